@@ -1,0 +1,36 @@
+# The whole developer manual: `make demo` runs the main job, `make test` the tests. CI calls the same words.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench soak clean help
+
+help:
+	@echo "make demo   simulate a town and run the main job (out/demo)"
+	@echo "make test   the test suite      make lint   ruff and mypy"
+	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/elsewhere demo -o out/demo --force
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -q -n 2 -m "not soak" $(ARGS)
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed
+	$(BIN)/python -m pytest -q -s -p no:xdist bench $(ARGS)
+
+soak: $(VENV)/installed
+	$(BIN)/python -m pytest -q -s -m soak $(ARGS)
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

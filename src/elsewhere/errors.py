@@ -1,0 +1,154 @@
+"""
+Every error the package raises on purpose.
+
+    ElsewhereError                  carries `code` (E_...) and `exit_status` (2 refused, 3 nothing passed)
+    |- InvalidTraces                traces, profiles or places that cannot be what they claim to be
+    |- InvalidParameter             a parameter outside its range; the message names it, the range and the value
+    |- InvalidModel                 a model or pool file that is damaged, foreign or too new
+    |- NotEnoughUsers               fewer users than the privacy parameters need; the message names the minimum
+    |  `- NotEnoughAlternates       the same, for the alternates of the differential similarity test (E52, E60)
+    |- NoFeasiblePath               no trace of positive probability goes through the candidate sets (E33)
+    |- Unfakeable                   an instant of a seed for which the ladder of E45 finds no candidate
+    |- NothingPassed                every attempt was rejected by the privacy tests (exit 3)
+    |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
+    |- OutputRefused                an output that exists, or cannot be written
+    `- MissingExtra                 an optional library is not installed; the message says how to install it
+
+A message shows the value of a *parameter*; of a trace it names file, line and code, never content
+(RELIABILITY.md 3). The entropy of a run appears in no message.
+"""
+
+
+class ElsewhereError(Exception):
+    """
+    Base of all errors of the package.
+
+    Parameters
+    ----------
+    message
+        One line: what is wrong, the range, and what to do.
+    code
+        Stable name of the fault, `E_...`; scripts and tests look at it.
+
+    """
+
+    code = "E_ELSEWHERE"
+    exit_status = 2
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.args[0]}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # so that the code survives the way back from a worker process
+        return _rebuild, (type(self), self.args[0], self.code)
+
+
+def _rebuild(kind: type[ElsewhereError], message: str, code: str) -> ElsewhereError:
+    return kind(message, code=code)
+
+
+class InvalidTraces(ElsewhereError, ValueError):
+    """Traces, profiles or places that cannot be what they claim to be."""
+
+    code = "E_TRACES"
+
+
+class InvalidParameter(ElsewhereError, ValueError):
+    """A parameter outside its range."""
+
+    code = "E_PARAM"
+
+
+class InvalidModel(ElsewhereError, ValueError):
+    """A model or pool file that is damaged, foreign or too new."""
+
+    code = "E_MODEL"
+
+
+class NotEnoughUsers(ElsewhereError, ValueError):
+    """Fewer users than the privacy parameters need."""
+
+    code = "E_TOO_FEW"
+
+
+class NotEnoughAlternates(NotEnoughUsers):
+    """Fewer alternate users than the differential similarity test needs (E52, E60)."""
+
+
+class NoFeasiblePath(ElsewhereError):
+    """No trace of positive probability goes through the candidate sets (E33)."""
+
+    code = "E_PATH"
+
+
+class Unfakeable(ElsewhereError):
+    """An instant of a seed for which the ladder of E45 finds no candidate."""
+
+    code = "E_UNFAKEABLE"
+
+
+class NothingPassed(ElsewhereError):
+    """Every attempt was rejected by the privacy tests."""
+
+    code = "E_NOTHING_PASSED"
+    exit_status = 3
+
+
+class PublicationRefused(ElsewhereError):
+    """A laboratory run, or a seed whose budget is spent (E59, R2)."""
+
+    code = "E_PUBLISH"
+
+
+class OutputRefused(ElsewhereError):
+    """An output that exists already, or cannot be written."""
+
+    code = "E_OUTPUT"
+
+
+class MissingExtra(ElsewhereError, ImportError):
+    """An optional library is not installed."""
+
+    code = "E_EXTRA"
+
+
+def require_between(
+    name: str, value: float, low: float, high: float, *, open_low: bool = False, open_high: bool = False
+) -> float:
+    """
+    `value` if it lies in the interval, else `InvalidParameter` naming parameter, range and value.
+
+    NaN lies in no interval.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    above = number > low if open_low else number >= low
+    below = number < high if open_high else number <= high
+    if isinstance(value, bool) or not (above and below):
+        left, right = "(" if open_low else "[", ")" if open_high else "]"
+        raise InvalidParameter(f"`{name}` must be in {left}{low:g}, {high:g}{right}, got {value!r}.")
+    return number
+
+
+def require_whole(name: str, value: int, low: int, high: int | None = None) -> int:
+    """`value` as int if it is a whole number in [low, high], else `InvalidParameter`."""
+    whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    if not whole or value < low or (high is not None and value > high):
+        upper = "" if high is None else f" and at most {high}"
+        raise InvalidParameter(f"`{name}` must be a whole number, at least {low}{upper}, got {value!r}.")
+    return int(value)
+
+
+def require_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """`value` if it is one of `choices`, else `InvalidParameter` listing them."""
+    if value not in choices:
+        listed = ", ".join(f'"{c}"' for c in choices)
+        raise InvalidParameter(f"`{name}` must be one of {listed}, got {value!r}.")
+    return value

@@ -1,0 +1,306 @@
+"""
+Mobility profiles <p(u), pi(u)>: a time-dependent first-order Markov chain per user, as counts (eq:p_and_pi).
+
+Two quantities that the paper writes with one letter have two names here (E1):
+
+- `pi`      the joint Pr{r, tau}, sums to 1 over places and periods;
+- `pi_tau`  the conditional Pr{r | tau} = pi / w_tau, sums to 1 over places in each period the user has lived in.
+
+Every pair of consecutive instants is a transition, a stay is a self-transition, and (tau, tau') are the periods
+of its two instants (E2). A place that is never left has no row: it is undefined, never uniform (E3).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
+from elsewhere.traces.model import Floats, Ints, Periods, Places, Traces
+
+Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
+MISSING = ("refuse", "skip")
+
+
+@dataclass(frozen=True, eq=False)
+class MobilityProfile:
+    """
+    <p(u), pi(u)> of one user, as counts on the user's own support.
+
+    `visits[tau, k]` counts the instants in period tau at place `support[k]`. Move number m, seen `count[m]` times,
+    leads from `support[origin[m]]` in period `tau[m]` to `support[target[m]]` in period `tau_next[m]`.
+    """
+
+    support: Places = field(repr=False)
+    visits: Counts = field(repr=False)
+    tau: Places = field(repr=False)
+    tau_next: Places = field(repr=False)
+    origin: Places = field(repr=False)
+    target: Places = field(repr=False)
+    count: Counts = field(repr=False)
+    R: int
+
+    def __repr__(self) -> str:
+        return f"MobilityProfile({self.K} of {self.R} places, {self.T} periods, {self.visits.sum():g} instants)"
+
+    @property
+    def K(self) -> int:
+        """Number of places the user visits."""
+        return len(self.support)
+
+    @property
+    def T(self) -> int:
+        """Number of periods."""
+        return len(self.visits)
+
+    @property
+    def w(self) -> Floats:
+        """w_tau: share of the user's instants in each period, (T,)."""
+        lived = self.visits.sum(axis=1)
+        return np.asarray(lived / lived.sum(), dtype=np.float64)
+
+    @property
+    def pi(self) -> Floats:
+        """Joint Pr{r, tau}, (T, K), sums to 1 (E1)."""
+        return np.asarray(self.visits / self.visits.sum(), dtype=np.float64)
+
+    @property
+    def pi_tau(self) -> Floats:
+        """Conditional Pr{r | tau}, (T, K); the row of a period without any instant is 0."""
+        lived = self.visits.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(self.visits, lived, out=np.zeros(self.visits.shape), where=lived > 0))
+
+    @property
+    def pi_r(self) -> Floats:
+        """Visiting probability of each place over the whole day, (K,)."""
+        return np.asarray(self.visits.sum(axis=0) / self.visits.sum(), dtype=np.float64)
+
+    def moves(self, tau: int = 0, tau_next: int = 0) -> Counts:
+        """(K, K) counts of moves r -> r' between these two periods."""
+        chosen = (self.tau == tau) & (self.tau_next == tau_next)
+        table = np.zeros((self.K, self.K), dtype=self.count.dtype)
+        np.add.at(table, (self.origin[chosen], self.target[chosen]), self.count[chosen])
+        return table
+
+    def p(self, tau: int = 0, tau_next: int = 0) -> Floats:
+        """p_{r,tau,tau'}^{r'}, (K, K); an undefined row is 0 everywhere (E3)."""
+        table = self.moves(tau, tau_next)
+        leaving = table.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(table, leaving, out=np.zeros(table.shape), where=leaving > 0))
+
+    def alpha(self, tau: int = 0, tau_next: int = 0) -> Floats:
+        """
+        pi^{r,tau} p_{r,tau}^{tau'}: share of all departures that leave r in tau for tau', (K,).
+
+        Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next instant.
+        """
+        total = self.count.sum()
+        leaving = self.moves(tau, tau_next).sum(axis=1)
+        return np.asarray(leaving / total if total > 0 else np.zeros(self.K), dtype=np.float64)
+
+    def period_pairs(self) -> list[tuple[int, int]]:
+        """The (tau, tau') between which the user has at least one transition, sorted."""
+        return sorted(set(zip(self.tau.tolist(), self.tau_next.tolist(), strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles(Sequence[MobilityProfile]):
+    """
+    The profiles of many users in one set of columns; item u is a view of user u.
+
+    Visits are sorted by (user, tau, place): user u owns entries `visit_start[u] : visit_start[u + 1]` of `visit_tau`,
+    `visit_k` (position in the user's support) and `visit_count`. Supports and moves are laid out in the same way.
+    """
+
+    support_start: Ints
+    support: Places
+    visit_start: Ints
+    visit_tau: Places
+    visit_k: Places
+    visit_count: Counts
+    move_start: Ints
+    move_tau: Places
+    move_tau_next: Places
+    move_origin: Places
+    move_target: Places
+    move_count: Counts
+    R: int
+    T: int
+
+    def __len__(self) -> int:
+        return len(self.support_start) - 1
+
+    def __repr__(self) -> str:
+        return f"Profiles({len(self)} users, {self.R} places, {self.T} periods)"
+
+    @overload
+    def __getitem__(self, u: int) -> MobilityProfile: ...
+    @overload
+    def __getitem__(self, u: slice) -> list[MobilityProfile]: ...
+    def __getitem__(self, u: int | slice) -> MobilityProfile | list[MobilityProfile]:
+        if isinstance(u, slice):
+            return [self[i] for i in range(*u.indices(len(self)))]
+        index = int(u)
+        if not -len(self) <= index < len(self):
+            raise UnknownUser(f"user number must be in 0 .. {len(self) - 1}, got {index}.")
+        index %= len(self)
+        places = self.support[self.support_start[index] : self.support_start[index + 1]]
+        seen = slice(self.visit_start[index], self.visit_start[index + 1])
+        visits = np.zeros((self.T, len(places)), dtype=self.visit_count.dtype)
+        visits[self.visit_tau[seen], self.visit_k[seen]] = self.visit_count[seen]
+        moved = slice(self.move_start[index], self.move_start[index + 1])
+        return MobilityProfile(
+            places,
+            visits,
+            self.move_tau[moved],
+            self.move_tau_next[moved],
+            self.move_origin[moved],
+            self.move_target[moved],
+            self.move_count[moved],
+            self.R,
+        )
+
+    def __iter__(self) -> Iterator[MobilityProfile]:
+        return (self[u] for u in range(len(self)))
+
+    @staticmethod
+    def of(profiles: "Iterable[MobilityProfile]") -> "Profiles":
+        """Gather single profiles into columns; `Profiles` pass through unchanged."""
+        if isinstance(profiles, Profiles):
+            return profiles
+        parts = list(profiles)
+        if not parts:
+            raise InvalidTraces("there must be at least one profile.", code="E_EMPTY")
+        if any(not isinstance(u, MobilityProfile) for u in parts):
+            raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
+        check_comparable(*parts)
+        seen = [np.nonzero(u.visits) for u in parts]
+
+        def starts(columns: list[Any]) -> Ints:
+            return np.cumsum([0, *map(len, columns)], dtype=np.int64)
+
+        def joined(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(u, name) for u in parts])
+
+        return Profiles(
+            support_start=starts([u.support for u in parts]),
+            support=joined("support"),
+            visit_start=starts([tau for tau, _ in seen]),
+            visit_tau=np.concatenate([tau for tau, _ in seen]).astype(np.int32),
+            visit_k=np.concatenate([k for _, k in seen]).astype(np.int32),
+            visit_count=np.concatenate([u.visits[where] for u, where in zip(parts, seen, strict=True)]),
+            move_start=starts([u.count for u in parts]),
+            move_tau=joined("tau"),
+            move_tau_next=joined("tau_next"),
+            move_origin=joined("origin"),
+            move_target=joined("target"),
+            move_count=joined("count"),
+            R=parts[0].R,
+            T=parts[0].T,
+        )
+
+
+class UnknownUser(InvalidParameter, IndexError):
+    """A user number that no profile has."""
+
+    code = "E_USER"
+
+
+def check_comparable(*profiles: MobilityProfile) -> None:
+    """All profiles speak of the same places and the same periods."""
+    shapes = {(u.R, u.T) for u in profiles}
+    if len(shapes) > 1:
+        raise InvalidTraces(
+            f"profiles must share places and periods: they have (R, T) = {', '.join(map(str, sorted(shapes)))}.",
+            code="E_MISMATCH",
+        )
+
+
+def fit_profiles(
+    traces: Traces,
+    *,
+    periods: int | Sequence[float] | Periods = 1,
+    missing: str = "refuse",
+    rng: np.random.Generator | None = None,
+) -> Profiles:
+    """
+    The mobility profile of every user, by maximum likelihood: counts of visits and of moves (eq:p_and_pi).
+
+    Parameters
+    ----------
+    traces
+        Rows of one user are counted together; no transition joins two rows (E2).
+    periods
+        Number of equal parts of the local day, or hour bounds from 0 to 24 (E24).
+    missing
+        "refuse": a missing instant is an error. "skip": it is left out, with the moves to and from it.
+    rng
+        For the methods that draw.
+
+    Returns
+    -------
+    One profile per user, in order of the users' first appearance.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> u = ew.fit_profiles(ew.Traces([[0, 0, 1]], ew.Locations(n=2)))[0]
+    >>> u.p().tolist()
+    [[0.5, 0.5], [0.0, 0.0]]
+
+    """
+    if not isinstance(traces, Traces):
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+    require_choice("missing", missing, MISSING)
+    clock = Periods.of(periods)
+    gaps = int(np.count_nonzero(traces.r < 0))
+    if gaps and missing == "refuse":
+        raise InvalidTraces(
+            f'{gaps} of {traces.r.size} instants are missing (-1); fill them, or pass `missing="skip"`.',
+            code="E_GAPS",
+        )
+    tau = clock.of_minute(traces.minutes())
+    return count(traces.r, traces.user, tau, U=traces.U, R=traces.R, T=clock.T)
+
+
+def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
+    """Count visits and moves of (N, L) rows `r` of `user`, instants in periods `tau`; -1 is no instant."""
+    N, L = r.shape
+    place = r.astype(np.int64)
+    who = np.broadcast_to(user[:, None], (N, L))
+    present = place >= 0
+    support_key, position = np.unique((who * R + place)[present], return_inverse=True)
+    support_start = np.searchsorted(support_key // R, np.arange(U + 1))
+    k = np.full((N, L), -1, dtype=np.int64)
+    k[present] = position - support_start[who[present]]
+    K = int(k.max()) + 1
+
+    when = np.broadcast_to(tau.astype(np.int64), (N, L))
+    visit_key, visit_count = np.unique(((who * T + when) * K + k)[present], return_counts=True)
+
+    both = present[:, :-1] & present[:, 1:]
+    key = (((who[:, 1:] * T + when[:, :-1]) * T + when[:, 1:]) * K + k[:, :-1]) * K + k[:, 1:]
+    move_key, move_count = np.unique(key[both], return_counts=True)
+
+    def digit(key: Ints, *below: int) -> Places:
+        return (key // int(np.prod(below[1:], dtype=np.int64)) % below[0]).astype(np.int32)
+
+    users = np.arange(U + 1)
+    return Profiles(
+        support_start,
+        (support_key % R).astype(np.int32),
+        np.searchsorted(visit_key // (T * K), users),
+        digit(visit_key, T, K),
+        digit(visit_key, K),
+        visit_count.astype(np.int64),
+        np.searchsorted(move_key // (T * T * K * K), users),
+        digit(move_key, T, T, K, K),
+        digit(move_key, T, K, K),
+        digit(move_key, K, K),
+        digit(move_key, K),
+        move_count.astype(np.int64),
+        R=R,
+        T=T,
+    )
