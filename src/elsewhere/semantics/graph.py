@@ -1,0 +1,385 @@
+"""
+The location graph w_G (`SemanticClustering` of fig:alg), at order 0 without a loop over pairs of users.
+
+The double loop of the paper adds s_uv to the edge (r, sigma_u^v(r)) for every ordered pair of users. Here sigma matches
+the places of both users rank by rank (E20), a place inside a block of b tied counts carries 1/b at each of the
+b ranks of its block (E22), and s_uv = sum of min(x, y) over ranks is an integral of products of indicators,
+
+    min(x, y) = integral of 1[x >= l] 1[y >= l] dl,
+
+so the double sum over users factors into sums over single users (READINGS section 10.1). For rank i in period tau and
+rank j in period tau', only the sums over users
+
+    right[r, x] = sum_u A_{tau,i}[u, r] 1[share of u at (tau', j) is x]        (left: the same times w_tau w_tau')
+
+are needed, accumulated over levels. Shares are floats a/L; equal fractions are equal floats, so users of different
+lengths meet exactly. The sums hold no single user, and adding users is adding sums: `LocationGraph.update`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.profiles.markov import MobilityProfile, Profiles
+from elsewhere.scale import map_over
+from elsewhere.traces.model import Floats, Ints, Places
+
+DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
+
+Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """For one pair of ranks: sums over users of the weight of `place` at one rank and `share` at the other."""
+
+    place: Places
+    share: Floats
+    left: Floats
+    right: Floats
+
+    def plus(self, other: "_Sums | None") -> "_Sums":
+        if other is None:
+            return self
+        columns = [np.concatenate([getattr(self, c), getattr(other, c)]) for c in ("place", "share", "left", "right")]
+        return _summed(columns[0], columns[1], columns[2], columns[3])
+
+
+def _summed(place: Places, share: Floats, left: Floats, right: Floats) -> _Sums:
+    shares, level = np.unique(share, return_inverse=True)
+    key, entry = np.unique(place.astype(np.int64) * len(shares) + level, return_inverse=True)
+    return _Sums(
+        (key // len(shares)).astype(np.int32),
+        shares[key % len(shares)],
+        np.asarray(np.bincount(entry, left, len(key)), dtype=np.float64),
+        np.asarray(np.bincount(entry, right, len(key)), dtype=np.float64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LocationGraph:
+    """
+    w_G: how often, and between how similar people, two places stand for each other.
+
+    `w[r, r']` is the sum over ordered pairs of users u != v of s_uv times the weight with which sigma_u^v sends r
+    to r',
+    symmetrised (E18, E27); self-loops are 0. Places nobody visits have no edge (`visited` is False).
+    """
+
+    R: int
+    T: int
+    order: int
+    mapping: str
+    n_users: int
+    visitors: Ints = field(repr=False)
+    _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
+    _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
+    _profiles: Profiles | None = field(repr=False)  # kept only where every pair must be visited
+
+    def __repr__(self) -> str:
+        return f"LocationGraph({int(self.visited.sum())} of {self.R} places visited, {self.n_users} users)"
+
+    @property
+    def visited(self) -> NDArray[np.bool_]:
+        """(R,) whether any user visits the place."""
+        return np.asarray(self.visitors > 0)
+
+    @cached_property
+    def w(self) -> Floats:
+        """(R, R) symmetric weights, diagonal 0."""
+        active = np.flatnonzero(self.visited)
+        w = np.zeros((self.R, self.R))
+        w[np.ix_(active, active)] = self.w_visited
+        w.setflags(write=False)
+        return w
+
+    @cached_property
+    def w_visited(self) -> Floats:
+        """The weights among visited places alone, in the order of `flatnonzero(visited)`."""
+        active = np.flatnonzero(self.visited)
+        if len(active) > DENSE_LIMIT:
+            raise InvalidParameter(
+                f"the graph of {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
+                f"merge places (`cells`, `m_min`) to at most {DENSE_LIMIT}.",
+                code="E_TOO_LARGE",
+            )
+        index = np.full(self.R, -1)
+        index[active] = np.arange(len(active))
+        w = np.zeros((len(active), len(active)))
+        for sums in self._sums.values():
+            _add_product(w, sums, index)
+        if self._edges is not None:
+            pairs = (index[self._edges["r"]], index[self._edges["r_next"]])
+            np.add.at(w, pairs, self._edges["weight"])
+        w = (w + w.T) / 2
+        np.fill_diagonal(w, 0)
+        # what rounding leaves of an edge that the self-pairs cancel is no edge
+        w[w < 1e-12 * max(1.0, w.max(initial=0.0))] = 0
+        w.setflags(write=False)
+        return w
+
+    def update(
+        self,
+        profiles: Iterable[MobilityProfile],
+        *,
+        rng: np.random.Generator | None = None,
+        executor: Executor | None = None,
+    ) -> "LocationGraph":
+        """
+        The graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
+
+        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of.
+        """
+        new = Profiles.of(profiles)
+        if (new.R, new.T) != (self.R, self.T):
+            raise InvalidParameter(
+                f"`profiles` must have R = {self.R} places and T = {self.T} periods, got R = {new.R}, T = {new.T}.",
+                code="E_MISMATCH",
+            )
+        if self._profiles is None:
+            added = _order_zero(new)
+        else:
+            everyone = Profiles.of([*self._profiles, *new])
+            first_new = self.n_users
+            added = _pair_loop(everyone, first_new, self.order, self.mapping, rng, executor)
+        sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in added._sums.items()}}
+        edges = [e for e in (self._edges, added._edges) if e is not None]
+        return replace(
+            added,
+            n_users=self.n_users + len(new),
+            visitors=self.visitors + _visitors(new),
+            _sums=sums,
+            _edges=_merged(np.concatenate(edges)) if edges else None,
+        )
+
+
+def semantic_graph(
+    profiles: Iterable[MobilityProfile],
+    *,
+    order: int = 0,
+    mapping: str = "per-period",
+    rng: np.random.Generator | None = None,
+    executor: Executor | None = None,
+) -> LocationGraph:
+    """
+    The location graph w_G of all ordered pairs of users (`SemanticClustering`, fig:alg; E27).
+
+    Parameters
+    ----------
+    profiles
+        One per user, as `fit_profiles` makes them.
+    order
+        0: visiting probabilities (eq:hs0), exact and linear in the number of users. 1: transitions too (eq:hs1), by a
+        search for every pair.
+    mapping
+        "per-period": one sigma per period, its edges weighted by the time u spends in it. "common": one sigma for all
+        periods, which needs every pair when there are several (E19).
+    rng
+        For the search of order 1.
+    executor
+        Runs the pairs of order 1 and of "common".
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> people = ew.Traces([[0, 0, 0, 1, 1, 1, 2, 2], [3, 3, 3, 3, 4, 4, 5, 5]], ew.Locations(n=6))
+    >>> float(ew.semantic_graph(ew.fit_profiles(people)).w[0, 3])
+    0.4375
+
+    """
+    require_whole("order", order, 0, 1)
+    require_choice("mapping", mapping, ("per-period", "common"))
+    columns = Profiles.of(profiles)
+    if order == 0 and (mapping == "per-period" or columns.T == 1):
+        return replace(_order_zero(columns), mapping=mapping)
+    return _pair_loop(columns, 0, order, mapping, rng, executor)
+
+
+def _visitors(profiles: Profiles) -> Ints:
+    return np.bincount(profiles.support, minlength=profiles.R).astype(np.int64)
+
+
+EDGE = np.dtype([("r", np.int32), ("r_next", np.int32), ("weight", np.float64)])
+
+
+def _edge_list(r: NDArray[Any], r_next: NDArray[Any], weight: NDArray[Any]) -> NDArray[Any]:
+    edges = np.empty(len(r), dtype=EDGE)
+    edges["r"], edges["r_next"], edges["weight"] = r, r_next, weight
+    return edges
+
+
+def _merged(edges: NDArray[Any]) -> NDArray[Any]:
+    R = int(edges["r_next"].max(initial=0)) + 1
+    key, entry = np.unique(edges["r"].astype(np.int64) * R + edges["r_next"], return_inverse=True)
+    return _edge_list(key // R, key % R, np.bincount(entry, edges["weight"], len(key)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Visits of all users, ranked: entry e covers the ranks `first[e] .. first[e] + size[e] - 1` of its period."""
+
+    user: Ints
+    tau: Ints
+    place: Places
+    share: Floats  # of the user's instants in the period
+    rank: Ints  # position in the sorted order; ties in any order, their shares being equal
+    first: Ints
+    size: Ints
+    w: Floats  # (U, T)
+
+
+def _ranked(profiles: Profiles) -> _Ranked:
+    U, T = len(profiles), profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
+    tau = profiles.visit_tau.astype(np.int64)
+    count = profiles.visit_count
+    place = profiles.support[profiles.support_start[user] + profiles.visit_k]
+    lived = np.bincount(user * T + tau, count, U * T).reshape(U, T)
+
+    order = np.lexsort((-count, tau, user))
+    user, tau, count, place = user[order], tau[order], count[order], place[order]
+    segment = user * T + tau
+    fresh = np.concatenate([[True], segment[1:] != segment[:-1]])
+    rank = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
+    opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
+    block = np.cumsum(opens) - 1
+    return _Ranked(
+        user, tau, place, count / lived[user, tau], rank, rank[opens][block], np.bincount(block)[block],
+        lived / lived.sum(axis=1, keepdims=True),
+    )  # fmt: skip
+
+
+def _order_zero(profiles: Profiles) -> LocationGraph:
+    visits = _ranked(profiles)
+    at_rank: dict[Rank, Ints] = {}  # entry of each user at this rank, -1 if the user has none
+    for tau, rank, entries in _by_rank(visits.tau, visits.rank):
+        at_rank[tau, rank] = np.full(len(profiles), -1)
+        at_rank[tau, rank][visits.user[entries]] = entries
+
+    spread = np.repeat(np.arange(len(visits.rank)), visits.size)
+    step = np.arange(len(spread)) - np.repeat(np.cumsum(visits.size) - visits.size, visits.size)
+    sums: dict[tuple[Rank, Rank], _Sums] = {}
+    for tau, rank, chosen in _by_rank(visits.tau[spread], visits.first[spread] + step):
+        entries = spread[chosen]
+        users, weight = visits.user[entries], 1 / visits.size[entries]
+        for (tau_other, rank_other), entry_of in at_rank.items():
+            other = entry_of[users]
+            has = other >= 0
+            if not has.any():
+                continue
+            own_time = visits.w[users[has], tau] * visits.w[users[has], tau_other]
+            sums[(tau, rank), (tau_other, rank_other)] = _summed(
+                visits.place[entries[has]], visits.share[other[has]], weight[has] * own_time, weight[has]
+            )
+    return LocationGraph(
+        R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
+        visitors=_visitors(profiles), _sums=sums, _edges=_self_pairs(visits), _profiles=None,
+    )  # fmt: skip
+
+
+def _by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
+    """The entries of each (tau, rank), smallest first."""
+    width = int(rank.max()) + 1
+    key = tau * width + rank
+    order = np.argsort(key, kind="stable")
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
+    for entries in np.split(order, starts[1:]):
+        yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
+
+
+def _self_pairs(visits: _Ranked) -> NDArray[Any]:
+    """
+    What a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
+
+    s_uu = 1; the pairs (r, r) fall on the diagonal, which is dropped.
+    """
+    entry = np.flatnonzero(visits.size > 1)
+    if len(entry) == 0:
+        return _edge_list(entry, entry, entry)
+    size = visits.size[entry]
+    # entries of a block are adjacent: position of the block's first entry, then every pair inside it
+    opening = entry - (visits.rank[entry] - visits.first[entry])
+    r = np.repeat(entry, size)
+    step = np.arange(len(r)) - np.repeat(np.cumsum(size) - size, size)
+    other = np.repeat(opening, size) + step
+    weight = -visits.w[visits.user[r], visits.tau[r]] / visits.size[r]
+    return _merged(_edge_list(visits.place[r], visits.place[other], weight))
+
+
+def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
+    """Add left diag(level widths) right^T of one pair of ranks to `w`."""
+    rows, row = np.unique(index[sums.place], return_inverse=True)
+    levels, level = np.unique(sums.share, return_inverse=True)
+    shape = (len(rows), len(levels))
+
+    def reaching(values: Floats) -> Floats:
+        table = np.zeros(shape)
+        table[row, level] = values
+        # users whose share reaches level l: all those at l or above
+        return np.asarray(np.cumsum(table[:, ::-1], axis=1)[:, ::-1])
+
+    width = np.diff(levels, prepend=0.0)
+    w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
+
+
+def _pair_loop(
+    profiles: Profiles,
+    first_new: int,
+    order: int,
+    mapping: str,
+    rng: np.random.Generator | None,
+    executor: Executor | None,
+) -> LocationGraph:
+    """The paper's double loop, over the ordered pairs with at least one user from `first_new` on."""
+    U = len(profiles)
+    work = _Row(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
+    edges = [e for e in map_over(work, range(U), executor=executor) if len(e)]
+    return LocationGraph(
+        R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles), _sums={},
+        _edges=_merged(np.concatenate(edges)) if edges else None, _profiles=profiles,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Row:
+    """All edges of one user u towards every other user, for the pair loop."""
+
+    profiles: Profiles
+    order: int
+    mapping: str
+    first_new: int
+    entropy: int | None
+
+    def __call__(self, index: int) -> NDArray[Any]:
+        from elsewhere.similarity.semantic import semantic_similarity
+
+        u = self.profiles[index]
+        others: Sequence[int] = range(0 if index >= self.first_new else self.first_new, len(self.profiles))
+        found = []
+        for other in others:
+            if other == index:
+                continue
+            stream = None
+            if self.entropy is not None:
+                # a stream per pair: the result depends on neither order nor executor
+                stream = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(index, other)))
+            match = semantic_similarity(u, self.profiles[other], order=self.order, mapping=self.mapping, rng=stream)
+            for sigma, share in zip(match.sigma, self._weights(u), strict=True):
+                matched = sigma >= 0
+                weight = np.full(int(matched.sum()), match.sim * share)
+                found.append(_edge_list(u.support[matched], sigma[matched], weight))
+        return _merged(np.concatenate(found)) if found else np.empty(0, dtype=EDGE)
+
+    def _weights(self, u: MobilityProfile) -> list[float]:
+        # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)
+        if self.mapping == "common":
+            return [1.0]
+        if self.order == 0:
+            return [float(w) for w in u.w]
+        return [float(u.alpha(*pair).sum()) for pair in u.period_pairs()]
