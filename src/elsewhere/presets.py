@@ -1,0 +1,109 @@
+"""
+The three presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
+
+- `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
+- `product`   publishes with every test of the paper in its strictest reading, on split users;
+- `deniable`  publishes with a proof: soft emissions, exact Pr{f|s}, randomised gate, ledger.
+"""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Every parameter of a run; the letters are the paper's, the E-numbers READINGS'."""
+
+    name: str
+    periods: int | tuple[float, ...] = 1  # E5, E24
+    order: int = 0
+    mapping: str = "per-period"  # E19
+    sampler: str = "viterbi"  # E46, E49
+    par_c: float = 0.25  # E39
+    par_m: float = 0.75  # E42
+    par_l: float = 1.0  # E40
+    par_v: float = 4.0  # E46
+    strict: bool = False  # E43: the seed's places are in no candidate set
+    c_min: int = 1  # E30
+    m_min: int = 1  # E31
+    epsilon: float = 0.01  # E34
+    n_min: int = 5  # E37
+    par_s: float = 0.1  # E51
+    par_i: int = 0  # E50
+    par_d: float = 0.1  # E51
+    k: int = 2  # E52
+    intersection: str = "set"  # E41
+    against: str = "own"  # E15
+    min_sim: float | None = None  # E56
+    alternates: str = "all"  # E53: "all" other users, or "split" off
+    max_tries: int = 50  # E63
+    emission: str = "window"  # section 11, from here on
+    eta: float = 1e-3
+    lam: float = 1.0
+    gamma: float = 4.0
+    eps0: float = 1.0
+    delta_target: float = 1e-6
+    acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
+    fold_intersection: bool = False
+    archetypes: int = 8
+
+    def __post_init__(self) -> None:
+        require_choice("name", self.name, tuple(_NAMES))
+        require_whole("order", self.order, 0, 1)
+        require_choice("mapping", self.mapping, ("per-period", "common"))
+        require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
+        require_between("par_c", self.par_c, 0, 1, open_high=True)
+        require_between("par_m", self.par_m, 0, 1, open_high=True)
+        require_between("par_l", self.par_l, 0, 1)
+        require_between("par_v", self.par_v, 1, math.inf, open_high=True)
+        require_whole("c_min", self.c_min, 1)
+        require_whole("m_min", self.m_min, 1)
+        require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
+        require_whole("n_min", self.n_min, 1)
+        require_between("par_s", self.par_s, 0, 1)
+        require_whole("par_i", self.par_i, 0)
+        require_between("par_d", self.par_d, 0, 1)
+        require_whole("k", self.k, 2 if self.name == "deniable" else 1)
+        require_choice("intersection", self.intersection, ("set", "aligned"))
+        require_choice("against", self.against, ("own", "all"))
+        if self.min_sim is not None:
+            require_between("min_sim", self.min_sim, 0, 1)
+        require_choice("alternates", self.alternates, ("all", "split"))
+        require_whole("max_tries", self.max_tries, 1)
+        require_between("eta", self.eta, 0, 1, open_low=True, open_high=True)
+        require_between("lam", self.lam, 0, 1)
+        require_between("gamma", self.gamma, 1, math.inf, open_low=True, open_high=True)
+        require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
+        require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
+        require_between("acceptance", self.acceptance, 0, 1, open_low=True)
+        require_whole("archetypes", self.archetypes, 1)
+
+    def changed(self, **parameters: Any) -> "Preset":
+        """The same preset with these parameters; an unknown name is refused with the list of all."""
+        known = [f.name for f in fields(self) if f.name != "name"]
+        for name in parameters:
+            if name not in known:
+                raise InvalidParameter(f"`{name}` is no parameter of a preset; these are: {', '.join(known)}.")
+        return replace(self, **parameters)
+
+
+_NAMES = ("paper", "product", "deniable")
+
+PRESETS = {
+    "paper": Preset("paper"),
+    "product": Preset(
+        "product", periods=4, sampler="ffbs", strict=True, c_min=5, m_min=5, k=10, against="all", alternates="split"
+    ),
+    "deniable": Preset("deniable", periods=4, sampler="ffbs", m_min=5, k=50, alternates="split"),
+}
+
+
+def preset_of(preset: "str | Preset", **parameters: Any) -> Preset:
+    """A preset by name, or as it is, with some parameters changed."""
+    if not isinstance(preset, Preset):
+        require_choice("preset", preset, tuple(PRESETS))
+        preset = PRESETS[preset]
+    return preset.changed(**parameters)

@@ -1,0 +1,221 @@
+"""
+The gate of the deniable mode and the ledger of what it costs (READINGS section 11).
+
+One attempt of the mechanism F(S): draw s uniformly from S, draw f from Pr{.|s}, put every member of S into the bucket
+ceil(-ln Pr{f|s'} / ln gamma), count the members c in the bucket of s, and release f if c >= k + noise, the noise being
+of the two-sided geometric law of parameter eps0. For any integer 1 <= t < k, one released fake is (eps, delta)-
+differentially private towards one user of S more or less, with
+
+    eps = eps0 + ln(1 + gamma / t),     delta = exp(-eps0 (k - t)).
+
+Failed attempts are never observable (retry until released), which costs the correction of `deniability_ledger`.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from elsewhere.errors import InvalidParameter, require_between, require_whole
+
+
+class WholeNumbers(Protocol):
+    """What draws a whole number in 0 .. n-1: the operating system in production, a seeded generator in a laboratory."""
+
+    def __call__(self, n: int, /) -> int:
+        """Return a uniform draw from 0 .. n-1."""
+
+
+def discrete_laplace(eps0: float, below: WholeNumbers) -> int:
+    """
+    Two-sided geometric noise Z, Pr{Z = z} proportional to exp(-eps0 |z|), exactly, without floating point (R4).
+
+    Canonne, Kamath and Steinke (2020), algorithm 2, with scale 1/eps0 as the fraction t/s.
+    """
+    scale = 1 / Fraction(str(eps0))
+    t, s = scale.numerator, scale.denominator
+    while True:
+        u = below(t)
+        if not _bernoulli_exp(Fraction(u, t), below):
+            continue
+        v = 0
+        while _bernoulli_exp(Fraction(1), below):
+            v += 1
+        size = (u + t * v) // s
+        negative = below(2) == 1
+        if not (negative and size == 0):
+            return -size if negative else size
+
+
+def _bernoulli_exp(x: Fraction, below: WholeNumbers) -> bool:
+    # Bernoulli(exp(-x)) for 0 <= x <= 1: the number of successes in a row of Bernoulli(x/j), j = 1, 2, ..., is even
+    j = 1
+    while below(j * x.denominator) < x.numerator:
+        j += 1
+    return j % 2 == 1
+
+
+def release_probability(c: int, *, k: int, eps0: float) -> float:
+    """P(c) = Pr{c >= k + Z}: how often a bucket of c members passes the gate."""
+    alpha = math.exp(-eps0)
+    if c < k:
+        return alpha ** (k - c) / (1 + alpha)
+    return 1 - alpha ** (c - k + 1) / (1 + alpha)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """
+    What one released fake costs a member of S, and what all released fakes cost together.
+
+    `eps`, `delta` hold for each released fake (corrected for retries where `acceptance` and `seeds` were given);
+    `named` bounds the chance that whoever knows everything but the seed names it; `eps_all`, `delta_all` hold for the
+    `released` fakes together, by the better of basic and optimal composition.
+    """
+
+    k: int
+    gamma: float
+    eps0: float
+    t: int
+    acceptance: float | None
+    seeds: int | None
+    released: int
+    eps: float
+    delta: float
+    named: float
+    eps_all: float
+    delta_all: float
+    composition: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain numbers."""
+        return asdict(self)
+
+    def in_words(self) -> str:
+        """What an adversary who knows everything else can learn, from one fake and from all."""
+        one = (
+            f"Each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-differentially private towards "
+            "one seed user more or less, the model being learnt on other users: whoever knows everything else changes "
+            f"the odds that a given person was among the seeds by a factor of at most {math.exp(self.eps):.2f}, except "
+            f"with probability {self.delta:.2g}, and names the seed of the fake with probability at most "
+            f"{self.named:.3f}."
+        )
+        if self.released == 1:
+            return one
+        if self.eps_all > 20:
+            return (
+                f"{one} For all {self.released} released fakes together the bound is eps = {self.eps_all:.1f}: too "
+                "large to mean anything, so no claim is made for the dataset as a whole."
+            )
+        return (
+            f"{one} All {self.released} released fakes together: eps = {self.eps_all:.3f}, delta = "
+            f"{self.delta_all:.2g} ({self.composition} composition)."
+        )
+
+
+def deniability_ledger(
+    *,
+    k: int,
+    gamma: float,
+    eps0: float,
+    t: int | None = None,
+    delta_target: float = 1e-6,
+    acceptance: float | None = None,
+    seeds: int | None = None,
+    released: int = 1,
+) -> Ledger:
+    """
+    The (eps, delta) of one fake released by the gate, and of all of them (theorem of READINGS section 11).
+
+    Parameters
+    ----------
+    k, gamma, eps0
+        Threshold, bucket factor and noise parameter of the gate.
+    t
+        The integer 1 <= t < k of the theorem; by default the one with the smallest eps whose delta meets
+        `delta_target`.
+    delta_target
+        Largest delta to accept.
+    acceptance, seeds
+        A floor of the acceptance probability a, fixed in advance, and n = |S|. With both, eps' = eps + ln(1 + 1/n)
+        - ln(1 - delta/a) and delta' = (1 + 1/n) delta / a: the cost of retrying until something is released.
+    released
+        Number of fakes released.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+    >>> round(ledger.eps, 4), f"{ledger.delta:.3g}"
+    (1.1252, '2.06e-09')
+
+    """
+    require_whole("k", k, 2)
+    require_between("gamma", gamma, 1, math.inf, open_low=True, open_high=True)
+    require_between("eps0", eps0, 0, math.inf, open_low=True, open_high=True)
+    require_between("delta_target", delta_target, 0, 1, open_low=True, open_high=True)
+    require_whole("released", released, 1)
+    if acceptance is not None:
+        require_between("acceptance", acceptance, 0, 1, open_low=True)
+    if seeds is not None:
+        require_whole("seeds", seeds, k)
+    if (acceptance is None) != (seeds is None):
+        raise InvalidParameter("`acceptance` and `seeds` correct the ledger together: give both, or neither.")
+
+    # the correction multiplies delta by a constant, so the largest t that meets the target is in closed form
+    factor = 1.0 if acceptance is None or seeds is None else (1 + 1 / seeds) / acceptance
+    if t is None:
+        t = min(k - 1, math.floor(k + math.log(delta_target / factor) / eps0 + 1e-12))
+        if t < 1:
+            needed = 1 + math.ceil(math.log(factor / delta_target) / eps0)
+            raise InvalidParameter(
+                f"`k` must be at least {needed} for delta <= {delta_target:g} at eps0 = {eps0:g}, got {k}; "
+                "raise `k`, `eps0` or `delta_target`."
+            )
+    require_whole("t", t, 1, k - 1)
+
+    delta = math.exp(-eps0 * (k - t))
+    eps = eps0 + math.log1p(gamma / t)
+    named = gamma / (gamma + t - 1)
+    if acceptance is not None and seeds is not None:
+        missed = delta / acceptance
+        if missed >= 1:
+            raise InvalidParameter(
+                f"`acceptance` must be above the gate's delta {delta:.2g}, got {acceptance:g}; lower `t` or raise `k`."
+            )
+        eps += math.log1p(1 / seeds) - math.log1p(-missed)
+        delta = (1 + 1 / seeds) * missed
+        named = min(1.0, named + missed)
+    eps_all, delta_all, rule = compose(eps, delta, released)
+    return Ledger(k, gamma, eps0, t, acceptance, seeds, released, eps, delta, named, eps_all, delta_all, rule)
+
+
+def compose(eps: float, delta: float, n: int, *, slack: float = 1e-6) -> tuple[float, float, str]:
+    """
+    (eps, delta) of n releases of an (eps, delta) mechanism: the smaller eps of basic and optimal composition.
+
+    Basic: (n eps, n delta). Optimal (Kairouz, Oh, Viswanath 2015, theorem 3.3): for i = 0 .. n/2 the eps (n - 2i) eps
+    holds with 1 - (1 - delta)^n (1 - delta_i); the largest i whose delta_i is at most `slack` is taken.
+    """
+    if n == 1:
+        return eps, delta, "single"
+    low, high = 0, n // 2
+    while low < high:  # delta_i grows with i
+        i = (low + high + 1) // 2
+        low, high = (i, high) if _kov_delta(eps, n, i) <= slack else (low, i - 1)
+    if low == 0:
+        return n * eps, min(1.0, n * delta), "basic"
+    total = -math.expm1(n * math.log1p(-delta) + math.log1p(-_kov_delta(eps, n, low)))
+    return (n - 2 * low) * eps, total, "optimal"
+
+
+def _kov_delta(eps: float, n: int, i: int) -> float:
+    if i == 0:
+        return 0.0
+    j = np.arange(i)
+    log_choose = math.lgamma(n + 1) - np.array([math.lgamma(a + 1) + math.lgamma(n - a + 1) for a in j])
+    # e^{(n-j) eps} - e^{(n-2i+j) eps}, in logs
+    terms = log_choose + (n - j) * eps + np.log(-np.expm1((2 * j - 2 * i) * eps)) - n * np.logaddexp(0.0, eps)
+    return float(np.exp(terms).sum())

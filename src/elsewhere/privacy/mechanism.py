@@ -1,0 +1,184 @@
+"""
+The mechanism F(S) of the deniable mode, attempt by attempt until enough fakes are released (READINGS section 11).
+
+Attempts come in batches of fixed size, each with a random stream of its own, so that the outcome of a laboratory run
+does not depend on the number of workers. Only released fakes leave this file; the number of attempts stays on the
+private side (the event "nothing released" is not covered by the theorem).
+"""
+
+import math
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import NotEnoughUsers, NothingPassed, require_between, require_whole
+from elsewhere.privacy.deniability import discrete_laplace
+from elsewhere.scale import map_over
+from elsewhere.synthesis.deniable.sampler import DeniableSampler, PreparedSeeds
+from elsewhere.traces.model import Floats, Ints, Places
+
+CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all codes are kept
+BATCH_CELLS = 1e7  # attempts x codes per batch
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Fakes that passed the gate (private: with their seeds), and how many attempts it took in all."""
+
+    r: Places
+    seed: Ints
+    count: Ints  # members of S in the bucket of the seed, the seed included
+    log_prob: Floats  # ln Pr{f|s} of the fake under its own seed
+    attempts: int
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """
+    F(S) for a sampler, a set of seeds and the parameters of the gate.
+
+    With `intersection`, Pr{f|s} is 0 for every s that shares a place with f, for the seed and all others alike.
+    """
+
+    sampler: DeniableSampler
+    seeds: Places
+    tau: Ints
+    k: int
+    gamma: float
+    eps0: float
+    intersection: bool
+    prepared: PreparedSeeds
+    filters: Floats | None
+    visits: NDArray[np.bool_] | None
+
+    @staticmethod
+    def of(
+        sampler: DeniableSampler,
+        seeds: Places,
+        tau: Ints,
+        *,
+        k: int,
+        gamma: float,
+        eps0: float,
+        intersection: bool = False,
+    ) -> "Mechanism":
+        """Check the parameters and do once what every attempt needs."""
+        require_whole("k", k, 2)
+        require_between("gamma", gamma, 1, math.inf, open_low=True, open_high=True)
+        require_between("eps0", eps0, 0, math.inf, open_low=True, open_high=True)
+        if len(seeds) < k:
+            raise NotEnoughUsers(f"the gate needs at least {k} seed users for `k` = {k}, got {len(seeds)}.")
+        prepared = sampler.prepare(seeds, tau)
+        codes, L = prepared.emissions.n_codes, len(tau)
+        filters = None
+        if codes * L * sampler.model.R <= CACHED_FILTERS:
+            filters = sampler.filter(prepared.emissions, np.arange(codes), tau)[0]
+        visits = None
+        if intersection:
+            visits = np.zeros((len(seeds), sampler.model.R), dtype=bool)
+            rows, slots = np.nonzero(seeds >= 0)
+            visits[rows, seeds[rows, slots]] = True
+        return Mechanism(sampler, seeds, tau, k, gamma, eps0, intersection, prepared, filters, visits)
+
+    @property
+    def batch(self) -> int:
+        """Attempts per batch; a function of the sizes alone."""
+        width = len(self.seeds) if self.intersection else self.prepared.emissions.n_codes
+        return int(np.clip(BATCH_CELLS // width, 16, 512))
+
+    def attempts(self, rng: np.random.Generator) -> tuple[Places, Ints, Ints, Floats]:
+        """One batch of attempts before the gate: fakes, their seeds, the counts c (0: in no bucket), ln Pr{f|s}."""
+        code = self.prepared.emissions.code
+        seed = rng.integers(len(self.seeds), size=self.batch)
+        fakes = self._draw(code[seed], rng.random((self.batch, len(self.tau))))
+        common = self.sampler.model.loglik(fakes, self.tau)
+        log_prob = self.sampler.log_prob_given(fakes, self.prepared, common)
+        members = np.bincount(code, minlength=log_prob.shape[1])
+        own = code[seed]
+        if self.visits is not None:
+            log_prob, members, own = log_prob[:, code], np.ones(len(code), dtype=np.int64), seed
+            for i, fake in enumerate(fakes):
+                log_prob[i, self.visits[:, np.unique(fake)].any(axis=1)] = -np.inf
+        mine = log_prob[np.arange(self.batch), own]
+        bucket = np.ceil(-log_prob / math.log(self.gamma))
+        count = (bucket == bucket[np.arange(self.batch), own][:, None]) @ members
+        return fakes, seed, np.where(np.isneginf(mine), 0, count), mine
+
+    def _draw(self, codes: Ints, uniform: Floats) -> Places:
+        fakes = np.empty(uniform.shape, dtype=np.int32)
+        drawn = np.unique(codes)
+        filters = self.filters
+        for i, code in enumerate(drawn):
+            mine = np.flatnonzero(codes == code)
+            if filters is None:
+                law = self.sampler.filter(self.prepared.emissions, drawn[i : i + 1], self.tau)[0][0]
+            else:
+                law = filters[code]
+            fakes[mine] = self.sampler.draw(law, uniform[mine], self.tau)
+        return fakes
+
+    def passes(self, count: Ints, below: Callable[[int], int]) -> NDArray[np.bool_]:
+        """The gate: c >= k + noise, one draw of noise per attempt; a fake in no bucket never passes."""
+        return np.array([c > 0 and c >= self.k + discrete_laplace(self.eps0, below) for c in count], dtype=bool)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Attempts number b * batch .. (b + 1) * batch - 1, with a stream of their own."""
+
+    mechanism: Mechanism
+    entropy: int
+    laboratory: bool
+
+    def __call__(self, b: int) -> tuple[Places, Ints, Ints, Floats]:
+        rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(b,)))
+        fakes, seed, count, log_prob = self.mechanism.attempts(rng)
+        # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)
+        below = (lambda n: int(rng.integers(n))) if self.laboratory else secrets.randbelow
+        passed = self.mechanism.passes(count, below)
+        return fakes[passed], seed[passed], count[passed], log_prob[passed]
+
+
+def release(
+    mechanism: Mechanism,
+    n: int,
+    *,
+    floor: float,
+    entropy: int,
+    laboratory: bool,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Released:
+    """
+    Retry until `n` fakes are released; `NothingPassed` if the acceptance stays below `floor`, fixed in advance.
+
+    `entropy` is the secret of the run; with `laboratory` the noise of the gate is drawn from it too.
+    """
+    require_whole("n", n, 1)
+    require_between("acceptance", floor, 0, 1, open_low=True)
+    work = _Batch(mechanism, entropy, laboratory)
+    # enough for the floor with six standard deviations to spare
+    limit = math.ceil((n + 6 * math.sqrt(n) + 36) / floor / mechanism.batch)
+    parts: list[tuple[Places, Ints, Ints, Floats]] = []
+    released = done = 0
+    while released < n and done < limit:
+        rate = max(released / (done * mechanism.batch) if done else 0.5, floor)
+        more = min(limit - done, max(1, math.ceil((n - released) / rate / mechanism.batch)))
+        fresh = map_over(work, range(done, done + more), executor=executor)
+        parts += fresh
+        done += more
+        released += sum(len(p[0]) for p in fresh)
+        if progress is not None:
+            progress(min(released, n), n)
+    if released < n:
+        raise NothingPassed(
+            f"the gate accepted fewer than `acceptance` = {floor:g} of the attempts; lower `lam`, raise `gamma`, lower "
+            f"`k`, or give more than {len(mechanism.seeds)} seed users.",
+            code="E_ACCEPTANCE",
+        )
+    r, seed, count, log_prob = (np.concatenate([p[i] for p in parts])[:n] for i in range(4))
+    return Released(r, seed, count, log_prob, done * mechanism.batch)

@@ -1,0 +1,128 @@
+"""
+Soft emissions e_t(r|s): how much a seed s speaks for place r at instant t, positive for every r.
+
+    e_t(r|s) = ( eta + (1 - eta) q_t(r|s) )^lambda,   0 < eta < 1,  0 <= lambda <= 1     (READINGS section 11)
+
+For every kind of emission, q depends on r only through its class, save at the seed's own place. So an emission is a
+table over (instant, class, code), where all seeds of one code share it:
+
+- "window": q is the probability that r is in semseed(t), in closed form (section 12); every seed is a code of its own;
+- "archetypes": q is how likely people of the seed's group are to be in the class of r at t; the groups are learnt from
+  MODEL users, and a seed speaks only through the number of its nearest group.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.synthesis.deniable._kernels import fill_window
+from elsewhere.traces.model import Floats, Ints, Places
+
+
+@dataclass(frozen=True, eq=False)
+class Emissions:
+    """
+    ln e_t(r|s) as tables: code `code[s]` of seed s, class c of r (the last column: places of no class).
+
+    `log_e[t, c, a]` for code a; where `place[t, a]` is not -1, that one place has `log_e_own[t, a]` instead.
+    """
+
+    code: Ints
+    log_e: Floats
+    place: Places
+    log_e_own: Floats
+
+    @property
+    def n_codes(self) -> int:
+        """Number of different emissions among the seeds."""
+        return int(self.log_e.shape[2])
+
+
+def window_emissions(
+    seeds: Places, label: NDArray[np.integer], *, eta: float, lam: float, par_c: float, par_m: float, par_l: float
+) -> Emissions:
+    """
+    The emissions of the paper's own semantic seed: q_t(r|s) = Pr{r in semseed(t)}, E38-E42.
+
+    Runs of one class end at t_p before t and begin at t_n after it: a place of the run's class is there with
+    (1 - par_c)(1 - par_l 1[r = seed(t)]), a place of a neighbouring run's class if its reach G is long enough,
+    P(G >= d) = par_m^d. An instant of unknown class (or a missing one) carries no evidence: its emission is flat.
+    """
+    S, L = seeds.shape
+    kappa = int(label.max()) + 1
+    classes = np.where(seeds >= 0, label[seeds], -1)
+    q = np.zeros((L, kappa + 1, S))
+    fill_window(classes, 1 - par_c, par_m, q)
+    own = np.full((L, S), (1 - par_c) * (1 - par_l))
+    flat = classes.T < 0
+
+    def soft(x: Floats) -> Floats:
+        return np.asarray(lam * np.log(eta + (1 - eta) * x))
+
+    log_e, log_e_own = soft(q), soft(own)
+    log_e[np.broadcast_to(flat[:, None, :], log_e.shape)] = 0.0
+    log_e_own[flat] = 0.0
+    place = np.where(flat, -1, seeds.T).astype(np.int32)
+    return Emissions(np.arange(S), log_e, place, log_e_own)
+
+
+@dataclass(frozen=True, eq=False)
+class Archetypes:
+    """
+    Groups of MODEL users by where, in terms of classes, they are at each instant: `share[a, t, c]`.
+
+    The code of a seed is its nearest group, fixed before any seed is seen: all seeds of one group have one Pr{f|s}.
+    """
+
+    share: Floats
+
+    def __post_init__(self) -> None:
+        if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1):
+            raise InvalidParameter(
+                "`archetypes` must be an array (groups, instants, classes) whose last axis sums to 1.", code="E_SHAPE"
+            )
+
+    def nearest(self, classes: NDArray[np.integer]) -> Ints:
+        """The group under which each (S, L) class sequence is likeliest; unknown instants (-1) say nothing."""
+        log_share = np.log(np.maximum(self.share, 1e-3))
+        known = classes >= 0
+        score = np.zeros((len(classes), len(self.share)))
+        for t in range(classes.shape[1]):
+            score += np.where(known[:, t, None], log_share[:, t].T[np.maximum(classes[:, t], 0)], 0.0)
+        return np.asarray(np.argmax(score, axis=1))
+
+
+def learn_archetypes(classes: NDArray[np.integer], kappa: int, n: int, *, rng: np.random.Generator) -> Archetypes:
+    """`n` groups of the (N, L) class sequences of MODEL users, by k-means on their class-by-slot indicators."""
+    from sklearn.cluster import KMeans
+
+    N, L = classes.shape
+    indicator = np.zeros((N, L, kappa))
+    rows, slots = np.nonzero(classes >= 0)
+    indicator[rows, slots, classes[rows, slots]] = 1
+    group = KMeans(min(n, N), n_init=10, random_state=int(rng.integers(2**31))).fit_predict(indicator.reshape(N, -1))
+    overall = indicator.mean(axis=0) + 1 / kappa / N
+    share = np.stack([indicator[group == a].sum(axis=0) + overall for a in np.unique(group)])
+    return Archetypes(share / share.sum(axis=2, keepdims=True))
+
+
+def archetype_emissions(
+    seeds: Places, label: NDArray[np.integer], archetypes: Archetypes, *, eta: float, lam: float
+) -> Emissions:
+    """e_t(r|s) from the class-by-slot shares of the seed's nearest group, relative to the likeliest class at t."""
+    require_between("eta", eta, 0, 1, open_low=True, open_high=True)
+    L, kappa = archetypes.share.shape[1:]
+    if seeds.shape[1] != L or int(label.max()) + 1 > kappa:
+        raise InvalidParameter(
+            f"`archetypes` were learnt for {L} instants and {kappa} classes; the seeds have {seeds.shape[1]} and "
+            f"{int(label.max()) + 1} classes.",
+            code="E_MISMATCH",
+        )
+    q = archetypes.share / archetypes.share.max(axis=2, keepdims=True)
+    q = np.concatenate([q, np.zeros((*q.shape[:2], 1))], axis=2)
+    log_e = lam * np.log(eta + (1 - eta) * q)
+    A = len(archetypes.share)
+    code = archetypes.nearest(np.where(seeds >= 0, label[seeds], -1))
+    return Emissions(code, log_e.transpose(1, 2, 0).copy(), np.full((L, A), -1, dtype=np.int32), np.zeros((L, A)))
