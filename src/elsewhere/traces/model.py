@@ -383,6 +383,18 @@ class Traces:
             evidence=evidence,
         )
 
+    def with_places(self, r: ArrayLike) -> "Traces":
+        """The same users, days and clock with other places at each instant, without evidence."""
+        return Traces(
+            r,
+            self.locations,
+            users=self.users,
+            dates=self.dates,
+            step_minutes=self.step_minutes,
+            start=self.start,
+            tz=self.tz,
+        )
+
     def of_users(self, users: ArrayLike) -> "Traces":
         """All rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
@@ -418,7 +430,7 @@ def _place_numbers(r: ArrayLike, R: int) -> Places:
         raise InvalidTraces(
             f"row {int(np.flatnonzero(empty)[0])} of `r` has no instant at all (every entry is -1).", code="E_EMPTY"
         )
-    return _frozen(array.astype(np.int32))
+    return np.asarray(_frozen(array.astype(np.int32, copy=False)), dtype=np.int32)
 
 
 def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any, ...]]:
