@@ -265,3 +265,314 @@ def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_
         if measured["closest"] > measured["quantile"]:
             rejected.add("others")
     return measured, rejected
+
+
+def merged_places(points, visits, cells, distance, centroid):
+    """E74 by trying every pair: [members of each remaining place], [where it lies], in order of first member."""
+    groups = [([i], point, w) for i, (point, w) in enumerate(zip(points, visits, strict=True))]
+    while len(groups) > cells:
+        pairs = itertools.combinations(range(len(groups)), 2)
+        a, b = min(
+            pairs,
+            key=lambda ab: (
+                distance(groups[ab[0]][1], groups[ab[1]][1])
+                * max(1, groups[ab[0]][2])
+                * max(1, groups[ab[1]][2])
+            ),
+        )
+        (left, x, v), (right, y, w) = groups[a], groups[b]
+        groups[a] = (left + right, centroid(x, v, y, w), v + w)
+        del groups[b]
+    return [sorted(members) for members, _, _ in groups], [point for _, point, _ in groups]
+
+
+def day_slots(fixes, step, hold):
+    """
+    (user, minute since some midnight, place), in any order -> {(user, day): places}, None where unknown.
+
+    The place of most fixes of a slot, of equals the earliest; else the last fix, if it is at most `hold` minutes old
+    when the slot begins.
+    """
+    fixes = sorted(fixes, key=lambda fix: fix[:2])
+    days = {}
+    for user, day in sorted({(user, minute // 1440) for user, minute, _ in fixes}):
+        places = []
+        for start in range(1440 * day, 1440 * (day + 1), step):
+            inside = [place for u, minute, place in fixes if u == user and start <= minute < start + step]
+            before = [(minute, place) for u, minute, place in fixes if u == user and minute < start]
+            if inside:
+                places.append(max(inside, key=lambda place: (inside.count(place), -inside.index(place))))
+            elif before and start - before[-1][0] <= hold:
+                places.append(before[-1][1])
+            else:
+                places.append(None)
+        days[user, day] = places
+    return days
+
+
+def philox(counter, key):
+    """One block of Philox4x64-10 (Salmon et al., SC 2011, figure and constants there), in whole numbers."""
+    word = (1 << 64) - 1
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        low, high = 0xD2E7470EE14C6C93 * c[0], 0xCA5A826395121157 * c[2]
+        c = [(high >> 64) ^ c[1] ^ k[0], high & word, (low >> 64) ^ c[3] ^ k[1], low & word]
+        k = [(k[0] + 0x9E3779B97F4A7C15) & word, (k[1] + 0xBB67AE8584CAA73B) & word]
+    return c
+
+
+def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, strict, c_min, modes=(False, False), allowed):
+    """
+    Candidate sets by E38-E45 and the step of the ladder of each; (None, t) if instant t cannot be faked.
+
+    `nearest[c]` lists the other classes, nearest first; `number()` gives the next uniform number, which are used for:
+    the members of each class as the seed first meets it (lowest place first), then each boundary (left run, right
+    run), then each instant (removal; redraws from the left, from the right). `modes`: is par_c drawn per instant, and
+    par_m independently.
+    """
+    per_instant, independent = modes
+    L = len(seed)
+    members = {c: sorted(r for r in allowed if label[r] == c) for c in set(label) | set(nearest) if c >= 0}
+    visited = {r for r in seed if r >= 0}
+    kind = [label[r] if r >= 0 else -1 for r in seed]
+    runs = [[t for t, _ in run] for _, run in itertools.groupby(enumerate(kind), key=lambda item: item[1])]
+
+    removed_from_all = {}
+
+    def sub_sample(places):
+        kept = []
+        for r in places:
+            if r not in removed_from_all:
+                removed_from_all[r] = number() < par_c
+            if not removed_from_all[r]:
+                kept.append(r)
+        return kept or [places[int(number() * len(places))]] if places else []
+
+    whole, kept_of_class, kept = {}, {}, {}
+    for run in runs:
+        c = kind[run[0]]
+        if c >= 0 and c not in whole:
+            wide = set(members[c])
+            for near in nearest[c]:
+                if 1 < c_min and len(wide - visited) < c_min:
+                    wide |= set(members[near])
+            if 1 < c_min and len(wide - visited) < c_min:
+                if strict:
+                    return None, run[0]
+                wide = set(members[c])
+            whole[c] = sorted(wide)
+            if not per_instant:
+                kept_of_class[c] = sub_sample(whole[c])
+        for t in run:
+            if c < 0:
+                kept[t] = []
+            elif per_instant:
+                removed_from_all.clear()
+                kept[t] = sub_sample(whole[c])
+            else:
+                kept[t] = kept_of_class[c]
+
+    joins = [set() for _ in range(L)]
+    if not independent:
+        for left, right in itertools.pairwise(runs):
+            for source, instants in ((kept[left[-1]], right), (kept[right[0]], left[::-1])):
+                for r in source:
+                    u = number()
+                    for d, t in enumerate(instants, start=1):
+                        if u < par_m**d:
+                            joins[t].add(r)
+
+    sets, steps = [], []
+    for i, run in enumerate(runs):
+        for t in run:
+            gone = visited if strict else {seed[t]} if number() < par_l else set()
+            if independent:
+                for j, d in ((i - 1, t - run[0] + 1), (i + 1, run[-1] + 1 - t)):
+                    if 0 <= j < len(runs):
+                        nearest_instant = runs[j][-1] if j < i else runs[j][0]
+                        joins[t] |= {r for r in kept[nearest_instant] if number() < par_m**d}
+            own, merged = set(kept[t]) - gone, joins[t] - gone
+            ladder = [(0, own | merged) if own else (1, merged)]
+            if kind[t] >= 0:
+                ladder.append((2, set(whole[kind[t]]) - gone))
+                others = [set(members[c]) - gone for c in nearest[kind[t]]]
+                ladder.append((3, next((places for places in others if len(places) >= c_min), set())))
+            ladder.append((4, {r for r in allowed if label[r] >= 0} - gone))
+            step, places = next(((s, p) for s, p in ladder if p), (None, None))
+            if places is None:
+                return None, t
+            sets.append(sorted(places))
+            steps.append(step)
+    return sets, steps
+
+
+def paths(sets, first, p):
+    """Every trace through the candidate sets with its probability; p[t][r][r'] from instant t to t + 1."""
+    for path in itertools.product(*sets):
+        chance = first[path[0]]
+        for t in range(len(path) - 1):
+            chance = chance * p[t][path[t]][path[t + 1]]
+        yield path, chance
+
+
+def randomised_viterbi(sets, first, p, x_first, x):
+    """Section 10.3 with every number given: x_first[r] at the first instant, x[t, r, r'] on every edge."""
+    best = {r: (first[r] * x_first[r], (r,)) for r in sets[0]}
+    for t in range(len(sets) - 1):
+        step = {}
+        for r_next in sets[t + 1]:
+            scored = [(best[r][0] * p[t][r][r_next] * x[t, r, r_next], best[r][1]) for r in sets[t]]
+            score, path = max(scored, key=lambda item: item[0])
+            step[r_next] = (score, (*path, r_next))
+        largest = max(score for score, _ in step.values()) or 1.0
+        best = {r: (score / largest, path) for r, (score, path) in step.items()}
+    score, path = max(best.values(), key=lambda item: item[0])
+    return path if score > 0 else None
+
+
+def edges_that_draw(sets, first, p, par_v, number):
+    """The numbers that a decoder draws that asks only where par_v could still win: x_first[r] and x[t, r, r']."""
+    x_first = {r: 1 + (par_v - 1) * number() for r in sets[0]}
+    x, delta = {}, {r: first[r] * x_first[r] for r in sets[0]}
+    for t in range(len(sets) - 1):
+        score = {(r, s): delta[r] * p[t][r][s] for r in sets[t] for s in sets[t + 1]}
+        least = {s: max(score[r, s] for r in sets[t]) for s in sets[t + 1]}
+        best = dict.fromkeys(sets[t + 1], 0.0)
+        for r in sets[t]:
+            for s in sets[t + 1]:
+                if score[r, s] > 0 and par_v * score[r, s] >= max(least[s], best[s]):
+                    x[t, r, s] = 1 + (par_v - 1) * number()
+                    best[s] = max(best[s], score[r, s] * x[t, r, s])
+        largest = max(best.values()) or 1.0
+        delta = {s: value / largest for s, value in best.items()}
+    return x_first, x
+
+
+def mallows(p, q, d):
+    """M_d(p, q) of eq:emdprob as its linear program, every f_ij a variable."""
+    from scipy.optimize import linprog
+
+    n = len(p)
+    rows, sums = [], []
+    for i in range(n):
+        rows.append([1.0 if a == i else 0.0 for a in range(n) for b in range(n)])
+        sums.append(p[i])
+    for j in range(n):
+        rows.append([1.0 if b == j else 0.0 for a in range(n) for b in range(n)])
+        sums.append(q[j])
+    # the last marginal follows from the others, and rounding could make it contradict them
+    return linprog([d[i][j] for i in range(n) for j in range(n)], A_eq=rows[:-1], b_eq=sums[:-1]).fun
+
+
+def common_sim_s(u, v, R, T):
+    """sim_S of order 0 with one mapping for all periods (E19): the best of all R! permutations."""
+    (w, a), (_, b) = trace_shares(*u, T), trace_shares(*v, T)
+    return max(
+        sum(w[p] * min(share, b[p].get(sigma[r], 0)) for p in range(T) for r, share in a[p].items())
+        for sigma in itertools.permutations(range(R))
+    )
+
+
+def first_order_value(u, v, sigma, pairs=None):
+    """
+    eq:hs1 for one mapping sigma[r] of all places, over the given pairs of periods (E3, E17); profiles of `profile`.
+
+    The identity gives eq:as1.
+    """
+    total = 0.0
+    for (t, s, a, b), p in u["p"].items():
+        if pairs is None or (t, s) in pairs:
+            total += u["alpha"][t, s, a] * min(p, v["p"].get((t, s, sigma[a], sigma[b]), 0.0))
+    return total
+
+
+def first_order_sim_s(u, v, R, common=False):
+    """eq:hs1 by trying all R! mappings, in every pair of periods, or for all pairs at once (E19)."""
+    periods = {(t, s) for t, s, _, _ in u["p"]}
+    tasks = [periods] if common else [{pair} for pair in periods]
+    return sum(
+        max(first_order_value(u, v, sigma, pairs) for sigma in itertools.permutations(range(R))) for pairs in tasks
+    )
+
+
+def first_order_sim_g(u, v, R, d):
+    """eq:ds1ex for any distance d in [0, 1]: rows that v never leaves add nothing (E3)."""
+    total = 0.0
+    for (t, s, a), alpha in u["alpha"].items():
+        here = [u["p"].get((t, s, a, b), 0.0) for b in range(R)]
+        there = [v["p"].get((t, s, a, b), 0.0) for b in range(R)]
+        if sum(there) > 0:
+            total += alpha * (1 - mallows(here, there, d))
+    return total
+
+
+def window_q(seed, label, R, par_c, par_m, par_l):
+    """q_t(r) = Pr{r in semseed(t)} in closed form (READINGS section 12), as nested loops; None at unknown classes."""
+    L = len(seed)
+    classes = [label[r] for r in seed]
+    table = []
+    for t in range(L):
+        if classes[t] < 0:
+            table.append(None)
+            continue
+        first = t
+        while first > 0 and classes[first - 1] == classes[t]:
+            first -= 1
+        last = t
+        while last < L - 1 and classes[last + 1] == classes[t]:
+            last += 1
+        row = []
+        for r in range(R):
+            if label[r] == classes[t]:
+                row.append((1 - par_c) * (1 - par_l * (r == seed[t])))
+                continue
+            before = par_m ** (t - first + 1) if first > 0 and label[r] == classes[first - 1] >= 0 else 0.0
+            after = par_m ** (last + 1 - t) if last < L - 1 and label[r] == classes[last + 1] >= 0 else 0.0
+            row.append((1 - par_c) * (1 - (1 - before) * (1 - after)))
+        table.append(row)
+    return table
+
+
+def trace_law(first, p, q, eta, lam):
+    """Pr{f|s} of every trace f by enumeration: first law times moves times soft emissions, normalised (section 11)."""
+    import itertools
+
+    R, L = len(first), len(q)
+    weight = {}
+    for f in itertools.product(range(R), repeat=L):
+        w = first[f[0]]
+        for t in range(L - 1):
+            w *= p[f[t]][f[t + 1]]
+        for t in range(L):
+            if q[t] is not None:
+                w *= (eta + (1 - eta) * q[t][f[t]]) ** lam
+        weight[f] = w
+    total = sum(weight.values())
+    return {f: w / total for f, w in weight.items()}
+
+
+def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
+    """
+    Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
+
+    `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
+    number of outputs is looked at: {"all n released": probability}.
+    """
+    import math
+
+    alpha = math.exp(-eps0)
+
+    def passes(c):
+        if not noise:
+            return 1.0 if c >= k else 0.0
+        return alpha ** (k - c) / (1 + alpha) if c < k else 1 - alpha ** (c - k + 1) / (1 + alpha)
+
+    n = len(laws)
+    released = [{} for _ in laws]  # Pr{s gives f and f passes}
+    for f in set().union(*laws):
+        bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
+        for s, law in enumerate(laws):
+            released[s][f] = 0.0 if bucket[s] is None else law[f] * passes(bucket.count(bucket[s]))
+    if loop:
+        return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
+    return {f: sum(law[f] for law in released) / n for f in released[0]}

@@ -77,6 +77,23 @@ class MobilityProfile:
         """Visiting probability of each place over the whole day, (K,)."""
         return np.asarray(self.visits.sum(axis=0) / self.visits.sum(), dtype=np.float64)
 
+    @property
+    def pi_steady(self) -> Floats:
+        """
+        Steady state of p(u), pooled over periods, (K,): where the chain is found in the long run (E6).
+
+        For comparison with tools that take it for pi; nothing here uses it. The walk starts from the visiting
+        probabilities, and from a place that the user never left it starts again.
+        """
+        table = np.zeros((self.K, self.K))
+        np.add.at(table, (self.origin, self.target), self.count)
+        leaving = table.sum(axis=1, keepdims=True)
+        p = np.where(leaving > 0, table / np.where(leaving > 0, leaving, 1), self.pi_r)
+        # the long-run mean is the limit of a walk that starts again ever more rarely: unique where p is reducible too
+        rarely = 1e-9
+        law = np.linalg.solve(np.eye(self.K) - (1 - rarely) * p.T, rarely * self.pi_r)
+        return np.asarray(law / law.sum(), dtype=np.float64)
+
     def moves(self, tau: int = 0, tau_next: int = 0) -> Counts:
         """(K, K) counts of moves r -> r' between these two periods."""
         chosen = (self.tau == tau) & (self.tau_next == tau_next)
@@ -89,6 +106,14 @@ class MobilityProfile:
         table = self.moves(tau, tau_next)
         leaving = table.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(table, leaving, out=np.zeros(table.shape), where=leaving > 0))
+
+    def p_tau(self, tau: int = 0, tau_next: int = 0) -> Floats:
+        """p_{r,tau}^{tau'}: share of the departures from (r, tau) whose next instant lies in tau', (K,) (E7)."""
+        here = self.tau == tau
+        leaving = np.bincount(self.origin[here], self.count[here], self.K)
+        chosen = here & (self.tau_next == tau_next)
+        into = np.bincount(self.origin[chosen], self.count[chosen], self.K)
+        return np.asarray(np.divide(into, leaving, out=np.zeros(self.K), where=leaving > 0))
 
     def alpha(self, tau: int = 0, tau_next: int = 0) -> Floats:
         """
@@ -142,10 +167,9 @@ class Profiles(Sequence[MobilityProfile]):
     def __getitem__(self, u: int | slice) -> MobilityProfile | list[MobilityProfile]:
         if isinstance(u, slice):
             return [self[i] for i in range(*u.indices(len(self)))]
-        index = int(u)
-        if not -len(self) <= index < len(self):
-            raise UnknownUser(f"user number must be in 0 .. {len(self) - 1}, got {index}.")
-        index %= len(self)
+        if not hasattr(u, "__index__") or not -len(self) <= u < len(self):
+            raise UnknownUser(f"user number must be in 0 .. {len(self) - 1}, got {u!r}.")
+        index = int(u) % len(self)
         places = self.support[self.support_start[index] : self.support_start[index + 1]]
         seen = slice(self.visit_start[index], self.visit_start[index + 1])
         visits = np.zeros((self.T, len(places)), dtype=self.visit_count.dtype)
@@ -170,36 +194,70 @@ class Profiles(Sequence[MobilityProfile]):
         """Gather single profiles into columns; `Profiles` pass through unchanged."""
         if isinstance(profiles, Profiles):
             return profiles
-        parts = list(profiles)
+        parts = list(profiles) if isinstance(profiles, Iterable) else [profiles]
         if not parts:
             raise InvalidTraces("there must be at least one profile.", code="E_EMPTY")
-        if any(not isinstance(u, MobilityProfile) for u in parts):
+        if not isinstance(profiles, Iterable) or any(not isinstance(u, MobilityProfile) for u in parts):
             raise InvalidParameter("`profiles` must hold `MobilityProfile` objects, as `fit_profiles` makes them.")
+        if not all(map(_fits, parts)):
+            raise InvalidTraces(
+                "a profile must have visits (T, K), and one entry per move in each column.", code="E_SHAPE"
+            )
         check_comparable(*parts)
-        seen = [np.nonzero(u.visits) for u in parts]
+        visits = [np.asarray(u.visits) for u in parts]
+        seen = [np.nonzero(table) for table in visits]
 
         def starts(columns: list[Any]) -> Ints:
             return np.cumsum([0, *map(len, columns)], dtype=np.int64)
 
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(u, name) for u in parts])
+        def joined(name: str) -> Places:
+            return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
 
-        return Profiles(
+        gathered = Profiles(
             support_start=starts([u.support for u in parts]),
             support=joined("support"),
             visit_start=starts([tau for tau, _ in seen]),
             visit_tau=np.concatenate([tau for tau, _ in seen]).astype(np.int32),
             visit_k=np.concatenate([k for _, k in seen]).astype(np.int32),
-            visit_count=np.concatenate([u.visits[where] for u, where in zip(parts, seen, strict=True)]),
+            visit_count=np.concatenate([table[where] for table, where in zip(visits, seen, strict=True)]),
             move_start=starts([u.count for u in parts]),
             move_tau=joined("tau"),
             move_tau_next=joined("tau_next"),
             move_origin=joined("origin"),
             move_target=joined("target"),
-            move_count=joined("count"),
+            move_count=np.concatenate([u.count for u in parts]),
             R=parts[0].R,
             T=parts[0].T,
         )
+        _check_made_by_hand(gathered)
+        return gathered
+
+
+def _fits(u: MobilityProfile) -> bool:
+    columns = {len(u.count), len(u.tau), len(u.tau_next), len(u.origin), len(u.target)}
+    return len(columns) == 1 and np.shape(u.visits) == (len(u.visits), len(u.support))
+
+
+def _check_made_by_hand(u: Profiles) -> None:
+    """Refuse counts that no trace can have, in the columns of profiles that did not come from `fit_profiles`."""
+    size = np.diff(u.support_start)
+    for name, index, bound in (
+        ("support", u.support, u.R),
+        ("tau", u.move_tau, u.T),
+        ("tau_next", u.move_tau_next, u.T),
+        ("origin", u.move_origin, np.repeat(size, np.diff(u.move_start))),
+        ("target", u.move_target, np.repeat(size, np.diff(u.move_start))),
+    ):
+        if np.any(index < 0) or np.any(index >= bound):
+            raise InvalidTraces(f"`{name}` of a profile holds a number out of range.", code="E_INDEX")
+    owner = np.repeat(np.arange(len(u)), size)
+    if len(np.unique(owner * u.R + u.support)) != len(owner):
+        raise InvalidTraces("`support` of a profile must name each place once.", code="E_INDEX")
+    for name, counts in (("visits", u.visit_count), ("count", u.move_count)):
+        if not np.all(np.isfinite(counts)) or np.any(counts < 0):
+            raise InvalidTraces(f"`{name}` of a profile must be finite and at least 0.", code="E_NUMBER")
+    if np.any(np.diff(u.visit_start) == 0):
+        raise InvalidTraces("a profile must have at least one instant.", code="E_EMPTY")
 
 
 class UnknownUser(InvalidParameter, IndexError):

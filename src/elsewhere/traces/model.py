@@ -7,12 +7,13 @@ All three are frozen and checked once, here; inside the house they are trusted.
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 
 EARTH_RADIUS_KM = 6371.0088
 MINUTES_PER_DAY = 1440
@@ -81,6 +82,11 @@ class Locations:
 
     def __len__(self) -> int:
         return self.n
+
+    def __repr__(self) -> str:
+        # a centre of a cell can be somebody's home: sizes only
+        kind = "lat, lon" if self.lat is not None else "xy" if self.xy is not None else "without coordinates"
+        return f"Locations({self.n} places, {kind})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Locations) and self.fingerprint() == other.fingerprint()
@@ -152,18 +158,16 @@ class Periods:
     bounds: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        b = np.asarray(self.bounds, dtype=np.float64)
-        if (
-            b.ndim != 1
-            or len(b) < 2
-            or not np.all(np.isfinite(b))
-            or np.any(np.diff(b) <= 0)
-            or b[0] != 0
-            or b[-1] != 24
-        ):
+        try:
+            object.__setattr__(self, "bounds", tuple(float(b) for b in self.bounds))
+            rising = all(a < b for a, b in pairwise(self.bounds))  # NaN is below nothing
+            covers = len(self.bounds) > 1 and self.bounds[0] == 0 and self.bounds[-1] == 24
+        except (TypeError, ValueError):
+            rising = covers = False
+        if not (rising and covers):
             raise InvalidParameter(
                 f"`periods` must be a number of equal parts, or hour bounds rising from 0 to 24 (the whole day), "
-                f"got {list(self.bounds)}.",
+                f"got {self.bounds!r}.",
                 code="E_PERIODS",
             )
 
@@ -175,14 +179,7 @@ class Periods:
         if isinstance(periods, (int, np.integer)) and not isinstance(periods, bool):
             parts = require_whole("periods", int(periods), 1, MINUTES_PER_DAY)
             return Periods(tuple(24 * i / parts for i in range(parts)) + (24.0,))
-        try:
-            bounds = tuple(float(b) for b in periods)  # type: ignore[union-attr]
-        except (TypeError, ValueError):
-            raise InvalidParameter(
-                f"`periods` must be a number of equal parts, or hour bounds from 0 to 24, got {periods!r}.",
-                code="E_PERIODS",
-            ) from None
-        return Periods(bounds)
+        return Periods(periods)  # type: ignore[arg-type]
 
     @property
     def T(self) -> int:
@@ -191,8 +188,10 @@ class Periods:
 
     def of_minute(self, minute: ArrayLike) -> Places:
         """The period tau of each local minute of the day; 05:40 is night and 06:00 morning."""
-        hours = (np.asarray(minute, dtype=np.float64) % MINUTES_PER_DAY) / 60
-        return (np.searchsorted(np.asarray(self.bounds), hours, side="right") - 1).astype(np.int32)
+        # a seventh of a day is no round number: an instant on a bound must not fall below it by a rounding error
+        minutes = np.round(np.asarray(minute, dtype=np.float64), 6) % MINUTES_PER_DAY
+        bounds = np.round(np.asarray(self.bounds) * 60, 6)
+        return (np.searchsorted(bounds, minutes, side="right") - 1).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +206,9 @@ class Evidence:
     slot: Ints
     place: Places
     weight: Floats
+
+    def __repr__(self) -> str:
+        return f"Evidence({len(self.row)} entries)"
 
     @staticmethod
     def of(evidence: "Evidence | Mapping[tuple[int, int], Any]") -> "Evidence":
@@ -300,18 +302,24 @@ class Traces:
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
         places = _place_numbers(r, len(locations))
         N, L = places.shape
-        labels: list[Any] | NDArray[Any] = np.arange(N) if users is None else list(users)
+        try:
+            labels: list[Any] | NDArray[Any] = np.arange(N) if users is None else list(users)
+        except TypeError:
+            raise InvalidTraces("`users` must name one user per row.", code="E_USER") from None
         if len(labels) != N:
             raise InvalidTraces(f"`users` must name one user per row: {N} rows, {len(labels)} names.", code="E_SHAPE")
         user, unique = _number_users(labels)
-        if dates is not None and len(dates) != N:
-            raise InvalidTraces(f"`dates` must hold one date per row: {N} rows, {len(dates)} dates.", code="E_SHAPE")
         try:
             days = None if dates is None else _frozen(np.asarray(dates, dtype="datetime64[D]"))
         except (TypeError, ValueError):
             raise InvalidTraces("`dates` must hold local dates, YYYY-MM-DD.", code="E_DATE") from None
-        if not (np.isfinite(step_minutes) and 0 < step_minutes <= MINUTES_PER_DAY):
-            raise InvalidParameter(f"`step_minutes` must be in (0, {MINUTES_PER_DAY}], got {step_minutes!r}.")
+        if days is not None and days.shape != (N,):
+            raise InvalidTraces(f"`dates` must hold one date per row: {N} rows, shape {days.shape}.", code="E_SHAPE")
+        if days is not None and np.any(np.isnat(days)):
+            raise InvalidTraces("`dates` holds a missing date.", code="E_DATE")
+        require_between("step_minutes", step_minutes, 0, MINUTES_PER_DAY, open_low=True)
+        if not isinstance(tz, str):
+            raise InvalidParameter(f'`tz` must be the name of a time zone, such as "Europe/Zurich", got {tz!r}.')
         _clock(start)
         seen = None if evidence is None else Evidence.of(evidence)
         if seen is not None:
@@ -364,13 +372,14 @@ class Traces:
 
     def select(self, rows: ArrayLike) -> "Traces":
         """The given rows (numbers or a mask), in the given order, as a new set."""
-        keep = np.arange(len(self))[np.asarray(rows)]
+        keep = _chosen("rows", rows, len(self), "E_INDEX")
         evidence = None
         if self.evidence is not None:
-            kept = [np.flatnonzero(self.evidence.row == old) for old in keep]
-            entries = np.concatenate([*kept, np.empty(0, dtype=np.int64)]).astype(np.int64)
-            row = np.repeat(np.arange(len(keep)), [len(k) for k in kept])
             e = self.evidence
+            order = np.argsort(e.row, kind="stable")
+            first, last = (np.searchsorted(e.row[order], keep, side=side) for side in ("left", "right"))
+            row = np.repeat(np.arange(len(keep)), last - first)
+            entries = order[np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])]
             evidence = Evidence(row, e.slot[entries], e.place[entries], e.weight[entries])
         return Traces(
             self.r[keep],
@@ -398,8 +407,20 @@ class Traces:
     def of_users(self, users: ArrayLike) -> "Traces":
         """All rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
-        wanted[np.asarray(users)] = True
+        wanted[_chosen("users", users, self.U, "E_USER")] = True
         return self.select(wanted[self.user])
+
+
+def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
+    """Numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
+    chosen = np.asarray(numbers)
+    if chosen.dtype == bool and chosen.shape == (size,):
+        chosen = np.flatnonzero(chosen)
+    if chosen.size == 0:
+        raise InvalidTraces(f"`{name}` chooses nothing.", code="E_EMPTY")
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= size:
+        raise InvalidParameter(f"`{name}` must hold numbers in 0 .. {size - 1}, or a mask of {size}.", code=code)
+    return chosen.astype(np.int64)
 
 
 def _place_numbers(r: ArrayLike, R: int) -> Places:
@@ -445,6 +466,7 @@ def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any
         user = np.fromiter((number.setdefault(v, len(number)) for v in values), dtype=np.int64, count=len(values))
     except TypeError:
         raise InvalidTraces("`users` must hold plain labels (numbers or text).", code="E_USER") from None
-    if any(v is None or v != v for v in number):
+    # NaN and NaT differ from themselves; pandas' NA does not even say so
+    if any(v is None or (v == v) is not True for v in number):
         raise InvalidTraces("`users` holds a missing label (None or NaN).", code="E_USER")
     return _frozen(user), tuple(number)

@@ -1,0 +1,383 @@
+"""
+The aggregate mobility model <p_bar, pi_bar> of many users: sparse sums plus a distance kernel (sec:sampling).
+
+    p_bar_r^{r'} = ( sum_u p_r^{r'}(u) + epsilon max(1, d(r, r'))^-2 ) / z_r
+
+The sum runs over the users that have left r at all (E3), so it is a mean over the visitors of r, not weighted by
+visits (E35). d is in kilometres, or in cell widths without coordinates (E34). With several periods there is one
+p_bar per (tau, tau'), and a row with few departures is the pooled row instead (E37).
+
+Sums are kept where somebody moved, the kernel is evaluated for the places asked about: no (R, R) array is ever
+built unless `table` is called.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.profiles._kernels import fill_block, fill_moves, keep_feasible, nearness_sums
+from elsewhere.profiles.markov import MobilityProfile, Profiles
+from elsewhere.profiles.sums import ARRAYS, Sums
+from elsewhere.traces.model import Floats, Ints, Locations, Places
+
+TABLE_PLACES = 4096
+LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
+GEOMETRY = ("lat", "lon", "xy")
+FEASIBLE = ("feasible_start", "feasible_target")
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """
+    The sums by rows: row i holds the moves `start[i] : start[i + 1]` from pair and place `key[i]`.
+
+    `key`, `total` and `departures` end with an entry for no row, so that row -1 reads an empty one.
+    """
+
+    key: Ints
+    start: Ints
+    target: Ints
+    mass: Floats
+    total: Floats
+    departures: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class AggregateModel:
+    """
+    <p_bar, pi_bar>: how the contributors move and where they are, together; made by `aggregate`.
+
+    `feasible` is None, or (start, target): the places that may follow r are `target[start[r] : start[r + 1]]`.
+    """
+
+    sums: Sums
+    locations: Locations
+    epsilon: float
+    n_min: int
+    feasible: tuple[Ints, Places] | None
+
+    def __repr__(self) -> str:
+        return f"AggregateModel({self.n_users} users, {self.R} places, {self.T} periods, epsilon {self.epsilon:g})"
+
+    @property
+    def R(self) -> int:
+        """Number of places."""
+        return self.sums.R
+
+    @property
+    def T(self) -> int:
+        """Number of periods."""
+        return self.sums.T
+
+    @property
+    def n_users(self) -> int:
+        """Number of contributing users."""
+        return self.sums.n_users
+
+    @property
+    def visitors(self) -> Ints:
+        """Number of distinct users that visit each place, (R,)."""
+        return self.sums.visitors
+
+    @cached_property
+    def pi_bar(self) -> Floats:
+        """Mean over users of the visiting probability of each place, (R,); not the steady state of p_bar (E32)."""
+        return _read_only(self.sums.pi / self.n_users)
+
+    def first(self, tau: int = 0) -> Floats:
+        """
+        Law of the first instant of a trace that begins in tau, (R,).
+
+        The mean of Pr{r | tau} over the users that have instants in tau; `pi_bar` if nobody has.
+        """
+        require_whole("tau", tau, 0, self.T - 1)
+        lived = self.sums.lived[tau]
+        return _read_only(self.sums.pi_tau[tau] / lived) if lived > 0 else self.pi_bar
+
+    def rows(self, r: ArrayLike, tau: int = 0, tau_next: int = 0) -> Floats:
+        """
+        Rows of p_bar from the places `r`: (R,) for one place, (len(r), R) for several.
+
+        A row sums to 1, but for a place that `feasible` lets nobody leave: there it is 0 everywhere.
+        """
+        dense = self.block(r, np.arange(self.R), tau, tau_next)
+        return dense[0] if np.ndim(r) == 0 else dense
+
+    def block(self, r: ArrayLike, r_next: ArrayLike, tau: int = 0, tau_next: int = 0) -> Floats:
+        """p_bar from every place of `r` to every place of `r_next`, (len(r), len(r_next)); repeats are allowed."""
+        here, there = self._places("r", r), self._places("r_next", r_next)
+        if len(here) * len(there) > LARGEST_ANSWER:
+            raise InvalidParameter(
+                f"`r` and `r_next` must span at most {LARGEST_ANSWER} moves at a time, got {len(here)} x {len(there)}.",
+                code="E_TOO_LARGE",
+            )
+        row, a, b = self._weights(here, tau, tau_next)
+        out = np.empty((len(here), len(there)))
+        fill_block(out, here, there, row, a, b, *self._tail)
+        return out
+
+    def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
+        """The whole of p_bar, (R, R), read-only and kept for the next call; for at most 4096 places."""
+        if self.R > TABLE_PLACES:
+            raise InvalidParameter(
+                f"a table needs R in [1, {TABLE_PLACES}], got {self.R}; use `block` on the places that matter.",
+                code="E_TOO_LARGE",
+            )
+        pair = self._pair(tau, tau_next)
+        if pair not in self._tables:
+            self._tables[pair] = _read_only(self.rows(np.arange(self.R), tau, tau_next))
+        return self._tables[pair]
+
+    def loglik(self, r: ArrayLike, tau: ArrayLike | None = None) -> Floats:
+        """
+        Natural log of Pr{trace} under the model, (N,); -inf where it is 0.
+
+        Parameters
+        ----------
+        r
+            (N, L) places, without gaps.
+        tau
+            (L,) period of each instant; may be left out if the model has one period.
+
+        """
+        traces = np.asarray(r)
+        if traces.ndim != 2 or traces.shape[1] == 0:
+            raise InvalidTraces(f"`r` must have shape (N, L), L at least 1, got {traces.shape}.", code="E_SHAPE")
+        N, L = traces.shape
+        steps = self._places("r", traces.ravel()).reshape(N, L)
+        if tau is None and self.T > 1:
+            raise InvalidParameter(f"`tau` must give the period of each instant: the model has {self.T} periods.")
+        when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
+        if when.shape != (L,) or when.dtype.kind not in "iu":
+            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per instant, got shape {when.shape}.")
+        for period in np.unique(when).tolist():
+            require_whole("tau", period, 0, self.T - 1)
+        start = self.first(int(when[0])) if self.T > 1 else self.pi_bar
+        visited = np.unique(steps)
+        row, a, b = np.full(self.R, -1, dtype=np.int64), np.zeros(self.R), np.zeros(self.R)
+        with np.errstate(divide="ignore"):
+            out = np.log(start[steps[:, 0]])
+            for now, then in sorted(set(zip(when[:-1].tolist(), when[1:].tolist(), strict=True))):
+                columns = np.flatnonzero((when[:-1] == now) & (when[1:] == then))
+                row[visited], a[visited], b[visited] = self._weights(visited, now, then)
+                p = np.empty(N * len(columns))
+                fill_moves(p, steps[:, columns].ravel(), steps[:, columns + 1].ravel(), row, a, b, *self._tail)
+                out += np.log(p).reshape(N, len(columns)).sum(axis=1)
+        return np.asarray(out, dtype=np.float64)
+
+    def update(self, profiles: Iterable[MobilityProfile]) -> "AggregateModel":
+        """The model of the old users and these new ones: the same as fitting all at once."""
+        return replace(self, sums=self.sums.plus(Sums.of(profiles)))
+
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
+        """Arrays and plain numbers from which `from_arrays` makes the same model; nothing in them is one user's."""
+        s, where = self.sums, self.locations
+        arrays = s.arrays()
+        arrays |= {name: array for name in GEOMETRY if (array := getattr(where, name)) is not None}
+        if self.feasible is not None:
+            arrays |= dict(zip(FEASIBLE, self.feasible, strict=True))
+        return arrays, {"R": s.R, "T": s.T, "n_users": s.n_users, "epsilon": self.epsilon, "n_min": self.n_min}
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any]) -> "AggregateModel":
+        """The model of `to_arrays`; `InvalidModel` where these cannot be one."""
+        try:
+            geometry: dict[str, Any] = {name: arrays[name] for name in GEOMETRY if name in arrays}
+            known = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
+            if set(arrays) != known or set(numbers) != {"R", "T", "n_users", "epsilon", "n_min"}:
+                raise InvalidModel("an array or a number of the model is missing, or one too many is there.")
+            R, T, n_users = (require_whole(name, numbers[name], 1) for name in ("R", "T", "n_users"))
+            locations = Locations(**geometry) if geometry else Locations(n=R)
+            if len(locations) != R:
+                raise InvalidModel(f"the coordinates must be those of {R} places, got {len(locations)}.")
+            epsilon = require_between("epsilon", numbers["epsilon"], 0, np.inf, open_high=True)
+            n_min = require_whole("n_min", numbers["n_min"], 1)
+            feasible = _checked(arrays[FEASIBLE[0]], arrays[FEASIBLE[1]], R) if FEASIBLE[0] in arrays else None
+            return AggregateModel(
+                Sums.from_arrays(arrays, R=R, T=T, n_users=n_users), locations, epsilon, n_min, feasible
+            )
+        except (InvalidParameter, InvalidTraces) as error:
+            raise InvalidModel(error.args[0]) from None
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        s = self.sums
+        origin, target = s.key // s.R, s.key % s.R
+        start = np.append(np.flatnonzero(np.diff(origin, prepend=-1)), len(origin))
+        mass = s.mass.copy()
+        if self.feasible is not None:
+            keep_feasible(mass, s.mass, origin % s.R, target, *self.feasible)
+        return _Rows(
+            np.append(origin[start[:-1]], np.iinfo(np.int64).max),
+            start,
+            target,
+            mass,
+            np.append(np.add.reduceat(mass, start[:-1]), 0.0),
+            np.append(np.add.reduceat(s.count, start[:-1]), 0.0),
+        )
+
+    @cached_property
+    def _tail(self) -> tuple[Any, ...]:
+        # what every kernel wants last: the sums by rows, the places, the feasible moves
+        where = self.locations
+        points = np.zeros((self.R, 3))  # without coordinates max(1, d) is 1 everywhere, as if all were one place
+        if where.xy is not None:
+            points[:, :2] = where.xy
+        elif where.lat is not None and where.lon is not None:
+            north, east = np.radians(where.lat), np.radians(where.lon)
+            points = np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+        everything = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
+        feasible = everything if self.feasible is None else self.feasible
+        return self._rows.start, self._rows.target, self._rows.mass, points, where.lat is not None, *feasible
+
+    @cached_property
+    def _tables(self) -> dict[int, Floats]:
+        return {}
+
+    @cached_property
+    def _nearness(self) -> Floats:
+        # sum of the distance kernel over each row, NaN until somebody asks for it
+        return np.full(self.R, np.nan)
+
+    def _weights(self, r: Ints, tau: int, tau_next: int) -> tuple[Ints, Floats, Floats]:
+        """For each place of `r`: its row in the sums, and the factors of sums and kernel, 1/z and epsilon/z."""
+        row = self._row_of(self._pair(tau, tau_next), r)
+        unknown = np.unique(r[np.isnan(self._nearness[r])])
+        if len(unknown):
+            found = np.empty(len(unknown))
+            nearness_sums(found, unknown, *self._tail[3:])
+            self._nearness[unknown] = found
+        kernel = self._nearness[r]
+        mass = self._rows.total[row]
+        z = mass + self.epsilon * kernel
+        # without visitors epsilon cancels and the kernel is left; without feasible moves nothing is
+        alone = np.divide(1.0, kernel, out=np.zeros(len(r)), where=kernel > 0)
+        a = np.divide(1.0, z, out=np.zeros(len(r)), where=mass > 0)
+        return row, a, np.where(mass > 0, self.epsilon * a, alone)
+
+    def _row_of(self, pair: int, r: Ints) -> Ints:
+        rows, pool = self._rows, 0 if self.T == 1 else self.T * self.T
+
+        def find(pair: int) -> Ints:
+            at = np.searchsorted(rows.key, pair * self.R + r)
+            return np.where(rows.key[at] == pair * self.R + r, at, -1)
+
+        if pair == pool:
+            return find(pool)
+        own = find(pair)
+        # posterior means are not whole numbers (E4): a rounding error must not decide
+        return np.where(rows.departures[own] >= self.n_min * (1 - 1e-9), own, find(pool))
+
+    def _pair(self, tau: int, tau_next: int) -> int:
+        top = self.T - 1
+        return require_whole("tau", tau, 0, top) * self.T + require_whole("tau_next", tau_next, 0, top)
+
+    def _places(self, name: str, r: ArrayLike) -> Ints:
+        places = np.atleast_1d(np.asarray(r))
+        if places.ndim != 1 or (places.dtype.kind not in "iu" and places.size > 0):
+            raise InvalidParameter(f"`{name}` must be a place or a vector of places, whole numbers.", code="E_SHAPE")
+        if places.size > 0 and (places.min() < 0 or places.max() >= self.R):
+            raise InvalidParameter(f"`{name}` must hold places in 0 .. {self.R - 1}, without gaps.", code="E_INDEX")
+        return places.astype(np.int64)
+
+
+def aggregate(
+    profiles: Iterable[MobilityProfile],
+    locations: Locations,
+    *,
+    epsilon: float = 0.01,
+    feasible: Any = None,
+    n_min: int = 5,
+) -> AggregateModel:
+    """
+    The aggregate mobility model <p_bar, pi_bar> of these users.
+
+    Parameters
+    ----------
+    profiles
+        One per user, as `fit_profiles` makes them.
+    locations
+        The places the profiles speak of.
+    epsilon
+        Weight of the distance kernel against one visitor (E34). 0 leaves moves that nobody made impossible; a place
+        that nobody left keeps the kernel as its row.
+    feasible
+        (R, R) matrix of 0 and 1, dense or scipy sparse: 0 forbids the move from row to column (E36).
+    n_min
+        Departures below which a row of one pair of periods is the pooled row (E37).
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> traces = ew.Traces([[0, 0, 1, 0]], ew.Locations(xy=[[0, 0], [0, 1], [0, 2]]))
+    >>> model = ew.aggregate(ew.fit_profiles(traces), traces.locations, epsilon=1)
+    >>> model.rows(0).round(4).tolist()
+    [0.4615, 0.4615, 0.0769]
+    >>> model.pi_bar.tolist()
+    [0.75, 0.25, 0.0]
+
+    """
+    if not isinstance(locations, Locations):
+        raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
+    require_between("epsilon", epsilon, 0, np.inf, open_high=True)
+    require_whole("n_min", n_min, 1)
+    columns = Profiles.of(profiles)
+    if len(locations) != columns.R:
+        raise InvalidTraces(
+            f"profiles must speak of the given places: they have R = {columns.R}, `locations` {len(locations)}.",
+            code="E_MISMATCH",
+        )
+    moves = None if feasible is None else _feasible_moves(feasible, columns.R)
+    return AggregateModel(Sums.of(columns), locations, float(epsilon), int(n_min), moves)
+
+
+def _feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
+    """The 1s of a feasibility matrix, by rows (B51)."""
+    from scipy import sparse
+
+    try:
+        matrix: Any = feasible if sparse.issparse(feasible) else np.asarray(feasible)
+    except ValueError:
+        raise InvalidParameter("`feasible` must be a table: all rows of one length.", code="E_SHAPE") from None
+    if matrix.shape != (R, R):
+        raise InvalidParameter(f"`feasible` must have shape {(R, R)}, got {matrix.shape}.", code="E_SHAPE")
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidParameter(f"`feasible` must hold 0 and 1, got dtype {matrix.dtype}.")
+    by_rows = sparse.csr_array(matrix, copy=True)
+    if not np.all(np.isin(by_rows.data, (0, 1))):
+        raise InvalidParameter("`feasible` must hold 0 and 1 only.")
+    by_rows.sum_duplicates()
+    by_rows.eliminate_zeros()
+    start = by_rows.indptr.astype(np.int64)
+    closed = int(np.count_nonzero(np.diff(start) == 0))
+    if closed:
+        warnings.warn(f"{closed} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
+    return start, by_rows.indices.astype(np.int32)
+
+
+def _checked(start: NDArray[Any], target: NDArray[Any], R: int) -> tuple[Ints, Places]:
+    if (
+        start.dtype.kind != "i"
+        or target.dtype.kind != "i"
+        or start.shape != (R + 1,)
+        or target.ndim != 1
+        or start[0] != 0
+        or start[-1] != len(target)
+        or np.any(np.diff(start) < 0)
+        or np.any(target < 0)
+        or np.any(target >= R)
+        or np.any(np.diff(np.repeat(np.arange(R), np.diff(start)) * R + target) <= 0)
+    ):
+        raise InvalidModel(f"`feasible_start` and `feasible_target` must list places in 0 .. {R - 1}, sorted by rows.")
+    return start.astype(np.int64), target.astype(np.int32)
+
+
+def _read_only(array: Floats) -> Floats:
+    array.setflags(write=False)
+    return array
