@@ -27,13 +27,14 @@ BATCH_CELLS = 1e7  # attempts x codes per batch
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Fakes that passed the gate (private: with their seeds), and how many attempts it took in all."""
+    """Fakes that passed the gate (private: with their seeds), how many attempts were made and passed."""
 
     r: Places
     seed: Ints
     count: Ints  # members of S in the bucket of the seed, the seed included
     log_prob: Floats  # ln Pr{f|s} of the fake under its own seed
     attempts: int
+    passed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,4 +182,4 @@ def release(
             code="E_ACCEPTANCE",
         )
     r, seed, count, log_prob = (np.concatenate([p[i] for p in parts])[:n] for i in range(4))
-    return Released(r, seed, count, log_prob, done * mechanism.batch)
+    return Released(r, seed, count, log_prob, done * mechanism.batch, released)

@@ -1,0 +1,117 @@
+"""
+The deniable mode, end to end: learn from some users, release fakes of others through the gate, and write the ledger.
+
+The guarantee needs users of the model and users among the seeds to be disjoint (READINGS section 11): the split is done
+here, or the caller asserts it for a model of his own.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elsewhere.errors import InvalidParameter
+from elsewhere.fakes import Fakes
+from elsewhere.learnt import Learnt
+from elsewhere.presets import Preset
+from elsewhere.privacy.deniability import deniability_ledger
+from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.split import Roles
+from elsewhere.synthesis.deniable.emissions import learn_archetypes
+from elsewhere.synthesis.deniable.sampler import DeniableSampler
+from elsewhere.traces.model import Ints, Traces
+
+
+class GateVerdict(NamedTuple):
+    """A fake that the gate released: how many seeds were in the bucket of its own, itself included (private)."""
+
+    passed: bool
+    in_bucket: int
+
+
+def sampler_of(learnt: Learnt, settings: Preset, tau: Ints, model_traces: Traces, rng: np.random.Generator) -> Any:
+    """The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone."""
+    archetypes = None
+    if settings.emission == "archetypes":
+        shared = learnt.translate(model_traces)
+        classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
+        archetypes = learn_archetypes(classes, learnt.classes.kappa, settings.archetypes, rng=rng)
+    return DeniableSampler(
+        learnt.model,
+        learnt.classes,
+        emission=settings.emission,
+        eta=settings.eta,
+        lam=settings.lam,
+        par_c=settings.par_c,
+        par_m=settings.par_m,
+        par_l=settings.par_l,
+        archetypes=archetypes,
+        tau=tau,
+    )
+
+
+def release_fakes(
+    traces: Traces,
+    roles: Roles,
+    learnt: Learnt,
+    settings: Preset,
+    per_seed: int,
+    entropy: int,
+    laboratory: bool,
+    executor: Executor | None,
+    progress: Callable[[int, int], None] | None,
+) -> Fakes:
+    """`per_seed` times the number of seeds, through the gate, with their ledger."""
+    seeds = learnt.translate(roles.seeds)
+    if len(np.unique(seeds.user)) != len(seeds):
+        raise InvalidParameter("one trace per user may be a seed in the deniable mode: `max_days` must be 1 (E61).")
+    tau = learnt.tau(seeds)
+    n = per_seed * len(seeds)
+    ledger = deniability_ledger(
+        k=settings.k,
+        gamma=settings.gamma,
+        eps0=settings.eps0,
+        delta_target=settings.delta_target,
+        acceptance=settings.acceptance,
+        seeds=len(seeds),
+        released=n,
+    )
+    sampler = sampler_of(learnt, settings, tau, roles.model, np.random.default_rng(_child(entropy, 2)))
+    mechanism = Mechanism.of(
+        sampler,
+        seeds.r,
+        tau,
+        k=settings.k,
+        gamma=settings.gamma,
+        eps0=settings.eps0,
+        intersection=settings.fold_intersection,
+    )
+    out = release(
+        mechanism,
+        n,
+        floor=settings.acceptance,
+        entropy=int(_child(entropy, 3).generate_state(2, np.uint64)[0]),
+        laboratory=laboratory,
+        executor=executor,
+        progress=progress,
+    )
+    return Fakes(
+        r=out.r,
+        seed=roles.seed_rows[out.seed],
+        loglik=learnt.model.loglik(out.r, tau),
+        verdicts=[GateVerdict(True, int(c)) for c in out.count],
+        attempts=np.array([out.attempts]),
+        tally={"tested": out.attempts, "passed": out.passed},
+        seeds=traces,
+        learnt=learnt,
+        preset=settings,
+        laboratory=laboratory,
+        notes=roles.notes,
+        ledger=ledger,
+        published=np.zeros(len(traces), dtype=np.int64),
+    )
+
+
+def _child(entropy: int, number: int) -> np.random.SeedSequence:
+    return np.random.SeedSequence(entropy, spawn_key=(number,))

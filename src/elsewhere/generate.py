@@ -1,0 +1,266 @@
+"""
+The stairs: `GenerateFake` of fig:alg on one screen.
+
+Learn model and classes, blur each seed into its semantic seed, decode a fake from it, keep what passes the privacy
+test; or, in the deniable mode, draw from the exact sampler and keep what passes the gate.
+"""
+
+import warnings
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.deny import release_fakes
+from elsewhere.errors import InvalidParameter, NothingPassed, require_whole
+from elsewhere.fakes import Fakes
+from elsewhere.learnt import Learnt, learn
+from elsewhere.presets import Preset, preset_of
+from elsewhere.privacy.tests import PrivacyTest
+from elsewhere.privacy.verdict import RULES, Verdicts
+from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.scale import map_over, workers_or
+from elsewhere.semantics.classes import SemanticClasses
+from elsewhere.split import Roles, split_users
+from elsewhere.synthesis.attempt import OK, FakeMaker
+from elsewhere.synthesis.semseed import Blur, ClassSets
+from elsewhere.traces.model import Ints, Traces
+
+CHUNK = 256  # fakes per piece of work
+
+Progress = Callable[[int, int], None]
+
+
+def generate_fakes(
+    traces: Traces,
+    *,
+    preset: str | Preset = "product",
+    per_seed: int = 1,
+    kappa: int | str = "auto",
+    classes: SemanticClasses | ArrayLike | None = None,
+    model: AggregateModel | None = None,
+    alternates: Traces | str | None = None,
+    rng: np.random.Generator | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    disjoint: bool = False,
+    **parameters: Any,
+) -> Fakes:
+    """
+    Fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
+
+    Parameters
+    ----------
+    traces
+        The real traces; users, not rows, are split and counted.
+    preset
+        "paper", "product" or "deniable"; every parameter of a preset can be given by keyword.
+    per_seed
+        Fakes wanted per seed; in the deniable mode `per_seed` times the number of seeds are released.
+    kappa
+        Number of semantic classes, or "auto" (E29).
+    classes, model
+        Learnt beforehand; by default they are learnt from the traces.
+    alternates
+        Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
+        preset takes all other users ("all").
+    rng
+        Makes a laboratory run: repeatable, not publishable as private. By default the operating system's entropy.
+    executor, workers
+        Where the work runs; the result does not depend on it.
+    progress
+        Called as `progress(done, total)`.
+    disjoint
+        The caller's assertion that `model` and `classes` were learnt from users who are no seeds; the deniable mode
+        asks for it when they are given.
+    **parameters
+        Any field of `Preset`: `par_c`, `k`, `sampler`, `max_tries` ...
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    >>> fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, rng=np.random.default_rng(2))
+    >>> bool((fakes.r != town.traces.r[fakes.seed]).all())
+    True
+
+    """
+    if isinstance(alternates, str):
+        parameters["alternates"], alternates = alternates, None
+    settings = preset_of(preset, **parameters)
+    require_whole("per_seed", per_seed, 1)
+    entropy = _entropy(rng)
+    draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
+    given = model is not None and classes is not None
+    roles = split_users(traces, settings, alternates, draw, learnt=given)
+    learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
+    if settings.name == "deniable":
+        with workers_or(executor, workers) as where:
+            return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
+    seeds = learnt.translate(roles.seeds)
+    maker = _maker(learnt, seeds, settings, entropy)
+    test = _test(learnt, roles, seeds, settings)
+    units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
+    pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
+    with workers_or(executor, workers) as where:
+        made = map_over(_Attempts(maker, test, seeds, settings.max_tries), pieces, executor=where, progress=progress)
+    return _gathered(made, units, traces, roles, learnt, settings, rng is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
+
+    r: Any
+    loglik: Any
+    unit: Ints
+    verdicts: Verdicts
+    tries: Ints
+    tally: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Attempts:
+    """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
+
+    maker: FakeMaker
+    test: PrivacyTest
+    seeds: Traces
+    max_tries: int
+
+    def __call__(self, units: Ints) -> _Made:
+        pending = np.arange(len(units))
+        tries = np.zeros(len(units), dtype=np.int64)
+        kept: list[tuple[Any, Any, Ints, Verdicts]] = []
+        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        while len(pending) and tries[pending[0]] < self.max_tries:
+            row, fake = units[pending].T
+            # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
+            made = self.maker.attempt(self.seeds.r[row], rows=row, tries=fake * self.max_tries + tries[pending])
+            tries[pending] += 1
+            good = made.status == OK
+            verdicts = self.test(made.r[good], row[good])
+            passed = np.flatnonzero(good)[verdicts.passed]
+            kept.append((made.r[passed], made.loglik[passed], pending[passed], verdicts.select(verdicts.passed)))
+            for name, number in {**verdicts.counts(), "not_made": int((~good).sum())}.items():
+                tally[name] += number
+            pending = np.delete(pending, passed)
+        return _Made(
+            np.concatenate([k[0] for k in kept]),
+            np.concatenate([k[1] for k in kept]),
+            np.concatenate([k[2] for k in kept]),
+            Verdicts.joined([k[3] for k in kept]),
+            tries,
+            tally,
+        )
+
+
+def _gathered(
+    made: list[_Made], units: Ints, traces: Traces, roles: Roles, learnt: Learnt, settings: Preset, laboratory: bool
+) -> Fakes:
+    tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
+    tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
+    unit = np.concatenate([m.unit + i * CHUNK for i, m in enumerate(made)])
+    if len(unit) == 0:
+        rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
+        raise NothingPassed(
+            f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
+            f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
+        )
+    order = np.argsort(unit, kind="stable")
+    attempts = np.zeros(len(traces), dtype=np.int64)
+    np.add.at(attempts, roles.seed_rows[units[:, 0]], np.concatenate([m.tries for m in made]))
+    return Fakes(
+        r=np.concatenate([m.r for m in made])[order],
+        seed=roles.seed_rows[units[unit[order], 0]],
+        loglik=np.concatenate([m.loglik for m in made])[order],
+        verdicts=Verdicts.joined([m.verdicts for m in made]).select(order),
+        attempts=attempts,
+        tally=tally,
+        seeds=traces,
+        learnt=learnt,
+        preset=settings,
+        laboratory=laboratory,
+        notes=roles.notes,
+        published=np.zeros(len(traces), dtype=np.int64),
+    )
+
+
+def _entropy(rng: np.random.Generator | None) -> int:
+    """128 bits: of the operating system, or of the caller's generator in a laboratory run."""
+    if rng is None:
+        secret = np.random.SeedSequence().entropy
+        assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
+        return secret
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.")
+    return int.from_bytes(rng.bytes(16), "little")
+
+
+def _learn(
+    roles: Roles,
+    settings: Preset,
+    kappa: int | str,
+    classes: SemanticClasses | ArrayLike | None,
+    model: AggregateModel | None,
+    disjoint: bool,
+    rng: np.random.Generator,
+) -> Learnt:
+    if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
+        raise InvalidParameter(
+            "the deniable mode must not have met its seeds: pass `disjoint=True` if `model` and `classes` were learnt "
+            "from users who are no seeds, or leave them out.",
+            code="E_DISJOINT",
+        )
+    if settings.name == "paper" and settings.m_min == 1:
+        warnings.warn(
+            "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=3
+        )
+    given = None if classes is None or isinstance(classes, SemanticClasses) else SemanticClasses(classes)
+    given = classes if isinstance(classes, SemanticClasses) else given
+    if model is not None and given is not None:
+        if model.locations != roles.seeds.locations:
+            raise InvalidParameter("`model` and `traces` are not on the same map.", code="E_MISMATCH")
+        learnt = Learnt(model, given, settings, np.arange(model.R))
+    else:
+        learnt = learn(roles.model, settings, kappa=kappa, rng=rng)
+        learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
+    if len(learnt.classes.label) != roles.seeds.R:
+        raise InvalidParameter(
+            f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.", code="E_MISMATCH"
+        )
+    return learnt
+
+
+def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+    blur = Blur(
+        par_c=settings.par_c, par_m=settings.par_m, par_l=settings.par_l, strict=settings.strict, c_min=settings.c_min
+    )
+    # places nobody in the model visits are never candidates (E30)
+    sets = ClassSets.of(
+        learnt.classes.label, nearness=learnt.classes.nearness, model_places=np.asarray(learnt.model.visitors > 0)
+    )
+    key = np.asarray(np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(2, np.uint64), dtype=np.uint64)
+    return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
+
+
+def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:
+    alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
+    if settings.k == 1 and settings.against == "own":
+        alternates = None
+    return PrivacyTest.prepare(
+        seeds,
+        alternates,
+        par_s=settings.par_s,
+        par_i=settings.par_i,
+        par_d=settings.par_d,
+        k=settings.k,
+        periods=settings.periods,
+        against=settings.against,
+        intersection=settings.intersection,
+        min_sim=settings.min_sim,
+    )

@@ -1,0 +1,185 @@
+"""
+What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock.
+
+On disk it is `model.npz` (arrays, no pickle) and `model.json`, written last, which names the arrays with their shapes
+and the file with its sha256. Both hold sums over users that at least `m_min` of them share, never a user.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere._version import __version__
+from elsewhere.errors import InvalidModel, InvalidParameter
+from elsewhere.files import check_folder, write_files
+from elsewhere.presets import PRESETS, Preset
+from elsewhere.profiles.aggregate import AggregateModel, aggregate
+from elsewhere.profiles.markov import fit_profiles
+from elsewhere.semantics.classes import SemanticClasses, semantic_clustering
+from elsewhere.semantics.graph import LocationGraph, semantic_graph
+from elsewhere.semantics.rare import merge_rare
+from elsewhere.traces.model import Ints, Periods, Traces
+
+KIND, FORMAT = "elsewhere model", 1
+LARGEST = 2**31  # bytes in one array
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """
+    Model, classes and clock, learnt under one preset.
+
+    `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
+    `graph` is kept in memory so that users can be added; it is not part of the model file.
+    """
+
+    model: AggregateModel
+    classes: SemanticClasses
+    preset: Preset
+    place: Ints = field(repr=False)
+    graph: LocationGraph | None = field(default=None, repr=False)
+
+    def tau(self, traces: Traces) -> Ints:
+        """Period of each instant of these traces."""
+        return Periods.of(self.preset.periods).of_minute(traces.minutes()).astype(np.int64)
+
+    def translate(self, traces: Traces) -> Traces:
+        """The same traces with rare places replaced by those that stand for them."""
+        if traces.locations != self.model.locations:
+            raise InvalidParameter("these traces and the model are not on the same map.", code="E_MISMATCH")
+        if np.array_equal(self.place, np.arange(len(self.place))):
+            return traces
+        r = np.where(traces.r >= 0, self.place[traces.r], -1)
+        return traces.with_places(r)
+
+    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "Learnt":
+        """Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph."""
+        if self.graph is None:
+            raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
+        profiles = fit_profiles(self.translate(traces), periods=self.preset.periods, missing="skip")
+        graph = self.graph.update(profiles)
+        classes = semantic_clustering(graph, kappa=kappa, c_min=self.preset.c_min, rng=rng)
+        return replace(self, model=self.model.update(profiles), classes=classes, graph=graph)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write `model.npz` and `model.json` into a folder."""
+        check_folder(Path(folder), force=force)
+        write_files(Path(folder), self.files())
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the model, name -> content, the index last."""
+        arrays, numbers = self.model.to_arrays()
+        arrays = {f"model.{name}": array for name, array in arrays.items()}
+        arrays |= {"label": self.classes.label, "place": self.place}
+        if self.classes.nearness is not None:
+            arrays["nearness"] = self.classes.nearness
+        sink = io.BytesIO()
+        np.savez_compressed(sink, allow_pickle=False, **arrays)
+        index = {
+            "kind": KIND,
+            "format": FORMAT,
+            "version": __version__,
+            "geometry": self.model.locations.fingerprint(),
+            "preset": asdict(self.preset),
+            "numbers": numbers,
+            "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
+            "files": {"model.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+        }
+        return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
+
+    @staticmethod
+    def load(folder: str | Path) -> "Learnt":
+        """Read a model folder; everything is checked before anything is allocated (B52)."""
+        index, data = _read(Path(folder))
+        arrays = _arrays(data, index["arrays"])
+        try:
+            numbers = index["numbers"]
+            parts = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
+            model = AggregateModel.from_arrays(parts, numbers)
+            preset = Preset(**{**index["preset"], "periods": _periods(index["preset"]["periods"])})
+            classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
+            place = arrays["place"]
+        except InvalidModel:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise InvalidModel("the model's index and its arrays do not fit together.") from None
+        if model.locations.fingerprint() != index.get("geometry"):
+            raise InvalidModel("the model's map is not the one its index names.")
+        if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
+            raise InvalidModel("the model's classes and places do not fit its map.")
+        return Learnt(model, classes, preset, place)
+
+
+def learn(
+    traces: Traces, preset: Preset | str = "product", *, kappa: int | str = "auto", rng: np.random.Generator
+) -> Learnt:
+    """
+    Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
+
+    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31).
+    """
+    settings = PRESETS[preset] if isinstance(preset, str) else preset
+    shared, place = merge_rare(traces, settings.m_min)
+    missing = "refuse" if settings.m_min == 1 else "skip"
+    profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
+    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
+    graph = semantic_graph(profiles, order=settings.order, mapping=settings.mapping, rng=rng)
+    classes = semantic_clustering(graph, kappa=kappa, c_min=settings.c_min, rng=rng)
+    return Learnt(model, classes, settings, place, graph)
+
+
+def _periods(value: Any) -> int | tuple[float, ...]:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
+    try:
+        index = json.loads((folder / "model.json").read_bytes()[: 2**24])
+        if not isinstance(index, dict) or index.get("kind") != KIND:
+            raise InvalidModel("model.json is not the index of a model.")
+        if index.get("format") != FORMAT:
+            raise InvalidModel(
+                f"the model has format {index.get('format')!r}; this version of elsewhere reads format {FORMAT}."
+            )
+        path = folder / "model.npz"
+        if path.is_symlink() or path.stat().st_size > LARGEST:
+            raise InvalidModel("model.npz is a link, or too large.")
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != index["files"]["model.npz"]:
+            raise InvalidModel("model.npz is damaged: its sha256 is not that of model.json.")
+    except OSError:
+        raise InvalidModel(f"{folder} holds no model: model.json and model.npz cannot be read.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InvalidModel):
+            raise
+        raise InvalidModel("model.json is not the index of a model.") from None
+    return index, data
+
+
+def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    try:
+        sizes = {n: int(np.prod(d["shape"], dtype=object)) * np.dtype(d["dtype"]).itemsize for n, d in declared.items()}
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {i.filename: i.file_size for i in archive.infolist()}
+        if set(members) != {f"{name}.npy" for name in sizes}:
+            raise InvalidModel("model.npz has members that model.json does not name, or lacks some.")
+        # .npy headers are 64-byte blocks, far below a kilobyte; a bomb declares little and unpacks much
+        if sum(sizes.values()) > LARGEST or any(members[f"{n}.npy"] > size + 1024 for n, size in sizes.items()):
+            raise InvalidModel("an array of model.npz is larger than model.json says, or than this version reads.")
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive_arrays:
+            arrays = {name: archive_arrays[name] for name in sizes}
+        if any(list(a.shape) != declared[n]["shape"] or a.dtype.str != declared[n]["dtype"] for n, a in arrays.items()):
+            raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, AttributeError) as error:
+        if isinstance(error, InvalidModel):
+            raise
+        raise InvalidModel("model.npz cannot be read as arrays.") from None
+    return arrays

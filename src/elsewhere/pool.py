@@ -1,0 +1,197 @@
+"""
+The pool of published fakes: traces, opaque ids, places and clock. No seed, no order, no likelihood, no entropy.
+
+On disk a pool is a folder: `fakes.parquet` (id, slot, loc), `places.parquet`, and `manifest.json`, written last, which
+names the other files with their sha256; a reader trusts nothing else (C1, F23).
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere._version import __version__
+from elsewhere.errors import ElsewhereError, InvalidModel, InvalidParameter, require_whole
+from elsewhere.files import check_folder, write_files
+from elsewhere.traces.model import Locations, Traces
+
+KIND, FORMAT = "elsewhere pool", 1
+LARGEST_FILE = 4 * 2**30
+LARGEST_TABLE = 2**31  # fakes x instants
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """
+    Published fakes (public side).
+
+    `traces.users` are random 128-bit ids in hex; `provenance` says how they were made: versions, parameters, totals.
+    """
+
+    traces: Traces
+    provenance: Mapping[str, Any] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.traces)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The opaque id of each fake."""
+        return self.traces.users
+
+    def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
+        """`n` different fakes, uniformly."""
+        require_whole("n", n, 1, len(self))
+        return self.traces.select(rng.choice(len(self), n, replace=False))
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the pool into a folder; one that holds anything is refused without `force`."""
+        folder = Path(path)
+        check_folder(folder, force=force)
+        write_files(folder, self.files())
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the pool, name -> content, the manifest last."""
+        content = {"fakes.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces.locations)}
+        t = self.traces
+        manifest = {
+            "kind": KIND,
+            "format": FORMAT,
+            "version": __version__,
+            "fakes": len(t),
+            "instants": t.L,
+            "places": t.R,
+            "step_minutes": t.step_minutes,
+            "start": t.start,
+            "tz": t.tz,
+            "dates": None if t.dates is None else np.datetime_as_string(t.dates).tolist(),
+            "provenance": dict(self.provenance),
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()},
+        }
+        return {**content, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
+
+    @staticmethod
+    def load(path: str | Path) -> "Pool":
+        """Read a pool folder; `InvalidModel` if anything in it is not what its manifest says."""
+        folder = Path(path)
+        manifest = _manifest(folder)
+        try:
+            N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "instants", "places"))
+            if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
+                raise InvalidModel(f"the pool declares {N} fakes of {L} instants, more than this version reads.")
+            tables = {name: _checked(folder, name, manifest["files"][name]) for name in _FILES}
+            return Pool(_traces(tables, manifest, N, L, R), manifest["provenance"])
+        except InvalidModel:
+            raise
+        except (KeyError, TypeError, AttributeError, ElsewhereError):
+            raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
+
+
+_FILES = ("fakes.parquet", "places.parquet")
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "manifest.json"
+    try:
+        if path.stat().st_size > 2**26:
+            raise InvalidModel("the manifest is too large to be one.", code="E_POOL")
+        manifest = json.loads(path.read_bytes())
+    except OSError:
+        raise InvalidModel(f"{folder} is no pool: its manifest.json cannot be read.", code="E_POOL") from None
+    except ValueError:
+        raise InvalidModel("the pool's manifest.json is not JSON.", code="E_POOL") from None
+    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+        raise InvalidModel("the manifest is not that of a pool.", code="E_POOL")
+    if manifest.get("format") != FORMAT:
+        raise InvalidModel(
+            f"the pool has format {manifest.get('format')!r}; this version of elsewhere reads format {FORMAT}.",
+            code="E_POOL",
+        )
+    return manifest
+
+
+def _checked(folder: Path, name: str, sha256: str) -> bytes:
+    path = folder / name
+    try:
+        if path.is_symlink() or path.stat().st_size > LARGEST_FILE:
+            raise InvalidModel(f"{name} of the pool is a link, or too large.", code="E_POOL")
+        data = path.read_bytes()
+    except OSError:
+        raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise InvalidModel(f"{name} of the pool is damaged: its sha256 is not that of the manifest.", code="E_POOL")
+    return data
+
+
+def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L: int, R: int) -> Traces:
+    fakes, places = (_read(tables[name]) for name in _FILES)
+    if len(fakes["loc"]) != N * L or len(places["loc"]) != R:
+        raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
+    if "lat" in places:
+        locations = Locations(lat=places["lat"], lon=places["lon"])
+    elif "x" in places:
+        locations = Locations(xy=np.column_stack([places["x"], places["y"]]))
+    else:
+        locations = Locations(n=R)
+    return Traces(
+        fakes["loc"].reshape(N, L),
+        locations,
+        users=fakes["id"].reshape(N, L)[:, 0],
+        dates=manifest["dates"],
+        step_minutes=manifest["step_minutes"],
+        start=manifest["start"],
+        tz=manifest["tz"],
+    )
+
+
+def _read(data: bytes) -> dict[str, NDArray[Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(data))
+    except (pa.ArrowException, OSError):
+        raise InvalidModel("a table of the pool is not Parquet.", code="E_POOL") from None
+    return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def _fakes_table(traces: Traces) -> bytes:
+    return _parquet(
+        {
+            "id": np.repeat(traces.users, traces.L),
+            "slot": np.tile(np.arange(traces.L, dtype=np.int32), len(traces)),
+            "loc": traces.r.ravel(),
+        }
+    )
+
+
+def _places_table(locations: Locations) -> bytes:
+    columns: dict[str, Any] = {"loc": np.arange(len(locations), dtype=np.int32)}
+    if locations.lat is not None:
+        columns |= {"lat": locations.lat, "lon": locations.lon}
+    elif locations.xy is not None:
+        columns |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
+    return _parquet(columns)
+
+
+def _parquet(columns: Mapping[str, Any]) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.table(dict(columns)), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def check_ids(ids: NDArray[Any]) -> None:
+    """Ids of a pool are 32 hex digits and all different: nothing of a seed can hide in them."""
+    if len(set(ids.tolist())) != len(ids) or any(
+        len(i) != 32 or set(i) - set("0123456789abcdef") for i in ids.tolist()
+    ):
+        raise InvalidParameter("ids of a pool must be different random 128-bit numbers in hex.")

@@ -1,0 +1,1 @@
+"""ROOM 6: which fakes may leave the house."""

@@ -1,0 +1,389 @@
+"""
+Compiled kernels of the privacy test: traces as visit counts, both similarities as whole numbers, the verdict.
+
+Order 0, Hamming. Trace u has n_tau instants in period tau and N in all, v has m_tau; a and b are visit counts. With
+y_tau = sum of min(a m_tau, b n_tau), over places for sim_G (E13) and over ranks for sim_S (E20),
+
+    sim(u, v) = sum_tau w_tau(u) sum min(a / n_tau, b / m_tau) = 1/N sum_tau y_tau / m_tau = X / (N M),
+
+where M is the least common multiple of the m_tau and X is a whole number. Whole numbers below 2^53 are exact in
+float64 and the one division is rounded correctly, so a similarity of 3/30 *is* the float .1, on every machine (R6).
+Where M would be too large for that (long traces with gaps, many periods), M is stored as 0 and the y_tau / m_tau are
+added as ordinary floats.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere._jit import njit
+from elsewhere.traces.model import Floats, Ints, Places
+
+# the rules, one bit each
+SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
+
+
+class Clock(NamedTuple):
+    """The instants of each period: period tau owns `slot[start[tau] : start[tau + 1]]`."""
+
+    slot: Ints
+    start: Ints
+
+
+class Counted(NamedTuple):
+    """
+    Traces as visit counts; trace i owns entries `start[i * T + tau] : start[i * T + tau + 1]` in period tau.
+
+    `place` and `visits` of an entry belong together; `ranked` holds the same visits, the largest first.
+    """
+
+    start: Ints
+    place: Places
+    visits: Places
+    ranked: Places
+    n: Ints  # (traces, T) instants per period
+    N: Ints  # (traces,) their sum
+    M: Ints  # (traces,) least common multiple of the n above 0; 0 = too large to be exact
+    user: Ints
+
+
+class Visitors(NamedTuple):
+    """The seeds that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
+
+    start: Ints
+    trace: Ints
+    visits: Places
+
+
+class Rules(NamedTuple):
+    """The thresholds, as the kernel reads them."""
+
+    par_s: float
+    par_i: int
+    par_d: float
+    k: int
+    min_sim: float  # 0 = off: no similarity is below it
+    aligned: bool  # the intersection counts equal instants instead of common places (E41)
+    quantile: float  # what strangers have (E15); infinity = off
+    stop: int  # alternates found are counted up to this number
+    exact_below: int  # a larger M would make N N' M inexact
+
+
+class Prepared(NamedTuple):
+    """All that a verdict needs besides the fake and the number of its seed."""
+
+    rules: Rules
+    clock: Clock
+    r: Places  # (S, L) the seed traces
+    seeds: Counted
+    alternates: Counted  # sorted by user
+    visitors: Visitors
+    R: int
+
+
+class Scratch(NamedTuple):
+    """Working memory of one thread; every kernel leaves `tally`, `hist`, `forth`, `back` at 0."""
+
+    fake: Counted
+    tally: Places  # (R,)
+    hist: Places  # (L + 1,)
+    forth: Floats  # (S,)
+    back: Floats  # (S,)
+    met: Ints  # (S,)
+
+
+@njit
+def no_counts(traces: int, entries: int, T: int) -> Counted:
+    """Room for the counts of so many traces."""
+    return Counted(
+        np.zeros(traces * T + 1, np.int64),
+        np.zeros(entries, np.int32),
+        np.zeros(entries, np.int32),
+        np.zeros(entries, np.int32),
+        np.zeros((traces, T), np.int64),
+        np.zeros(traces, np.int64),
+        np.zeros(traces, np.int64),
+        np.zeros(traces, np.int64),
+    )
+
+
+@njit
+def new_scratch(prepared: Prepared) -> Scratch:
+    """Working memory for `verdict_one`, one per thread."""
+    L, S, T = len(prepared.clock.slot), len(prepared.r), len(prepared.clock.start) - 1
+    return Scratch(
+        no_counts(1, L, T),
+        np.zeros(prepared.R, np.int32),
+        np.zeros(L + 1, np.int32),
+        np.zeros(S, np.float64),
+        np.zeros(S, np.float64),
+        np.zeros(S, np.int64),
+    )
+
+
+@njit
+def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hist: Places, exact_below: int) -> None:
+    """Counts of one trace into place i of `out`, whose `start[i * T]` is set; O(L)."""
+    T = len(clock.start) - 1
+    at = out.start[i * T]
+    N, M = 0, 1
+    for tau in range(T):
+        first = at
+        for j in range(clock.start[tau], clock.start[tau + 1]):
+            r = row[clock.slot[j]]
+            if r >= 0:
+                if tally[r] == 0:
+                    out.place[at] = r
+                    at += 1
+                tally[r] += 1
+        n, top = 0, 0
+        for e in range(first, at):
+            c = int(tally[out.place[e]])
+            tally[out.place[e]] = 0
+            out.visits[e] = c
+            hist[c] += 1
+            n += c
+            top = max(top, c)
+        # counting sort: no count exceeds the instants of the period
+        e = first
+        for c in range(top, 0, -1):
+            for _ in range(hist[c]):
+                out.ranked[e] = c
+                e += 1
+            hist[c] = 0
+        out.start[i * T + tau + 1] = at
+        out.n[i, tau] = n
+        N += n
+        if n > 0 and M > 0:
+            step = n // math.gcd(M, n)
+            M = M * step if step <= exact_below // M else 0
+    out.N[i] = N
+    out.M[i] = M
+
+
+@njit
+def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
+    """Counts of all traces `r` (traces, L)."""
+    T = len(clock.start) - 1
+    out = no_counts(len(r), r.size, T)
+    tally, hist = np.zeros(R, np.int32), np.zeros(r.shape[1] + 1, np.int32)
+    for i in range(len(r)):
+        count_row(r[i], clock, out, i, tally, hist, exact_below)
+    end = out.start[-1]
+    return Counted(
+        out.start,
+        out.place[:end].copy(),
+        out.visits[:end].copy(),
+        out.ranked[:end].copy(),
+        out.n,
+        out.N,
+        out.M,
+        user.copy(),
+    )
+
+
+@njit
+def invert(seeds: Counted, R: int) -> Visitors:
+    """From places to the seeds that visit them."""
+    T = seeds.n.shape[1]
+    start = np.zeros(T * R + 1, np.int64)
+    for i in range(len(seeds.N) * T):
+        for e in range(seeds.start[i], seeds.start[i + 1]):
+            start[(i % T) * R + seeds.place[e] + 1] += 1
+    start = np.cumsum(start)
+    free = start.copy()
+    trace, visits = np.zeros(len(seeds.place), np.int64), np.zeros(len(seeds.place), np.int32)
+    for i in range(len(seeds.N) * T):
+        for e in range(seeds.start[i], seeds.start[i + 1]):
+            key = (i % T) * R + seeds.place[e]
+            trace[free[key]] = i // T
+            visits[free[key]] = seeds.visits[e]
+            free[key] += 1
+    return Visitors(start, trace, visits)
+
+
+@njit
+def part(y: int, m: int, M: int) -> float:
+    """The term y / m times M: a whole number where M is known."""
+    return np.float64(y * (M // m)) if M > 0 else y / m
+
+
+@njit
+def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
+    """The larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
+    T = u.n.shape[1]
+    forth, back = 0.0, 0.0
+    for tau in range(T):
+        n, m = u.n[i, tau], v.n[j, tau]
+        if n == 0 or m == 0:
+            continue
+        here, end = u.start[i * T + tau], u.start[i * T + tau + 1]
+        for e in range(here, end):
+            tally[u.place[e]] = u.visits[e]
+        y = 0
+        for e in range(v.start[j * T + tau], v.start[j * T + tau + 1]):
+            y += min(tally[v.place[e]] * m, v.visits[e] * n)
+        for e in range(here, end):
+            tally[u.place[e]] = 0
+        forth += part(y, m, v.M[j])
+        back += part(y, n, u.M[i])
+    return max(forth / (u.N[i] * max(v.M[j], 1)), back / (v.N[j] * max(u.M[i], 1)))
+
+
+@njit
+def semantic(u: Counted, i: int, v: Counted, j: int) -> float:
+    """N M sim_S(u_i, v_j), per period by sorted matching, weights of u (E20, E23, E26)."""
+    T = u.n.shape[1]
+    X = 0.0
+    for tau in range(T):
+        n, m = u.n[i, tau], v.n[j, tau]
+        if n == 0 or m == 0:
+            continue
+        here, there = u.start[i * T + tau], v.start[j * T + tau]
+        y = 0
+        for e in range(min(u.start[i * T + tau + 1] - here, v.start[j * T + tau + 1] - there)):
+            y += min(u.ranked[here + e] * m, v.ranked[there + e] * n)
+        X += part(y, m, v.M[j])
+    return X
+
+
+@njit
+def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
+    """|visited(u_i) ∩ visited(v_j)|, whatever the period (E41)."""
+    T = u.n.shape[1]
+    here, end = u.start[i * T], u.start[(i + 1) * T]
+    for e in range(here, end):
+        tally[u.place[e]] = 1
+    shared = 0
+    for e in range(v.start[j * T], v.start[(j + 1) * T]):
+        shared += tally[v.place[e]]
+        tally[v.place[e]] = 0
+    for e in range(here, end):
+        tally[u.place[e]] = 0
+    return shared
+
+
+@njit
+def alternates_found(X: float, N: int, own: int, fake: Counted, alternates: Counted, par_d: float, stop: int) -> int:
+    """Distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52)."""
+    found, last = 0, -1
+    M = max(fake.M[0], 1)
+    for a in range(len(alternates.N)):
+        user = alternates.user[a]
+        if user in (last, own):
+            continue
+        N_a = alternates.N[a]
+        if abs(X * N_a - semantic(alternates, a, fake, 0) * N) / (N * N_a * M) < par_d:
+            found, last = found + 1, user
+            if found == stop:
+                break
+    return found
+
+
+@njit
+def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
+    """The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15)."""
+    seeds, visitors, R = prepared.seeds, prepared.visitors, prepared.R
+    forth, back, met = scratch.forth, scratch.back, scratch.met
+    T = u.n.shape[1]
+    seen = 0
+    for tau in range(T):
+        m = u.n[i, tau]
+        for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
+            key = tau * R + u.place[e]
+            for x in range(visitors.start[key], visitors.start[key + 1]):
+                s = visitors.trace[x]
+                if seeds.user[s] == own:
+                    continue
+                n = seeds.n[s, tau]
+                y = min(visitors.visits[x] * m, u.visits[e] * n)
+                if forth[s] == 0:
+                    met[seen] = s
+                    seen += 1
+                forth[s] += part(y, m, u.M[i])
+                back[s] += part(y, n, seeds.M[s])
+    best = 0.0
+    for x in range(seen):
+        s = met[x]
+        best = max(best, forth[s] / (seeds.N[s] * max(u.M[i], 1)), back[s] / (u.N[i] * max(seeds.M[s], 1)))
+        forth[s], back[s] = 0.0, 0.0
+    return best
+
+
+@njit
+def strangers(prepared: Prepared) -> Floats:
+    """For each trace of the alternates, its similarity to the most similar seed of another user (E15)."""
+    scratch = new_scratch(prepared)
+    alternates = prepared.alternates
+    out = np.empty(len(alternates.N), np.float64)
+    for a in range(len(out)):
+        out[a] = closest(alternates, a, alternates.user[a], prepared, scratch)
+    return out
+
+
+@njit
+def verdict_one(
+    fake: Places, seed: int, prepared: Prepared, scratch: Scratch
+) -> tuple[int, float, int, int, int, float, float]:
+    """
+    The verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
+
+    Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal instants, alternates found,
+    sim_S(s, f), and the largest similarity to another seed.
+    """
+    rules, seeds, f = prepared.rules, prepared.seeds, scratch.fake
+    own = seeds.user[seed]
+    count_row(fake, prepared.clock, f, 0, scratch.tally, scratch.hist, rules.exact_below)
+    rejected = 0
+
+    sim = geographic(f, 0, seeds, seed, scratch.tally)
+    if sim > rules.par_s:  # E51
+        rejected |= SIMILARITY
+
+    shared = shared_places(f, 0, seeds, seed, scratch.tally)
+    aligned = 0
+    for t in range(len(fake)):
+        if fake[t] >= 0 and fake[t] == prepared.r[seed, t]:
+            aligned += 1
+    if (aligned if rules.aligned else shared) > rules.par_i:  # E50
+        rejected |= INTERSECTION
+
+    X, N = semantic(seeds, seed, f, 0), seeds.N[seed]
+    sim_s = X / (N * max(f.M[0], 1))
+    found = 0
+    if rules.k > 1:
+        found = alternates_found(X, N, own, f, prepared.alternates, rules.par_d, rules.stop)
+        if found < rules.k - 1:
+            rejected |= DIFFERENTIAL
+    if sim_s < rules.min_sim:  # E56
+        rejected |= MIN_SIM
+
+    nearest = 0.0
+    if rules.quantile < np.inf:
+        nearest = closest(f, 0, own, prepared, scratch)
+        if nearest > rules.quantile:
+            rejected |= OTHERS
+    return rejected, sim, shared, aligned, found, sim_s, nearest
+
+
+@njit
+def verdicts(
+    fakes: Places,
+    seed: Ints,
+    prepared: Prepared,
+    rejected: NDArray[np.uint8],
+    sim: Floats,
+    shared: Ints,
+    aligned: Ints,
+    found: Ints,
+    sim_s: Floats,
+    nearest: Floats,
+) -> None:
+    """`verdict_one` for each of the fakes (F, L), into the seven columns."""
+    scratch = new_scratch(prepared)
+    for i in range(len(fakes)):
+        rejected[i], sim[i], shared[i], aligned[i], found[i], sim_s[i], nearest[i] = verdict_one(
+            fakes[i], seed[i], prepared, scratch
+        )

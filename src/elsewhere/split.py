@@ -1,0 +1,111 @@
+"""Who plays which role in a run: users, never rows, are seeds, alternates or model (E53, E60, E61)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughAlternates, NotEnoughUsers
+from elsewhere.presets import Preset
+from elsewhere.traces.model import Ints, Traces
+
+SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
+MODEL_USERS = 20  # the least the deniable mode learns from
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """The seeds (rows `seed_rows` of the given traces), the alternates, and those the model is learnt from."""
+
+    seeds: Traces
+    seed_rows: Ints
+    alternates: Traces | str | None
+    model: Traces
+    notes: tuple[str, ...]
+
+
+def split_users(
+    traces: Traces, settings: Preset, alternates: Traces | None, rng: np.random.Generator, *, learnt: bool = False
+) -> Roles:
+    """
+    The roles of all users under this preset; `NotEnoughUsers` names the number needed.
+
+    With `learnt`, model and classes come from elsewhere: the deniable mode then needs no users to learn from.
+    """
+    if not isinstance(traces, Traces):
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+    if np.any(traces.r < 0):
+        raise InvalidTraces(
+            f"{int((traces.r < 0).sum())} instants are missing (-1); a seed must be complete: fill or drop them first.",
+            code="E_GAPS",
+        )
+    if len(np.unique(traces.r)) < 2:
+        raise InvalidTraces("all traces stay at one place; there is nowhere else to be.", code="E_TOO_FEW_PLACES")
+    if settings.name == "deniable":
+        return _deniable(traces, settings, alternates, rng, 0 if learnt else MODEL_USERS)
+    if alternates is not None:
+        if not isinstance(alternates, Traces):
+            raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
+        rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
+        return Roles(traces.select(rows), rows, alternates, traces, _days_note(traces, rows))
+    if settings.alternates == "all":
+        if traces.U < max(2, settings.k):
+            raise NotEnoughAlternates(
+                f"need at least {max(2, settings.k)} users for `k` = {settings.k}, got {traces.U}."
+            )
+        rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
+        return Roles(traces.select(rows), rows, "all" if settings.k > 1 else None, traces, _days_note(traces, rows))
+    wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
+    if traces.U < wanted + 1:
+        raise NotEnoughAlternates(
+            f"need at least {settings.k} users for `k` = {settings.k} ({settings.k - 1} alternates and a seed), got "
+            f"{traces.U}."
+        )
+    people = rng.permutation(traces.U)
+    seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
+    rows = _seed_rows(traces, seeds, settings, rng)
+    note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
+    return Roles(
+        traces.select(rows), rows, traces.of_users(others), traces.of_users(seeds), (note, *_days_note(traces, rows))
+    )
+
+
+def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:
+    """At most `max_days` rows of each of these users, chosen at random."""
+    rows = np.flatnonzero(np.isin(traces.user, users))
+    if settings.max_days is None:
+        return rows
+    shuffled = rng.permutation(rows)
+    order = shuffled[np.argsort(traces.user[shuffled], kind="stable")]
+    rank = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])
+    return np.sort(order[rank < settings.max_days])
+
+
+def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
+    users = traces.user[rows]
+    left_out = int(np.isin(traces.user, users).sum()) - len(rows)
+    return (f"{left_out} further days of the seed users served the model only (`max_days`).",) if left_out else ()
+
+
+def _deniable(
+    traces: Traces, settings: Preset, alternates: Traces | None, rng: np.random.Generator, model_users: int
+) -> Roles:
+    if alternates is not None:
+        raise InvalidParameter(
+            "the deniable mode counts over the seeds themselves: `alternates` must be None (READINGS section 11)."
+        )
+    needed = settings.k + model_users
+    if traces.U < needed:
+        raise NotEnoughUsers(
+            f"the deniable mode needs at least {needed} users for `k` = {settings.k}: {settings.k} seeds and "
+            f"{model_users} others to learn the model from; got {traces.U}."
+        )
+    if model_users == 0:
+        rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
+        note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
+        return Roles(traces.select(rows), rows, None, traces, (note, *_days_note(traces, rows)))
+    people = rng.permutation(traces.U)
+    n_seeds = max(settings.k, traces.U // 2)
+    seeds, others = np.sort(people[:n_seeds]), np.sort(people[n_seeds:])
+    rows = _seed_rows(traces, seeds, settings, rng)
+    note = f"{len(seeds)} users are seeds, the model is learnt from the {len(others)} others, chosen at random."
+    return Roles(traces.select(rows), rows, None, traces.of_users(others), (note, *_days_note(traces, rows)))

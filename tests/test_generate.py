@@ -1,0 +1,295 @@
+"""The stairs: presets, roles, fakes that pass their tests, and what is refused."""
+
+import warnings
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+import elsewhere as ew
+from elsewhere.presets import PRESETS
+
+LABORATORY = {"kappa": 8, "m_min": 2, "k": 3}
+ARCHETYPES = {"emission": "archetypes", "archetypes": 2, "lam": 0.3, "delta_target": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def town():
+    return ew.simulate_town(users=80, locations=120, rng=np.random.default_rng(3)).traces
+
+
+def lab(seed=1):
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="module")
+def product(town):
+    return ew.generate_fakes(town, per_seed=3, rng=lab(), **LABORATORY)
+
+
+@pytest.fixture(scope="module")
+def paper(town):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ew.generate_fakes(town, preset="paper", per_seed=3, kappa=8, rng=lab())
+
+
+class TestPresets:
+    def test_paper_field_by_field(self):
+        paper = asdict(PRESETS["paper"])
+        expected = {
+            "periods": 1,
+            "order": 0,
+            "mapping": "per-period",
+            "sampler": "viterbi",
+            "par_c": 0.25,
+            "par_m": 0.75,
+            "par_l": 1.0,
+            "par_v": 4.0,
+            "strict": False,
+            "c_min": 1,
+            "m_min": 1,
+            "epsilon": 0.01,
+            "par_s": 0.1,
+            "par_i": 0,
+            "par_d": 0.1,
+            "k": 2,
+            "against": "own",
+            "alternates": "all",
+        }
+        assert {name: paper[name] for name in expected} == expected
+
+    def test_product_field_by_field(self):
+        product = asdict(PRESETS["product"])
+        expected = {
+            "periods": 4,
+            "order": 0,
+            "mapping": "per-period",
+            "sampler": "ffbs",
+            "par_c": 0.25,
+            "par_m": 0.75,
+            "par_l": 1.0,
+            "strict": True,
+            "c_min": 5,
+            "m_min": 5,
+            "epsilon": 0.01,
+            "par_s": 0.1,
+            "par_i": 0,
+            "par_d": 0.1,
+            "k": 10,
+            "against": "all",
+            "alternates": "split",
+        }
+        assert {name: product[name] for name in expected} == expected
+
+    def test_deniable_field_by_field(self):
+        deniable = asdict(PRESETS["deniable"])
+        expected = {"periods": 4, "order": 0, "k": 50, "gamma": 4.0, "eps0": 1.0, "max_days": 1, "alternates": "split"}
+        assert {name: deniable[name] for name in expected} == expected
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"par_c": 1.0},
+            {"par_c": -0.1},
+            {"par_m": 1.0},
+            {"par_v": 0.5},
+            {"par_l": 1.5},
+            {"par_s": float("nan")},
+            {"par_i": -1},
+            {"par_i": 0.5},
+            {"par_d": -1},
+            {"k": 0},
+            {"gamma": 1.0},
+            {"eps0": 0.0},
+            {"eta": 0.0},
+            {"lam": 2},
+            {"max_tries": 0},
+            {"sampler": "magic"},
+            {"c_min": 0},
+            {"m_min": 0},
+            {"periods": 0},
+        ],
+    )
+    def test_a_parameter_out_of_range_is_named(self, town, wrong):
+        with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(wrong))}`"):
+            ew.generate_fakes(town, rng=lab(), **wrong)
+
+    def test_an_unknown_parameter_is_named_with_all_others(self, town):
+        with pytest.raises(ew.InvalidParameter, match=r"`par_q` is no parameter.*par_c"):
+            ew.generate_fakes(town, rng=lab(), par_q=1)
+        with pytest.raises(ew.InvalidParameter, match="`preset` must be one of"):
+            ew.generate_fakes(town, preset="best", rng=lab())
+
+
+class TestProduct:
+    def test_no_fake_shares_a_place_with_its_seed(self, town, product):
+        for fake, seed in zip(product.r, town.r[product.seed], strict=True):
+            assert not set(fake.tolist()) & set(seed.tolist())
+
+    def test_fakes_visit_only_places_that_enough_users_share(self, town, product):
+        users = [set(town.user[np.any(town.r == r, axis=1)].tolist()) for r in range(town.R)]
+        merged = product.learnt.place
+        for r in np.unique(product.r):
+            stands_for = np.flatnonzero(merged == r)
+            assert len(set().union(*(users[i] for i in stands_for))) >= LABORATORY["m_min"]
+
+    def test_seeds_and_alternates_are_different_users(self, town, product):
+        assert "alternates" in product.notes[0]
+        assert len(np.unique(town.user[product.seed])) <= town.U - (LABORATORY["k"] - 1)
+
+    def test_every_verdict_passed(self, product):
+        assert len(product.verdicts) == len(product)
+        assert all(v.passed and v.shared == 0 and v.aligned == 0 for v in product.verdicts)
+        assert product.tally["passed"] == len(product)
+
+    def test_likelihood_is_that_of_the_model(self, town, product):
+        tau = product.learnt.tau(town)
+        np.testing.assert_allclose(product.loglik, product.learnt.model.loglik(product.r, tau), rtol=1e-9)
+
+    def test_attempts_are_counted_per_seed(self, town, product):
+        assert product.attempts.shape == (len(town),)
+        assert product.attempts.sum() == product.tally["tested"]
+        assert (product.attempts[product.seed] >= 1).all()
+
+    def test_one_row_per_user_is_a_seed(self):
+        week = ew.simulate_town(users=40, days=3, locations=80, rng=lab(4)).traces
+        fakes = ew.generate_fakes(week, rng=lab(), **LABORATORY)
+        assert len(np.unique(week.user[fakes.seed])) == len(np.unique(fakes.seed))
+        all_days = ew.generate_fakes(week, max_days=None, rng=lab(), **LABORATORY)
+        assert len(np.unique(all_days.seed)) > len(np.unique(fakes.seed))
+
+
+class TestPaper:
+    def test_warns_that_alternates_are_seeds_and_places_may_be_one_users(self, town):
+        with pytest.warns(UserWarning, match="E53") as said:
+            ew.generate_fakes(town, preset="paper", kappa=8, rng=lab())
+        words = " ".join(str(w.message) for w in said)
+        assert "m_min" in words
+
+    def test_never_at_the_seeds_place(self, town, paper):
+        assert (paper.r != town.r[paper.seed]).all()
+
+    def test_claims_no_deniability(self, paper):
+        pool = ew.publish(paper, per_seed=3, laboratory=True, rng=lab())
+        assert "deniab" not in str(pool.files()["manifest.json"]).lower()
+
+
+class TestSameEntropySameBytes:
+    def test_whatever_the_workers(self, town, product):
+        for kind in (ThreadPoolExecutor, ProcessPoolExecutor):
+            with kind(2) as pool:
+                again = ew.generate_fakes(town, per_seed=3, rng=lab(), executor=pool, **LABORATORY)
+            assert np.array_equal(again.r, product.r)
+            assert np.array_equal(again.seed, product.seed)
+            assert np.array_equal(again.loglik, product.loglik)
+
+    def test_and_other_entropy_other_fakes(self, town, product):
+        other = ew.generate_fakes(town, per_seed=3, rng=lab(2), **LABORATORY)
+        assert other.r.shape != product.r.shape or not np.array_equal(other.r, product.r)
+
+    def test_the_operating_system_never_repeats_itself(self, town):
+        one, two = (ew.generate_fakes(town, **LABORATORY) for _ in range(2))
+        assert not one.laboratory
+        assert one.r.shape != two.r.shape or not np.array_equal(one.r, two.r)
+
+    def test_more_fakes_per_seed_keep_the_first_ones(self, town, product):
+        fewer = ew.generate_fakes(town, per_seed=1, rng=lab(), **LABORATORY)
+        first = np.concatenate([[True], product.seed[1:] != product.seed[:-1]])
+        shared = np.isin(product.seed[first], fewer.seed)
+        assert np.array_equal(product.r[first][shared], fewer.r)
+
+
+class TestGivenModelAndClasses:
+    def test_are_used(self, town):
+        learnt = ew.learn(town, ew.Preset("product", m_min=2, c_min=5, periods=4), kappa=6, rng=lab())
+        fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=2)
+        assert fakes.learnt.model is learnt.model
+        label = learnt.classes.label
+        plain = ew.generate_fakes(town, classes=label, model=learnt.model, rng=lab(), k=3, m_min=2)
+        assert plain.learnt.classes.kappa == fakes.learnt.classes.kappa
+
+    def test_of_another_map_are_refused(self, town):
+        other = ew.simulate_town(users=30, locations=60, rng=lab()).traces
+        learnt = ew.learn(other, ew.Preset("product", m_min=1), kappa=4, rng=lab())
+        with pytest.raises(ew.InvalidParameter) as caught:
+            ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab())
+        assert caught.value.code == "E_MISMATCH"
+
+
+class TestRefusals:
+    def test_one_user_short(self, town):
+        with pytest.raises(ew.NotEnoughAlternates, match="at least 10 users"):
+            ew.generate_fakes(town.select(np.arange(9)), rng=lab())
+        with pytest.raises(ew.NotEnoughAlternates, match="at least 2 users"):
+            ew.generate_fakes(town.select([0]), preset="paper", rng=lab())
+
+    def test_given_alternates_must_be_enough_and_nobodys_seed(self, town):
+        seeds, rest = town.select(np.arange(50)), town.select(np.arange(50, 80))
+        assert len(ew.generate_fakes(seeds, alternates=rest, rng=lab(), **LABORATORY))
+        with pytest.raises(ew.NotEnoughAlternates, match="2"):
+            ew.generate_fakes(seeds, alternates=rest.select([0]), rng=lab(), **LABORATORY)
+        with pytest.raises(ew.ElsewhereError):
+            ew.generate_fakes(town, alternates=rest, rng=lab(), **LABORATORY)
+
+    def test_everybody_the_same(self):
+        same = ew.Traces(np.tile([0] * 6 + [1] * 6, (20, 1)), ew.Locations(n=4), step_minutes=120)
+        with pytest.raises(ew.ElsewhereError) as caught:
+            ew.generate_fakes(same, kappa=2, rng=lab(), k=3, c_min=1, max_tries=5)
+        assert caught.value.exit_status in (2, 3)
+
+    def test_one_place(self):
+        still = ew.Traces(np.zeros((30, 6), dtype=int), ew.Locations(n=3), step_minutes=240)
+        with pytest.raises(ew.InvalidTraces) as caught:
+            ew.generate_fakes(still, rng=lab())
+        assert caught.value.code == "E_TOO_FEW_PLACES"
+
+    def test_gaps(self, town):
+        r = town.r.copy()
+        r[0, 3] = -1
+        with pytest.raises(ew.InvalidTraces) as caught:
+            ew.generate_fakes(town.with_places(r), rng=lab())
+        assert caught.value.code == "E_GAPS"
+
+    def test_kappa_beyond_the_places(self, town):
+        for kappa in (1, 10_000):
+            with pytest.raises(ew.InvalidParameter, match="`kappa`"):
+                ew.generate_fakes(town, kappa=kappa, rng=lab(), m_min=2, k=3)
+
+    def test_nothing_passed_says_which_rule(self, town):
+        with pytest.raises(ew.NothingPassed, match=r"rejected by: .*min_sim") as caught:
+            ew.generate_fakes(town, rng=lab(), min_sim=1.0, max_tries=2, **LABORATORY)
+        assert caught.value.exit_status == 3
+
+    def test_not_traces(self):
+        with pytest.raises(ew.InvalidParameter, match="`traces`"):
+            ew.generate_fakes(np.zeros((3, 4), dtype=int), rng=lab())
+        with pytest.raises(ew.InvalidParameter, match="`rng`"):
+            ew.generate_fakes(ew.Traces([[0, 1]], ew.Locations(n=2)), rng=7)
+
+
+class TestDeniable:
+    def test_end_to_end(self):
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, k=16, rng=lab(), m_min=3, **ARCHETYPES)
+        assert len(fakes) == 80
+        assert fakes.ledger.released == 80
+        assert fakes.ledger.k == 16
+        assert all(v.passed for v in fakes.verdicts)
+        pool = ew.publish(fakes, laboratory=True)
+        assert len(pool) == 80
+        assert pool.provenance["ledger"]["eps"] == fakes.ledger.eps
+        with pytest.raises(ew.PublicationRefused):
+            ew.publish(fakes, laboratory=True)
+
+    def test_too_few_users_names_the_number(self, town):
+        with pytest.raises(ew.NotEnoughUsers, match="at least 120 users"):
+            ew.generate_fakes(town, preset="deniable", k=100, rng=lab())
+
+    def test_a_model_that_may_have_met_the_seeds_is_refused(self, town):
+        learnt = ew.learn(town, ew.Preset("product", m_min=2), kappa=6, rng=lab())
+        given = {"model": learnt.model, "classes": learnt.classes, "rng": lab(), "periods": 4}
+        with pytest.raises(ew.InvalidParameter) as caught:
+            ew.generate_fakes(town, preset="deniable", k=10, **given)
+        assert caught.value.code == "E_DISJOINT"

@@ -1,0 +1,216 @@
+"""Publishing and the pool: what leaves the house carries no seed, no order, no likelihood, no entropy."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import elsewhere as ew
+
+
+@pytest.fixture(scope="module")
+def town():
+    return ew.simulate_town(users=60, days=2, locations=100, rng=np.random.default_rng(3)).traces
+
+
+def made(town, rng=None, **changes):
+    return ew.generate_fakes(town, kappa=6, m_min=2, k=3, rng=rng, **{"per_seed": 3, **changes})
+
+
+@pytest.fixture
+def fakes(town):
+    return made(town)
+
+
+class TestPublish:
+    def test_one_fake_per_seed(self, fakes):
+        pool = ew.publish(fakes)
+        assert len(pool) == len(np.unique(fakes.seed))
+        published = {tuple(f) for f in pool.traces.r.tolist()}
+        assert published <= {tuple(f) for f in fakes.r.tolist()}
+
+    def test_ids_are_random_and_differ(self, fakes):
+        ids = ew.publish(fakes).ids.tolist()
+        assert len(set(ids)) == len(ids)
+        assert all(len(i) == 32 and int(i, 16) >= 0 for i in ids)
+
+    def test_the_second_publication_needs_a_larger_budget(self, fakes):
+        ew.publish(fakes)
+        with pytest.raises(ew.PublicationRefused) as caught:
+            ew.publish(fakes)
+        assert caught.value.code == "E_BUDGET"
+        assert len(ew.publish(fakes, per_seed=2)) == len(np.unique(fakes.seed))
+
+    def test_a_laboratory_run_is_refused(self, town):
+        run = made(town, rng=np.random.default_rng(1))
+        with pytest.raises(ew.PublicationRefused) as caught:
+            ew.publish(run)
+        assert caught.value.code == "E_LABORATORY"
+        assert ew.publish(run, laboratory=True).provenance["reproducible"] is True
+
+    def test_order_says_nothing_of_the_seeds(self, town):
+        run = made(town, rng=np.random.default_rng(1), per_seed=1)
+        row = {tuple(f): s for f, s in zip(run.r.tolist(), run.seed.tolist(), strict=True)}
+        correlation = []
+        for i in range(200):
+            run.published[:] = 0
+            pool = ew.publish(run, laboratory=True, rng=np.random.default_rng(i))
+            seeds = [row[tuple(f)] for f in pool.traces.r.tolist()]
+            correlation.append(stats.spearmanr(seeds, np.arange(len(seeds))).statistic)
+        # the mean of 200 rank correlations of n items has standard deviation 1 / sqrt(200 (n - 1))
+        bound = stats.norm.isf(5e-7) / np.sqrt(200 * (len(run) - 1))
+        assert abs(np.mean(correlation)) < bound
+
+    def test_choice_by_likelihood(self, town):
+        run = made(town, rng=np.random.default_rng(1), per_seed=4)
+        best = [run.loglik[run.seed == s].max() for s in np.unique(run.seed)]
+        cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
+        tau = run.learnt.tau(town)
+        np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.traces.r, tau)), np.sort(best))
+
+    def test_infinite_temperature_is_uniform(self, town):
+        run = made(town, rng=np.random.default_rng(1), per_seed=3, max_days=1)
+        seeds, size = np.unique(run.seed, return_counts=True)
+        one = np.flatnonzero(run.seed == seeds[size == 3][0])
+        where = {tuple(f): i for i, f in enumerate(run.r[one].tolist())}
+        chosen = []
+        for i in range(600):
+            run.published[:] = 0
+            pool = ew.publish(run, choose="likelihood", temp=np.inf, laboratory=True, rng=np.random.default_rng(i))
+            chosen += [where[tuple(f)] for f in pool.traces.r.tolist() if tuple(f) in where]
+        assert stats.chisquare(np.bincount(chosen, minlength=3)).pvalue > 1e-6
+
+    def test_dates_are_of_the_same_kind_of_day_and_tell_no_more(self, fakes, town):
+        pool = ew.publish(fakes)
+        assert set(pool.traces.dates.tolist()) <= set(town.dates.tolist())
+
+    def test_parameters_are_checked(self, fakes):
+        for wrong in ({"per_seed": 0}, {"choose": "best"}, {"temp": 0.0}):
+            with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(wrong))}`"):
+                ew.publish(fakes, **wrong)
+        with pytest.raises(ew.InvalidParameter, match="`fakes`"):
+            ew.publish([1, 2])
+
+
+class TestPool:
+    def test_round_trip(self, fakes, tmp_path):
+        pool = ew.publish(fakes)
+        pool.save(tmp_path / "pool")
+        back = ew.Pool.load(tmp_path / "pool")
+        assert np.array_equal(back.traces.r, pool.traces.r)
+        assert back.ids.tolist() == pool.ids.tolist()
+        assert back.traces.locations == pool.traces.locations
+        assert np.array_equal(back.traces.dates, pool.traces.dates)
+        assert dict(back.provenance) == json.loads(json.dumps(pool.provenance))
+
+    @pytest.mark.parametrize("places", [ew.Locations(n=4), ew.Locations(xy=np.arange(8.0).reshape(4, 2))])
+    def test_round_trip_of_other_maps(self, places, tmp_path):
+        pool = ew.Pool(ew.Traces([[0, 1], [2, 3]], places, users=["a", "b"], start="09:30", step_minutes=15), {})
+        pool.save(tmp_path / "pool")
+        back = ew.Pool.load(tmp_path / "pool")
+        assert back.traces.locations == places
+        assert (back.traces.start, back.traces.step_minutes) == ("09:30", 15)
+
+    def test_draw_is_uniform_without_replacement(self, fakes):
+        pool = ew.publish(fakes)
+        drawn = pool.draw(5, rng=np.random.default_rng(1))
+        assert len(set(drawn.users.tolist())) == 5
+        with pytest.raises(ew.InvalidParameter, match="`n`"):
+            pool.draw(len(pool) + 1, rng=np.random.default_rng(1))
+
+    def test_never_overwrites(self, fakes, tmp_path):
+        pool = ew.publish(fakes)
+        pool.save(tmp_path / "pool")
+        with pytest.raises(ew.OutputRefused):
+            pool.save(tmp_path / "pool")
+        pool.save(tmp_path / "pool", force=True)
+
+    def test_nothing_of_the_seeds_is_in_the_files(self, town, tmp_path):
+        labelled = ew.Traces(
+            town.r,
+            town.locations,
+            users=[f"CANARY-7f3a-{u}" for u in town.user],
+            dates=town.dates,
+            step_minutes=town.step_minutes,
+        )
+        pool = ew.publish(made(labelled))
+        pool.save(tmp_path / "pool")
+        for path in (tmp_path / "pool").iterdir():
+            data = path.read_bytes()
+            assert b"CANARY" not in data
+            assert path.stat().st_mode & 0o077 == 0
+        manifest = json.loads((tmp_path / "pool" / "manifest.json").read_text())
+        text = json.dumps(manifest).lower()
+        for word in ("loglik", "entropy", "attempt", "tally", "seed_index"):
+            assert word not in text
+
+    @pytest.mark.parametrize("name", ["fakes.parquet", "places.parquet", "manifest.json"])
+    def test_damage_is_noticed(self, fakes, tmp_path, name):
+        folder = tmp_path / "pool"
+        ew.publish(fakes).save(folder)
+        data = bytearray((folder / name).read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        (folder / name).write_bytes(bytes(data))
+        with pytest.raises(ew.InvalidModel):
+            ew.Pool.load(folder)
+
+    def test_a_missing_file_a_foreign_folder_and_a_newer_format(self, fakes, tmp_path):
+        with pytest.raises(ew.InvalidModel):
+            ew.Pool.load(tmp_path)
+        folder = tmp_path / "pool"
+        ew.publish(fakes).save(folder)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        for change in ({"format": 99}, {"kind": "else"}, {"fakes": 10**12}, {"instants": -1}, {"files": {}}):
+            (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
+            with pytest.raises(ew.InvalidModel):
+                ew.Pool.load(folder)
+
+
+class TestModelFile:
+    def learnt(self, town):
+        return ew.learn(town, ew.Preset("product", m_min=2, periods=4), kappa=6, rng=np.random.default_rng(1))
+
+    def test_round_trip(self, town, tmp_path):
+        learnt = self.learnt(town)
+        learnt.save(tmp_path / "model")
+        back = ew.Learnt.load(tmp_path / "model")
+        assert np.array_equal(back.classes.label, learnt.classes.label)
+        assert np.array_equal(back.model.table(1, 2), learnt.model.table(1, 2))
+        assert back.preset == learnt.preset
+        same = [
+            ew.generate_fakes(town, model=x.model, classes=x.classes, k=3, m_min=2, rng=np.random.default_rng(5)).r
+            for x in (learnt, back)
+        ]
+        assert np.array_equal(*same)
+
+    def test_adding_users_is_learning_from_all(self, town):
+        first, rest = town.of_users(np.arange(40)), town.of_users(np.arange(40, 60))
+        settings = ew.Preset("product", m_min=1, periods=4)
+        grown = ew.learn(first, settings, kappa=6, rng=np.random.default_rng(1)).update(
+            rest, kappa=6, rng=np.random.default_rng(2)
+        )
+        whole = ew.learn(town, settings, kappa=6, rng=np.random.default_rng(1))
+        np.testing.assert_allclose(grown.graph.w, whole.graph.w, atol=1e-9)
+        np.testing.assert_allclose(grown.model.table(0, 0), whole.model.table(0, 0), atol=1e-12)
+
+    def test_holds_no_user(self, town, tmp_path):
+        learnt = self.learnt(town)
+        learnt.save(tmp_path / "model")
+        index = json.loads((tmp_path / "model" / "model.json").read_text())
+        assert all(town.U not in d["shape"] and len(town) not in d["shape"] for d in index["arrays"].values())
+        assert learnt.model.visitors[learnt.model.visitors > 0].min() >= 2
+
+    def test_damage_and_swaps_are_noticed(self, town, tmp_path):
+        folder = tmp_path / "model"
+        self.learnt(town).save(folder)
+        good, index = (folder / "model.npz").read_bytes(), (folder / "model.json").read_bytes()
+        for damaged in (good[:-10], good[:200] + b"\x00" + good[201:], b"", b"PK\x03\x04"):
+            (folder / "model.npz").write_bytes(damaged)
+            with pytest.raises(ew.InvalidModel):
+                ew.Learnt.load(folder)
+        (folder / "model.npz").write_bytes(good)
+        for changed in (index[:-20], b"[]", b"", index.replace(b'"format": 1', b'"format": 2')):
+            (folder / "model.json").write_bytes(changed)
+            with pytest.raises(ew.InvalidModel):
+                ew.Learnt.load(folder)
