@@ -30,6 +30,23 @@ class TestPublish:
         published = {tuple(f) for f in pool.traces.r.tolist()}
         assert published <= {tuple(f) for f in fakes.r.tolist()}
 
+    def test_the_map_shows_no_place_that_too_few_share(self, fakes):
+        shown, real = ew.publish(fakes).traces.locations, fakes.frame.locations
+        known = fakes.learnt.model.visitors > 0
+        assert not known.all()
+        assert np.array_equal(shown.lat[known], real.lat[known])
+        assert set(zip(shown.lat, shown.lon, strict=True)) == set(zip(real.lat[known], real.lon[known], strict=True))
+
+    def test_private_fakes_survive_a_file(self, fakes, tmp_path):
+        fakes.save(tmp_path / "private")
+        back = ew.Fakes.load(tmp_path / "private")
+        assert np.array_equal(back.r, fakes.r)
+        assert np.array_equal(back.seed, fakes.seed)
+        assert back.preset == fakes.preset
+        assert len(ew.publish(back)) == len(np.unique(fakes.seed))
+        with pytest.raises(ew.InvalidModel):
+            ew.Fakes.load(tmp_path)
+
     def test_ids_are_random_and_differ(self, fakes):
         ids = ew.publish(fakes).ids.tolist()
         assert len(set(ids)) == len(ids)
@@ -145,7 +162,7 @@ class TestPool:
         for word in ("loglik", "entropy", "attempt", "tally", "seed_index"):
             assert word not in text
 
-    @pytest.mark.parametrize("name", ["fakes.parquet", "places.parquet", "manifest.json"])
+    @pytest.mark.parametrize("name", ["pool.parquet", "places.parquet", "manifest.json"])
     def test_damage_is_noticed(self, fakes, tmp_path, name):
         folder = tmp_path / "pool"
         ew.publish(fakes).save(folder)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.fakes import Fakes
+from elsewhere.fakes import Fakes, Frame
 from elsewhere.learnt import Learnt
 from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import deniability_ledger
@@ -104,8 +104,10 @@ def release_fakes(
         attempts=np.array([out.attempts]),
         tally={"tested": out.attempts, "passed": out.passed},
         seeds=traces,
+        frame=Frame.of(traces, learnt),
         learnt=learnt,
         preset=settings,
+        kappa=learnt.classes.kappa,
         laboratory=laboratory,
         notes=roles.notes,
         ledger=ledger,

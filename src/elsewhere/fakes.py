@@ -4,20 +4,70 @@ Fakes on the private side, with their seeds; and `publish`, the only door to the
 Publishing drops seeds, order, likelihoods and entropy, gives every fake a random id, and keeps a budget per seed (E59).
 """
 
+import io
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, PublicationRefused, require_between, require_choice, require_whole
+from elsewhere.errors import (
+    InvalidModel,
+    InvalidParameter,
+    PublicationRefused,
+    require_between,
+    require_choice,
+    require_whole,
+)
+from elsewhere.files import check_folder, write_files
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
 from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import Ledger
-from elsewhere.traces.model import Floats, Ints, Places, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
+
+KIND, FORMAT = "elsewhere fakes (private)", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """
+    The places, the clock and the dates of a dataset, without its traces: what a published fake may show of it.
+
+    Only `known` places, those that enough users share, are shown on a published map (E31).
+    """
+
+    locations: Locations
+    known: NDArray[np.bool_]
+    dates: NDArray[np.datetime64] | None
+    step_minutes: float
+    start: str
+    tz: str
+
+    @staticmethod
+    def of(traces: Traces, learnt: Learnt) -> "Frame":
+        """The frame of these traces, with the places that were learnt of."""
+        known = np.asarray(learnt.model.visitors > 0)
+        return Frame(traces.locations, known, traces.dates, traces.step_minutes, traces.start, traces.tz)
+
+    def public_locations(self) -> Locations:
+        """The map with every unknown place moved to the middle of the known ones, its number kept."""
+        where = self.locations
+        if where.xy is not None:
+            return Locations(xy=np.where(self.known[:, None], where.xy, where.xy[self.known].mean(axis=0)))
+        if where.lat is not None and where.lon is not None:
+            # the known place nearest to the middle: a mean of longitudes would fail across the antimeridian
+            flat = where.planar()
+            middle = flat[self.known].mean(axis=0)
+            stand_in = np.flatnonzero(self.known)[np.argmin(((flat[self.known] - middle) ** 2).sum(axis=1))]
+            shown = np.where(self.known, np.arange(len(where)), stand_in)
+            return Locations(lat=where.lat[shown], lon=where.lon[shown])
+        return where
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +90,15 @@ class Fakes:
     tally
         Attempts by outcome: tested, passed, and rejected by each rule.
     seeds
-        The traces that were given.
+        The traces that were given, or None for fakes read from a file.
+    frame
+        Places, clock and dates of the seeds, without the seeds.
     learnt
-        Model and classes.
+        Model and classes, or None for fakes read from a file.
     preset
         All parameters.
+    kappa
+        Number of classes.
     laboratory
         Whether a given `rng` made the run repeatable: such fakes are not for publishing (R2).
     notes
@@ -62,9 +116,11 @@ class Fakes:
     verdicts: Sequence[Any] = field(repr=False)
     attempts: Ints = field(repr=False)
     tally: Mapping[str, int]
-    seeds: Traces
-    learnt: Learnt = field(repr=False)
+    seeds: Traces | None
+    frame: Frame = field(repr=False)
+    learnt: Learnt | None = field(repr=False)
     preset: Preset = field(repr=False)
+    kappa: int
     laboratory: bool
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None
@@ -80,6 +136,71 @@ class Fakes:
     def acceptance(self) -> float:
         """Share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """
+        Write the fakes with the numbers of their seeds into a private folder (files 0600), for `publish` later.
+
+        Neither real traces nor the entropy of the run are in it.
+        """
+        check_folder(Path(folder), force=force)
+        arrays = {name: getattr(self, name) for name in ("r", "seed", "loglik", "attempts", "published")}
+        f = self.frame
+        arrays |= {name: a for name in ("lat", "lon", "xy") if (a := getattr(f.locations, name)) is not None}
+        arrays["known"] = f.known
+        if f.dates is not None:
+            arrays["dates"] = f.dates.astype(np.int64)
+        sink = io.BytesIO()
+        np.savez_compressed(sink, allow_pickle=False, **arrays)
+        told = {
+            "kind": KIND,
+            "format": FORMAT,
+            "version": __version__,
+            "places": len(f.locations),
+            "clock": {"step_minutes": f.step_minutes, "start": f.start, "tz": f.tz},
+            "tally": dict(self.tally),
+            "preset": asdict(self.preset),
+            "kappa": self.kappa,
+            "laboratory": self.laboratory,
+            "notes": list(self.notes),
+            "ledger": None if self.ledger is None else self.ledger.to_dict(),
+        }
+        write_files(Path(folder), {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()})
+
+    @staticmethod
+    def load(folder: str | Path) -> "Fakes":
+        """Read what `save` wrote."""
+        try:
+            told = json.loads((Path(folder) / "fakes.json").read_bytes())
+            if told["kind"] != KIND or told["format"] != FORMAT:
+                raise InvalidModel(f"{folder} holds fakes of another kind or format.", code="E_FAKES")
+            with np.load(Path(folder) / "fakes.npz", allow_pickle=False) as archive:
+                arrays = dict(archive)
+            where = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {"n": told["places"]}
+            dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
+            periods = told["preset"]["periods"]
+            preset = Preset(**{**told["preset"], "periods": tuple(periods) if isinstance(periods, list) else periods})
+            return Fakes(
+                **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
+                verdicts=(),
+                tally=told["tally"],
+                seeds=None,
+                frame=Frame(Locations(**where), arrays["known"], dates, **told["clock"]),
+                learnt=None,
+                preset=preset,
+                kappa=told["kappa"],
+                laboratory=told["laboratory"],
+                notes=tuple(told["notes"]),
+                ledger=None if told["ledger"] is None else Ledger(**told["ledger"]),
+            )
+        except OSError:
+            raise InvalidModel(
+                f"{folder} holds no fakes: fakes.json and fakes.npz cannot be read.", code="E_FAKES"
+            ) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InvalidModel):
+                raise
+            raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None
 
 
 def publish(
@@ -132,15 +253,15 @@ def publish(
     np.add.at(fakes.published, fakes.seed[chosen], 1)
     chosen = draw.permutation(chosen)
     ids = [secrets.token_hex(16) if rng is None else draw.bytes(16).hex() for _ in chosen]
-    seeds = fakes.seeds
+    frame = fakes.frame
     traces = Traces(
         fakes.r[chosen],
-        seeds.locations,
+        frame.public_locations(),
         users=ids,
-        dates=_dates(seeds, fakes.seed[chosen], draw),
-        step_minutes=seeds.step_minutes,
-        start=seeds.start,
-        tz=seeds.tz,
+        dates=_dates(frame.dates, fakes.seed[chosen], draw),
+        step_minutes=frame.step_minutes,
+        start=frame.start,
+        tz=frame.tz,
     )
     return Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
 
@@ -163,17 +284,17 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     return np.asarray(order[rank < left[seed]])
 
 
-def _dates(seeds: Traces, seed: Ints, rng: np.random.Generator) -> Any:
+def _dates(dates: NDArray[np.datetime64] | None, seed: Ints, rng: np.random.Generator) -> Any:
     # a fake gets any date of the dataset of the same kind of day, so its date says nothing of its seed's beyond that
-    if seeds.dates is None:
+    if dates is None:
         return None
-    weekend = (seeds.dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5
-    dates = np.empty(len(seed), dtype="datetime64[D]")
+    weekend = (dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5  # 1970-01-01 was a Thursday
+    drawn = np.empty(len(seed), dtype="datetime64[D]")
     for kind in (False, True):
-        pool, wanted = np.unique(seeds.dates[weekend == kind]), np.flatnonzero(weekend[seed] == kind)
+        pool, wanted = np.unique(dates[weekend == kind]), np.flatnonzero(weekend[seed] == kind)
         if len(wanted):
-            dates[wanted] = rng.choice(pool, len(wanted))
-    return dates
+            drawn[wanted] = rng.choice(pool, len(wanted))
+    return drawn
 
 
 def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
@@ -186,7 +307,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "elsewhere": __version__,
         "preset": fakes.preset.name,
         "parameters": parameters,
-        "kappa": fakes.learnt.classes.kappa,
+        "kappa": fakes.kappa,
         "reproducible": reproducible,
         "choose": choose,
         "temp": temp,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, NothingPassed, require_whole
-from elsewhere.fakes import Fakes
+from elsewhere.fakes import Fakes, Frame
 from elsewhere.learnt import Learnt, learn
 from elsewhere.presets import Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
@@ -182,8 +182,10 @@ def _gathered(
         attempts=attempts,
         tally=tally,
         seeds=traces,
+        frame=Frame.of(traces, learnt),
         learnt=learnt,
         preset=settings,
+        kappa=learnt.classes.kappa,
         laboratory=laboratory,
         notes=roles.notes,
         published=np.zeros(len(traces), dtype=np.int64),

@@ -130,7 +130,12 @@ def learn(
     shared, place = merge_rare(traces, settings.m_min)
     missing = "refuse" if settings.m_min == 1 else "skip"
     profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
-    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
+    feasible = None
+    if settings.name == "deniable":
+        # its fakes come from the model alone, without candidate sets: nobody's place must not be anybody's fake (E30)
+        visited = np.bincount(profiles.support, minlength=traces.R) > 0
+        feasible = np.broadcast_to(visited, (traces.R, traces.R))
+    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min, feasible=feasible)
     graph = semantic_graph(profiles, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = semantic_clustering(graph, kappa=kappa, c_min=settings.c_min, rng=rng)
     return Learnt(model, classes, settings, place, graph)

@@ -1,7 +1,7 @@
 """
 The pool of published fakes: traces, opaque ids, places and clock. No seed, no order, no likelihood, no entropy.
 
-On disk a pool is a folder: `fakes.parquet` (id, slot, loc), `places.parquet`, and `manifest.json`, written last, which
+On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet`, and `manifest.json`, written last, which
 names the other files with their sha256; a reader trusts nothing else (C1, F23).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import ElsewhereError, InvalidModel, InvalidParameter, require_whole
+from elsewhere.errors import ElsewhereError, InvalidModel, require_whole
 from elsewhere.files import check_folder, write_files
 from elsewhere.traces.model import Locations, Traces
 
@@ -56,9 +56,9 @@ class Pool:
         check_folder(folder, force=force)
         write_files(folder, self.files())
 
-    def files(self) -> dict[str, bytes]:
-        """The files of the pool, name -> content, the manifest last."""
-        content = {"fakes.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces.locations)}
+    def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
+        """The files of the pool, name -> content, the manifest last; it also lists files `beside` (name -> sha256)."""
+        content = {"pool.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces.locations)}
         t = self.traces
         manifest = {
             "kind": KIND,
@@ -72,7 +72,7 @@ class Pool:
             "tz": t.tz,
             "dates": None if t.dates is None else np.datetime_as_string(t.dates).tolist(),
             "provenance": dict(self.provenance),
-            "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()},
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()} | dict(beside or {}),
         }
         return {**content, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
 
@@ -93,7 +93,7 @@ class Pool:
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
 
 
-_FILES = ("fakes.parquet", "places.parquet")
+_FILES = ("pool.parquet", "places.parquet")
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -187,11 +187,3 @@ def _parquet(columns: Mapping[str, Any]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(dict(columns)), sink, compression="zstd")
     return sink.getvalue()
-
-
-def check_ids(ids: NDArray[Any]) -> None:
-    """Ids of a pool are 32 hex digits and all different: nothing of a seed can hide in them."""
-    if len(set(ids.tolist())) != len(ids) or any(
-        len(i) != 32 or set(i) - set("0123456789abcdef") for i in ids.tolist()
-    ):
-        raise InvalidParameter("ids of a pool must be different random 128-bit numbers in hex.")

@@ -1,0 +1,24 @@
+"""
+ROOM 9: the command line, one command per library call.
+
+A command is a plain function: options from `options`, heavy imports inside it, errors left to the `door`, its name in
+`COMMANDS`. Importing this room must stay cheap: `elsewhere --help` loads neither numpy nor numba.
+"""
+
+import typer
+
+from elsewhere.cli.door import EXITS, Door, front
+from elsewhere.cli.pairs import demo, similarity
+from elsewhere.cli.synthesize import fit, generate, publish, synthesize
+
+COMMANDS = (demo, similarity, synthesize, fit, generate, publish)
+
+app = typer.Typer(cls=Door, epilog=EXITS, add_completion=False, pretty_exceptions_enable=False)
+app.callback(invoke_without_command=True)(front)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    app(prog_name="elsewhere")

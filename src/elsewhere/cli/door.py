@@ -1,0 +1,115 @@
+"""
+The door of the command line: every error becomes one line and an exit status, here and nowhere else.
+
+    0     done
+    2     refused: usage, input, parameter or output; one line `E_CODE: what is wrong` on stderr
+    3     nothing passed the privacy tests
+    70    a fault of ours, E_INTERNAL: its kind and line of code, never a value; ELSEWHERE_DEBUG=1 adds the traceback
+    130   stopped by Ctrl-C
+
+With `--json`, stdout holds exactly one JSON object: the result, or `{"error": {"code", "message", "exit_status"}}`.
+The line on stderr is there in both cases.
+"""
+
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperGroup
+
+from elsewhere._version import __version__
+from elsewhere.errors import ElsewhereError
+
+HOUSE = Path(__file__).resolve().parents[1]
+INTERNAL, INTERRUPTED = 70, 130
+EXITS = (
+    "Exit status: 0 done, 2 refused, 3 nothing passed the tests, 70 a fault of ours, 130 Ctrl-C. "
+    "An error is one line on stderr that starts with its code, E_...; with --json it is also an object on stdout."
+)
+
+
+class Door(TyperGroup):
+    """The group of all commands; whatever a command raises ends here."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run one command line; exit with its status, or return its result outside standalone mode."""
+
+        def run() -> Any:
+            return super(Door, self).main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+
+        if not standalone_mode:
+            return run()
+        words = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in words[: words.index("--") if "--" in words else None]
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                status = run()
+            except ElsewhereError as error:
+                sys.exit(_refuse(error.code, str(error.args[0]), error.exit_status, as_json))
+            except typer.Abort:
+                status = INTERRUPTED
+            except Exception as error:
+                if hasattr(error, "format_message"):  # a usage error, whichever parser typer is built on
+                    sys.exit(_refuse("E_USAGE", f"{error.format_message()} Try --help.", 2, as_json))
+                if os.environ.get("ELSEWHERE_DEBUG"):
+                    traceback.print_exc()
+                sys.exit(_refuse("E_INTERNAL", _fault(error), INTERNAL, as_json))
+        if status == INTERRUPTED:
+            _refuse("E_INTERRUPTED", "stopped by Ctrl-C.", INTERRUPTED, as_json)
+        sys.exit(status or 0)
+
+
+def front(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """From real location traces, make fake ones that live like people, elsewhere, and point at no one."""
+    if version:
+        typer.echo(f"elsewhere {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _refuse(code: str, message: str, status: int, as_json: bool) -> int:
+    # a file name may hold a newline or an escape sequence (B60): one line stays one line
+    line = "".join(c if c.isprintable() else " " for c in message)
+    if as_json:
+        typer.echo(json.dumps({"error": {"code": code, "message": line, "exit_status": status}}))
+    typer.echo(f"{code}: {line}", err=True)
+    return status
+
+
+def _fault(error: Exception) -> str:
+    # the error's own words may quote a trace, so only its kind and our line of code are shown
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(HOUSE)]
+    where = f"{Path(ours[-1].filename).relative_to(HOUSE.parent).as_posix()}:{ours[-1].lineno}"
+    return f"{type(error).__name__} at {where}, a fault of elsewhere; ELSEWHERE_DEBUG=1 shows the traceback."
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    # what other libraries warn of may quote the data
+    if Path(filename).is_relative_to(HOUSE) or os.environ.get("ELSEWHERE_DEBUG"):
+        typer.echo(f"warning: {message}", err=True)

@@ -1,0 +1,154 @@
+"""Commands `demo` and `similarity`: the two histograms of fig:real-gs-similarity and the numbers behind them."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from elsewhere._version import __version__
+from elsewhere.cli.options import Force, Json, Out, Seed
+from elsewhere.cli.output import can_draw_blocks, say, stage
+from elsewhere.errors import require_whole
+from elsewhere.files import check_folder, write_files
+
+if TYPE_CHECKING:
+    from elsewhere.profiles.markov import Profiles
+    from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.model import Traces
+
+BAR_WIDTH = 22  # two of them fit a terminal of 80 columns
+
+
+def demo(
+    users: Annotated[int, typer.Option("--users", metavar="N", help="People who live in the town.")] = 200,
+    seed: Seed = 1,
+    out: Out = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Simulate a town and compare the days of its people: where they are, and how they live.
+
+    No input and no network. With -o: histograms.png and similarity.json.
+    """
+    _check(out, force)
+    require_whole("--users", users, 2, 5_000)
+    require_whole("--seed", seed, 0)
+    import numpy as np
+
+    from elsewhere.profiles.markov import fit_profiles
+    from elsewhere.traces.town import simulate_town
+
+    with stage("simulating a town"):
+        traces = simulate_town(users=users, rng=np.random.default_rng(seed)).traces
+    provenance = {"command": "demo", "reproducible": True, "seed": seed}
+    _compare(traces, fit_profiles(traces), provenance, out, as_json)
+
+
+def similarity(
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Traces: CSV, Parquet or SGLT.", show_default=False)],
+    users: Annotated[
+        int | None, typer.Option("--users", metavar="N", help="Compare N users drawn at random; by default all.")
+    ] = None,
+    seed: Seed = 1,
+    periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
+    missing: Annotated[str, typer.Option("--missing", metavar="refuse|skip", help="Missing instants.")] = "refuse",
+    step: Annotated[str, typer.Option("--step", help="Time between two instants.")] = "20min",
+    cells: Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")] = 400,
+    tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")] = None,
+    out: Out = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Compare all users of a dataset, pair by pair: where they are, and how they live.
+
+    With -o: histograms.png and similarity.json.
+    """
+    _check(out, force)
+    import numpy as np
+
+    from elsewhere.profiles.markov import fit_profiles
+    from elsewhere.traces.read import read_traces
+
+    rng = np.random.default_rng(require_whole("--seed", seed, 0))
+
+    read: list[Preparation] = []
+    with stage("reading"):
+        traces = read_traces(source, step=step, cells=cells, tz=tz, report=read.append)
+    if users is not None:
+        drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
+        traces = traces.of_users(drawn)
+    profiles = fit_profiles(traces, periods=periods, missing=missing)
+    _compare(traces, profiles, {"command": "similarity", "read": _counts(read[0])}, out, as_json)
+
+
+def _check(out: Path | None, force: bool) -> None:
+    # what can be refused is refused before any work
+    if out is not None:
+        check_folder(out, force=force)
+        from elsewhere.report.figures import new_figure
+
+        new_figure(1, 1)
+
+
+def _counts(read: "Preparation") -> dict[str, Any]:
+    # what became of the input, without its name: a result may travel further than the file
+    return {field: value for field, value in read.to_dict().items() if field != "name"}
+
+
+def _compare(
+    traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None, as_json: bool
+) -> None:
+    from elsewhere.report.figures import png, similarity_histograms
+    from elsewhere.report.similarity import pair_similarity
+
+    with stage("comparing all pairs"):
+        pairs = pair_similarity(profiles)
+    size = {"rows": len(traces), "instants": traces.L, "places": traces.R}
+    result = {**provenance, "version": __version__, **size, **pairs.to_dict()}
+    written = []
+    if out is not None:
+        picture = png(similarity_histograms(pairs.geographic, pairs.semantic))
+        numbers = json.dumps(result, indent=2, allow_nan=False).encode()
+        write_files(out, {"histograms.png": picture, "similarity.json": numbers})
+        written = [f"wrote {out / name}" for name in ("histograms.png", "similarity.json")]
+    say(result, [*_opening(result), *_tables(result), *written], as_json=as_json)
+
+
+def _opening(result: dict[str, Any]) -> list[str]:
+    if "read" not in result:
+        return []
+    read = result["read"]
+    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
+    return [f"{kept}; dropped {lost}", *read["notes"]]
+
+
+def _tables(result: dict[str, Any]) -> list[Table]:
+    kinds = ("geographic", "semantic")
+    block = "█" if can_draw_blocks() else "#"
+    title = f"Share of the {result['pairs']:,} pairs of {result['users']:,} users, by similarity"
+    histogram = Table(title=title, box=SIMPLE_HEAD)
+    histogram.add_column("similarity", no_wrap=True)
+    for kind in kinds:
+        histogram.add_column(kind, no_wrap=True)
+    tallest = max(max(result[kind]["histogram"]) for kind in kinds)
+    edges = result["bin_edges"]
+    for i, (low, high) in enumerate(pairwise(edges)):
+        bars = [
+            f"{block * round(BAR_WIDTH * share / tallest):<{BAR_WIDTH}} {share:6.1%}"
+            for share in (result[kind]["histogram"][i] for kind in kinds)
+        ]
+        histogram.add_row(f"{low:.2f}-{high:.2f}", *bars)
+    numbers = Table(title="Mean and quantiles", box=SIMPLE_HEAD)
+    for column in ("", "mean", *(f"{q} %" for q in result["geographic"]["quantiles"])):
+        numbers.add_column(column, justify="right" if column else "left")
+    for kind in kinds:
+        values = (result[kind]["mean"], *result[kind]["quantiles"].values())
+        numbers.add_row(kind, *(f"{x:.3f}" for x in values))
+    return [histogram, numbers]

@@ -1,0 +1,346 @@
+"""Commands `synthesize`, and its stages `fit`, `generate`, `publish`: from a file of real traces to a pool of fakes."""
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from elsewhere.cli.options import Force, Json
+from elsewhere.cli.output import bar, say, stage
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.files import check_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elsewhere.fakes import Fakes
+    from elsewhere.pool import Pool
+    from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.model import Traces
+
+Source = Annotated[Path, typer.Argument(metavar="INPUT", help="Real traces: CSV, Parquet or SGLT.", show_default=False)]
+Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.", show_default=False)]
+PresetName = Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")]
+PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
+Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.")]
+Cells = Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")]
+Step = Annotated[str, typer.Option("--step", help="Time between two instants.")]
+Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")]
+Places = Annotated[
+    Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set k=5; repeatable."),
+]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.")]
+LabSeed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="Laboratory run: repeatable, stamped as such, refused for publishing."),
+]
+IKnow = Annotated[
+    bool, typer.Option("--i-know", help="Write a laboratory run as if it were published; it stays stamped.")
+]
+Formats = Annotated[
+    list[str] | None, typer.Option("--also", metavar="gpx|geojson|sglt", help="Write the fakes in this form too.")
+]
+ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
+
+
+def synthesize(
+    source: Source,
+    out: Folder,
+    preset: PresetName = "product",
+    per_seed: PerSeed = 1,
+    kappa: Kappa = "auto",
+    cells: Cells = 400,
+    step: Step = "20min",
+    tz: Zone = None,
+    locations: Places = None,
+    also: Formats = None,
+    parameters: Set = None,
+    workers: Workers = 2,
+    seed: LabSeed = None,
+    i_know: IKnow = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """
+    The whole job: read real traces, learn, generate fakes, test them, publish.
+
+    Writes fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet, places.parquet) and
+    manifest.json.
+    """
+    check_folder(out, force=force)
+    for form in also or []:
+        require_choice("--also", form, tuple(ALSO))
+    _check_laboratory(preset, seed, i_know)
+    traces, read = _read(source, cells, step, tz, locations)
+    fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
+    pool, summary = _publish(fakes, per_seed, seed, i_know), _summary(fakes, traces, read)
+    written = _write(pool, out, read, also or [])
+    say({**summary, "files": written}, [*_tables(summary), f"wrote {len(written)} files into {out}"], as_json=as_json)
+
+
+def fit(
+    source: Source,
+    out: Folder,
+    preset: PresetName = "product",
+    kappa: Kappa = "auto",
+    cells: Cells = 400,
+    step: Step = "20min",
+    tz: Zone = None,
+    locations: Places = None,
+    parameters: Set = None,
+    seed: LabSeed = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
+    check_folder(out, force=force)
+    traces, _ = _read(source, cells, step, tz, locations)
+    from elsewhere.learnt import learn
+    from elsewhere.presets import preset_of
+
+    settings = preset_of(preset, **_parameters(parameters))
+    import numpy as np
+
+    rng = _rng(seed) or np.random.default_rng(np.random.SeedSequence())
+    with stage("learning"):
+        learnt = learn(traces, settings, kappa=_kappa(kappa), rng=rng)
+    learnt.save(out, force=force)
+    result = {
+        "users": traces.U,
+        "places": traces.R,
+        "places_in_classes": int((learnt.classes.label >= 0).sum()),
+        "kappa": learnt.classes.kappa,
+        "preset": preset,
+    }
+    say(result, [", ".join(f"{name} {value}" for name, value in result.items()), f"wrote {out}"], as_json=as_json)
+
+
+def generate(
+    source: Source,
+    out: Folder,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt; by default it is learnt anew.")
+    ] = None,
+    preset: PresetName = "product",
+    per_seed: PerSeed = 1,
+    kappa: Kappa = "auto",
+    cells: Cells = 400,
+    step: Step = "20min",
+    tz: Zone = None,
+    locations: Places = None,
+    parameters: Set = None,
+    workers: Workers = 2,
+    seed: LabSeed = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
+    check_folder(out, force=force)
+    traces, read = _read(source, cells, step, tz, locations)
+    fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed, model)
+    fakes.save(out, force=force)
+    summary = _summary(fakes, traces, read)
+    say(
+        summary,
+        [*_tables(summary), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
+        as_json=as_json,
+    )
+
+
+def publish(
+    fakes: Annotated[
+        Path, typer.Argument(metavar="FAKES", help="The private folder of `generate`.", show_default=False)
+    ],
+    out: Folder,
+    per_seed: PerSeed = 1,
+    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood")] = "uniform",
+    temp: Annotated[float, typer.Option("--temp", help="Temperature of the choice by likelihood.")] = 1.0,
+    also: Formats = None,
+    i_know: IKnow = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Publish fakes: without seeds, order, likelihoods or entropy, and within the budget of each seed."""
+    check_folder(out, force=force)
+    for form in also or []:
+        require_choice("--also", form, tuple(ALSO))
+    from elsewhere.fakes import Fakes
+    from elsewhere.fakes import publish as publish_fakes
+
+    private = Fakes.load(fakes)
+    pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
+    # the budget is spent before anything leaves: a second run after a crash can only publish less
+    private.save(fakes, force=True)
+    written = _write(pool, out, None, also or [])
+    say({"fakes": len(pool), "files": written}, [f"published {len(pool)} fakes into {out}"], as_json=as_json)
+
+
+def _check_laboratory(preset: str, seed: int | None, i_know: bool) -> None:
+    if seed is not None and preset != "paper" and not i_know:
+        raise InvalidParameter(
+            "`--seed` makes a run that whoever knows the number can repeat: it is refused for publishing; leave it "
+            "out, or add --i-know for a laboratory result.",
+            code="E_LABORATORY",
+        )
+
+
+def _rng(seed: int | None) -> "np.random.Generator | None":
+    import numpy as np
+
+    return None if seed is None else np.random.default_rng(require_whole("--seed", seed, 0))
+
+
+def _kappa(text: str) -> int | str:
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(f'`--kappa` must be a whole number or "auto", got {text!r}.') from None
+
+
+def _parameters(words: list[str] | None) -> dict[str, Any]:
+    import ast
+
+    found: dict[str, Any] = {}
+    for word in words or []:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise InvalidParameter(f"`--set` must be NAME=VALUE, got {word!r}.")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
+
+
+def _read(source: Path, cells: int, step: str, tz: str | None, locations: Path | None) -> "tuple[Traces, Preparation]":
+    import numpy as np
+
+    from elsewhere.traces.read import read_traces
+
+    reports: list[Preparation] = []
+    with stage("reading"):
+        traces = read_traces(source, cells=cells, step=step, tz=tz, locations=locations, report=reports.append)
+    whole = np.all(traces.r >= 0, axis=1)
+    if not whole.all():
+        if not whole.any():
+            raise InvalidTraces(
+                "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
+            )
+        typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
+        traces = traces.select(whole)
+    return traces, reports[0]
+
+
+def _generate(
+    traces: "Traces",
+    preset: str,
+    per_seed: int,
+    kappa: str,
+    parameters: list[str] | None,
+    workers: int,
+    seed: int | None,
+    model: Path | None = None,
+) -> "Fakes":
+    from elsewhere.generate import generate_fakes
+    from elsewhere.learnt import Learnt
+
+    given: dict[str, Any] = {}
+    if model is not None:
+        learnt = Learnt.load(model)
+        traces = learnt.translate(traces)
+        given = {"model": learnt.model, "classes": learnt.classes}
+    with bar("making fakes") as progress:
+        return generate_fakes(
+            traces,
+            preset=preset,
+            per_seed=per_seed,
+            kappa=_kappa(kappa),
+            rng=_rng(seed),
+            workers=workers,
+            progress=progress,
+            **given,
+            **_parameters(parameters),
+        )
+
+
+def _publish(fakes: "Fakes", per_seed: int, seed: int | None, i_know: bool) -> "Pool":
+    from elsewhere.fakes import publish as publish_fakes
+
+    return publish_fakes(fakes, per_seed=per_seed, laboratory=seed is not None, rng=_rng(seed))
+
+
+def _write(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
+    """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
+    from elsewhere.files import write_files
+    from elsewhere.traces.write import write_traces
+
+    columns = None if read is None else read.columns
+    names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
+    for name in names:
+        tabular = name in ("fakes.csv", "fakes.parquet")
+        write_traces(pool.traces, out / name, columns=columns if tabular else None)
+    beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    write_files(out, pool.files(beside))
+    return [*names, "pool.parquet", "places.parquet", "manifest.json"]
+
+
+def _summary(fakes: "Fakes", traces: "Traces", read: "Preparation") -> dict[str, Any]:
+    """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
+    import numpy as np
+
+    def life(r: Any) -> dict[str, float]:
+        moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1).mean()
+        ordered = np.sort(r, axis=1)
+        places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
+        return {"moves": round(float(moves), 2), "places": round(float(places), 2)}
+
+    told: dict[str, Any] = {
+        "preset": fakes.preset.name,
+        "users": traces.U,
+        "rows": len(traces),
+        "kappa": fakes.kappa,
+        "fakes": len(fakes),
+        "attempts": fakes.tally["tested"],
+        "passed": fakes.tally["passed"],
+        "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
+        "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
+        "notes": list(fakes.notes),
+    }
+    if fakes.ledger is None:
+        told["k"] = fakes.preset.k
+    else:
+        # the number of failed attempts is not covered by the theorem: it leaves no trace outside (section 11)
+        for name in ("attempts", "passed", "rejected_by"):
+            del told[name]
+        told["ledger"] = fakes.ledger.to_dict()
+        told["in_words"] = fakes.ledger.in_words()
+    return told
+
+
+def _tables(told: dict[str, Any]) -> list[Any]:
+    shown: list[Any] = [
+        f"preset {told['preset']}: {told['fakes']} fakes of {told['users']} users, {told['kappa']} classes"
+    ]
+    if "attempts" in told:
+        rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
+        for name, number in told["rejected_by"].items():
+            rules.add_row(name, f"{number:,}", f"{number / told['attempts']:.1%}")
+        rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
+        shown.append(rules)
+        if told["k"] > 1:
+            shown.append(f"every fake has {told['k'] - 1} alternate users or more within the differential bound")
+    else:
+        shown.append(told["in_words"])
+    life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
+    for name in ("moves", "places"):
+        life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
+    return [*shown, life, *told["notes"]]
