@@ -16,7 +16,10 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
         return
     console = Console(highlight=False)
     for renderable in renderables:
-        console.print(renderable)
+        if isinstance(renderable, str):
+            typer.echo(renderable)  # as it is: a path may hold brackets, and must not be broken into lines
+        else:
+            console.print(renderable)
 
 
 @contextmanager

@@ -1,0 +1,87 @@
+"""Geographic against semantic similarity of all distinct pairs of users: the numbers of fig:real-gs-similarity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from elsewhere.errors import InvalidParameter, NotEnoughUsers
+from elsewhere.profiles.markov import MobilityProfile
+from elsewhere.similarity.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
+from elsewhere.traces.model import Floats
+
+MAX_USERS = 5_000  # two dense U x U tables: .4 GB
+QUANTILES = (5, 25, 50, 75, 95)
+BIN_EDGES = np.linspace(0, 1, 21)
+
+
+@dataclass(frozen=True, eq=False)
+class PairSimilarity:
+    """
+    sim_G and sim_S of all distinct pairs of users, zeroth order; a user with herself is left out, as in the paper.
+
+    With one period both are symmetric and each pair counts once; with more, each ordered pair counts (E11, E23).
+    """
+
+    users: int
+    periods: int
+    geographic: Floats = field(repr=False)
+    semantic: Floats = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Mean, quantiles and normalised histogram of both, as plain numbers."""
+        return {
+            "users": self.users,
+            "pairs": len(self.geographic),
+            "periods": self.periods,
+            "order": 0,
+            "geographic": describe(self.geographic),
+            "semantic": describe(self.semantic),
+            "bin_edges": [round(float(edge), 2) for edge in BIN_EDGES],
+        }
+
+
+def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
+    """
+    Compare every user with every other, geographically and semantically.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> from elsewhere.report.similarity import pair_similarity
+    >>> town = ew.Traces([[0, 0, 1, 1, 0], [2, 2, 3, 3, 2]], ew.Locations(n=4))
+    >>> pairs = pair_similarity(ew.fit_profiles(town))
+    >>> pairs.geographic.tolist(), pairs.semantic.tolist()
+    ([0.0], [1.0])
+
+    """
+    U = len(profiles)
+    if U < 2:
+        raise NotEnoughUsers(f"similarity of pairs needs at least 2 users, got {U}.")
+    if U > MAX_USERS:
+        raise InvalidParameter(
+            f"{U} users make two tables of {U} x {U} numbers; compare at most {MAX_USERS} users.", code="E_TOO_LARGE"
+        )
+    T = profiles[0].T
+    pair = np.triu_indices(U, 1) if T == 1 else np.nonzero(~np.eye(U, dtype=bool))
+    return PairSimilarity(
+        U, T, pairwise_geographic_similarity(profiles)[pair], pairwise_semantic_similarity(profiles)[pair]
+    )
+
+
+def describe(values: Floats) -> dict[str, Any]:
+    """Mean, quantiles and the share of values in each of the 20 bins of `BIN_EDGES`."""
+    quantiles = np.quantile(values, np.array(QUANTILES) / 100)
+    return {
+        "mean": float(values.mean()),
+        "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
+        "histogram": shares(values).tolist(),
+    }
+
+
+def shares(values: Floats) -> Floats:
+    """The normalised histogram over `BIN_EDGES`; sums to 1."""
+    # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
+    counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
+    return np.asarray(counts / counts.sum(), dtype=np.float64)

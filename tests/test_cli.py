@@ -1,0 +1,350 @@
+"""The command line: what it prints where, its exit status, what it refuses to overwrite, and what it does not load."""
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import elsewhere as ew
+from elsewhere.cli import COMMANDS, app
+from elsewhere.cli.door import Door, front
+
+DEMO = ["demo", "--users", "12", "--seed", "3"]
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.delenv("ELSEWHERE_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    return lambda *words, app=app: CliRunner().invoke(app, [str(w) for w in words])
+
+
+def broken(error):
+    """A command line whose only command raises `error`."""
+    fragile = typer.Typer(cls=Door, pretty_exceptions_enable=False)
+    fragile.callback(invoke_without_command=True)(front)
+
+    @fragile.command()
+    def work(as_json: bool = typer.Option(False, "--json")) -> None:
+        home = "CANARY-7f3a"  # a local that no message may show
+        assert home
+        raise error
+
+    return fragile
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], [], ["demo", "--help"], ["similarity", "--help"]])
+def test_help_loads_nothing_heavy(words):
+    look = (
+        "import atexit, sys; heavy = {'numpy', 'numba', 'pandas', 'scipy', 'matplotlib', 'pyarrow'}\n"
+        "atexit.register(lambda: print('LOADED', sorted(heavy & sys.modules.keys())))\n"
+        f"sys.argv = ['elsewhere', *{words!r}]\nfrom elsewhere.cli import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "LOADED []"
+    assert len(done.stdout.splitlines()) > 1
+
+
+def test_version_by_both_names():
+    for start in (["-m", "elsewhere"], ["-c", "from elsewhere.cli import main; main()"]):
+        done = subprocess.run([sys.executable, *start, "--version"], capture_output=True, text=True, timeout=60)
+        assert (done.stdout, done.returncode) == (f"elsewhere {ew.__version__}\n", 0)
+
+
+def test_every_command_speaks_json_and_is_documented(run):
+    for command in COMMANDS:
+        text = run(command.__name__, "--help").stdout
+        assert "--json" in text
+        assert inspect.getdoc(command)[:20] in text
+
+
+@pytest.mark.parametrize("words", [["nope"], ["demo", "--users", "x"], ["similarity"], ["--nope"], ["demo", "--nope"]])
+def test_usage_errors_are_one_line(run, words):
+    plain, machine = run(*words), run(*words, "--json")
+
+    assert (plain.exit_code, plain.stdout) == (2, "")
+    assert plain.stderr.startswith("E_USAGE: ")
+    assert plain.stderr.count("\n") == 1
+    assert machine.exit_code == 2
+    assert json.loads(machine.stdout)["error"]["code"] == "E_USAGE"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        (["--users", "1"], "E_PARAM", "`--users` at least 2 got 1."),
+        (["--users", "5001"], "E_PARAM", "`--users` at most 5000, got 5001."),
+        (["--seed", "-1"], "E_PARAM", "`--seed` at least 0, got -1."),
+    ],
+)
+def test_parameters_out_of_range_are_refused(run, words, code, named):
+    done = run("demo", *words)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{code}: ")
+    assert [word for word in named.split() if word not in done.stderr] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (ew.InvalidParameter("`k` must be in [2, 9], got 1."), 2, "E_PARAM: `k` must be in [2, 9], got 1."),
+        (ew.InvalidTraces("bad\nname\x1b[31m.", code="E_OPEN"), 2, "E_OPEN: bad name [31m."),
+        (ew.NothingPassed("0 of 8 fakes passed."), 3, "E_NOTHING_PASSED: 0 of 8 fakes passed."),
+        (KeyboardInterrupt(), 130, "E_INTERRUPTED: stopped by Ctrl-C."),
+    ],
+)
+def test_errors_become_one_line_and_a_status(run, error, status, line):
+    plain, machine = run("work", app=broken(error)), run("work", "--json", app=broken(error))
+    code, message = line.split(": ", 1)
+
+    assert (plain.exit_code, plain.stdout, plain.stderr) == (status, "", line + "\n")
+    assert (machine.exit_code, machine.stderr) == (status, line + "\n")
+    assert json.loads(machine.stdout) == {"error": {"code": code, "message": message, "exit_status": status}}
+
+
+def test_a_fault_of_ours_shows_its_place_and_no_value(run, monkeypatch):
+    error = ValueError("the trace of CANARY-7f3a is 17, 17, 4")
+    done = run("work", app=broken(error))
+
+    assert done.exit_code == 70
+    assert done.stdout == ""
+    assert done.stderr.startswith("E_INTERNAL: ValueError at elsewhere/")
+    assert done.stderr.count("\n") == 1
+    assert "CANARY" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+    monkeypatch.setenv("ELSEWHERE_DEBUG", "1")
+    assert "Traceback" in CliRunner().invoke(broken(error), ["work"]).stderr
+
+
+def test_json_after_a_double_dash_is_a_file_name(run):
+    done = run("similarity", "--", "--json")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith("E_OPEN: ")
+
+
+def test_warnings_of_ours_are_one_line_and_those_of_others_are_not_shown(run):
+    talkative = typer.Typer(cls=Door)
+    talkative.callback()(front)
+
+    @talkative.command()
+    def work() -> None:
+        warnings.simplefilter("always")
+        warnings.warn_explicit("ours", UserWarning, ew.__file__, 1)
+        warnings.warn_explicit("theirs, of CANARY-7f3a", UserWarning, json.__file__, 1)
+
+    assert run("work", app=talkative).stderr == "warning: ours\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to a child on Windows")
+def test_ctrl_c_exits_130():
+    wait = (
+        "import time, typer\nfrom elsewhere.cli.door import Door, front\n"
+        "app = typer.Typer(cls=Door)\napp.callback()(front)\n"
+        "@app.command()\ndef work():\n    print('ready', flush=True)\n    time.sleep(60)\n"
+        "app(['work'])\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", wait], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGINT)
+    _, said = child.communicate(timeout=30)
+
+    assert (child.returncode, said) == (130, "E_INTERRUPTED: stopped by Ctrl-C.\n")
+
+
+def test_a_closed_pipe_is_no_traceback():
+    line = f"{sys.executable} -m elsewhere --help | true"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
+
+    assert "Traceback" not in done.stderr
+
+
+def test_demo_shows_histograms_and_numbers(run):
+    done = run(*DEMO)
+    result = json.loads(run(*DEMO, "--json").stdout)
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "66 pairs of 12 users" in done.stdout
+    assert f"{result['semantic']['mean']:.3f}" in done.stdout
+    assert f"{result['geographic']['quantiles']['95']:.3f}" in done.stdout
+    assert done.stdout.count("█") > 24
+
+
+def test_demo_numbers_are_those_of_the_library(run):
+    result = json.loads(run(*DEMO, "--json").stdout)
+    profiles = ew.fit_profiles(ew.simulate_town(users=12, rng=np.random.default_rng(3)).traces)
+    pairs = [(u, v) for u in range(12) for v in range(u)]
+    semantic = [ew.semantic_similarity(profiles[u], profiles[v]).sim for u, v in pairs]
+    geographic = [ew.geographic_similarity(profiles[u], profiles[v]) for u, v in pairs]
+
+    assert (result["users"], result["pairs"], result["reproducible"]) == (12, 66, True)
+    for name, values in (("semantic", semantic), ("geographic", geographic)):
+        assert result[name]["mean"] == pytest.approx(np.mean(values), abs=1e-12)
+        assert result[name]["quantiles"]["25"] == pytest.approx(np.quantile(values, 0.25), abs=1e-12)
+        assert sum(result[name]["histogram"]) == pytest.approx(1, abs=1e-12)
+
+
+def test_a_path_is_printed_as_it_is(run, tmp_path):
+    out = tmp_path / "[bold]brackets[/bold]" / ("long" * 40)
+
+    assert f"wrote {out / 'similarity.json'}\n" in run(*DEMO, "-o", out).stdout
+
+
+def test_demo_writes_once_and_never_overwrites_without_force(run, tmp_path):
+    out = tmp_path / "new" / "town"
+    first = run(*DEMO, "-o", out)
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
+    again = run(*DEMO, "--users", "13", "-o", out)
+
+    assert first.exit_code == 0
+    assert sorted(written) == ["histograms.png", "similarity.json"]
+    assert written["histograms.png"].startswith(b"\x89PNG")
+    assert json.loads(written["similarity.json"])["users"] == 12
+    assert (again.exit_code, again.stderr.split(":")[0]) == (2, "E_OUTPUT")
+    assert written == {path.name: path.read_bytes() for path in out.iterdir()}
+
+    (out / "mine.txt").write_text("keep")
+    assert run(*DEMO, "-o", out, "--force").exit_code == 0
+    assert {**written, "mine.txt": b"keep"} == {path.name: path.read_bytes() for path in out.iterdir()}
+    if os.name == "posix":
+        assert {path.stat().st_mode & 0o777 for path in out.glob("*.[jp]*")} == {0o600}
+
+
+def test_outputs_that_cannot_be_are_refused_before_any_work(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("elsewhere.traces.town.simulate_town", lambda **_: pytest.fail("worked before refusing"))
+    (tmp_path / "file").write_text("mine")
+
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        done = run(*DEMO, "-o", out)
+        assert (done.exit_code, done.stderr.split(":")[0], done.stderr.count("\n")) == (2, "E_OUTPUT", 1)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_without_matplotlib_the_extra_is_named_and_nothing_written(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with monkeypatch.context() as idle:
+        idle.setattr("elsewhere.traces.town.simulate_town", lambda **_: pytest.fail("worked before refusing"))
+        done = run(*DEMO, "-o", tmp_path / "out")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "E_EXTRA: figures need matplotlib: pip install 'elsewhere[plot]'.\n"
+    assert not (tmp_path / "out").exists()
+    assert run(*DEMO).exit_code == 0
+
+
+def test_a_full_disk_leaves_no_half_file(run, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    done = run(*DEMO, "-o", tmp_path / "out")
+
+    assert (done.exit_code, done.stderr.split(":")[0]) == (2, "E_OUTPUT")
+    assert "No space left" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.fixture
+def days(tmp_path):
+    """Four users, one day each: two the same, one the same elsewhere, one who never moves."""
+    lives = {
+        "ann": [0] * 36 + [1] * 36,
+        "bob": [0] * 36 + [1] * 36,
+        "eve": [2] * 36 + [3] * 36,
+        "CANARY-7f3a": [4] * 72,
+    }
+    rows = [f"{user},{slot},{place}" for user, life in lives.items() for slot, place in enumerate(life)]
+    path = tmp_path / "days.csv"
+    path.write_text("\n".join(["uid,slot,loc", *rows]) + "\n")
+    return path
+
+
+def test_similarity_of_a_file_by_hand(run, days):
+    done = run("similarity", days, "--json")
+    result = json.loads(done.stdout)
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert (result["users"], result["pairs"], result["places"]) == (4, 6, 5)
+    assert result["geographic"]["mean"] == pytest.approx(1 / 6)  # ann and bob alone share places
+    assert result["semantic"]["mean"] == pytest.approx((3 * 1 + 3 * 0.5) / 6)  # who stays put overlaps by half
+    assert result["semantic"]["histogram"][10] == result["semantic"]["histogram"][19] == 0.5
+    assert "CANARY" not in done.stdout
+    assert "days.csv" not in done.stdout
+
+
+def test_similarity_with_periods_counts_ordered_pairs(run, days):
+    result = json.loads(run("similarity", days, "--periods", "2", "--json").stdout)
+
+    assert (result["pairs"], result["periods"]) == (12, 2)
+    assert result["semantic"]["mean"] == pytest.approx(1)  # half a day at one place, for everybody
+
+
+def test_similarity_of_users_drawn_at_random(run, days):
+    drawn = [run("similarity", days, "--users", "2", "--seed", seed, "--json").stdout for seed in (1, 1, 2, 3, 4, 5)]
+
+    assert json.loads(drawn[0])["pairs"] == 1
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn)) > 1
+    assert run("similarity", days, "--users", "5").stderr.startswith("E_PARAM: `--users` ")
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code"),
+    [
+        (None, [], "E_OPEN"),
+        ("", [], "E_EMPTY"),
+        ("uid,slot,loc\nann,0,1\nann,1,2\n", ["--missing", "perhaps"], "E_PARAM"),
+        ("uid,slot,loc\nCANARY-7f3a,0,1\nCANARY-7f3a,1,2\n", [], "E_TOO_FEW"),
+    ],
+)
+def test_similarity_refuses_in_one_line_and_writes_nothing(run, tmp_path, content, words, code):
+    path = tmp_path / "in.csv"
+    if content is not None:
+        path.write_text(content)
+    done = run("similarity", path, "--step", "12h", "-o", tmp_path / "out", *words)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{code}: ")
+    assert done.stderr.count("\n") == 1
+    assert "CANARY" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+SHOWN = {
+    "simulated town": ["demo"],
+    "StudentLife": ["similarity", DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz"],
+    "PF Tokyo": ["similarity", DATA / "pf_tokyo" / "pf_tokyo_traces.csv.gz"],
+}
+
+
+@pytest.mark.parametrize("people", SHOWN)
+def test_people_are_apart_and_alike_as_the_docs_show(run, people):
+    command = SHOWN[people]
+    if not all(path.exists() for path in command[1:]):
+        pytest.skip(f"{people}: the data are not beside the project")
+    result = json.loads(run(*command, "--json").stdout)
+    lines = (ROOT / "docs" / "paper.md").read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {people}"))
+
+    assert f"| {result['pairs']:,} |" in lines[first]
+    for kind, line in zip(("geographic", "semantic"), lines[first : first + 2], strict=True):
+        numbers = [result[kind]["mean"], *result[kind]["quantiles"].values()]
+        assert line.endswith(" | ".join(f"{x:.3f}"[1:] for x in numbers) + " |")
+    # the shape of fig:real-gs-similarity: geographic piled near 0, semantic high
+    assert np.argmax(result["geographic"]["histogram"]) == 0
+    assert result["semantic"]["quantiles"]["25"] >= 0.5 > result["geographic"]["quantiles"]["95"]

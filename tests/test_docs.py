@@ -1,0 +1,108 @@
+"""Documentation is executed, so it cannot lie: docstring examples, the README, the map from the paper to the code."""
+
+import ast
+import contextlib
+import doctest
+import importlib
+import inspect
+import io
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import elsewhere as ew
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text()
+PAPER = (ROOT / "docs" / "paper.md").read_text()
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = [
+    m.name for m in pkgutil.walk_packages(ew.__path__, "elsewhere.") if not m.name.endswith(("__main__", "_kernels"))
+]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstring_examples_run(module):
+    failed, _ = doctest.testmod(importlib.import_module(module), optionflags=doctest.ELLIPSIS)
+
+    assert failed == 0
+
+
+@pytest.mark.parametrize("name", ew._HOME)
+def test_every_public_function_has_an_example(name):
+    thing = getattr(ew, name)
+
+    assert not inspect.isfunction(thing) or ">>> " in inspect.getdoc(thing)
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def test_readme_library_example_runs_and_prints_what_it_says():
+    (example,) = blocks("python")
+    said, promised = io.StringIO(), re.findall(r"# -> (.*)", example)
+    with contextlib.redirect_stdout(said):
+        exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+
+    assert len(example.splitlines()) <= 12
+    assert promised
+    assert said.getvalue().splitlines() == promised
+
+
+def test_readme_commands_exist():
+    from elsewhere.cli import COMMANDS
+
+    lines = "\n".join(blocks("sh"))
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    commands = {command.__name__ for command in COMMANDS}
+
+    assert re.findall(r"\bmake (\w+)", lines)
+    assert [target for target in re.findall(r"\bmake (\w+)", lines) if target not in targets] == []
+    assert [word for word in re.findall(r"\belsewhere (\w+)", lines) if word not in commands] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", page.read_text())]
+
+    assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "src").rglob("*.py"))], ids=lambda page: page.name)
+def test_nothing_is_claimed_that_may_not_be_said(page):
+    # ATTACKS.md section 5, F50
+    words = re.findall(r"anonymous|anonymi[sz]e|indistinguishable|does not leak", page.read_text(), re.IGNORECASE)
+
+    assert words == []
+
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAPER.splitlines()
+    if line.startswith("|") and "`src/" in line
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1].strip("`"))
+def test_paper_map_names_what_exists(row):
+    _, name, file, test = (cell.strip("`") for cell in row)
+    thing = importlib.import_module(file.removeprefix("src/").removesuffix(".py").replace("/", "."))
+    for part in name.split("."):
+        thing = getattr(thing, part) if hasattr(thing, part) else thing.__dataclass_fields__[part]
+    test_file, test_name = test.split("::")
+    functions = {n.name for n in ast.walk(ast.parse((ROOT / test_file).read_text())) if isinstance(n, ast.FunctionDef)}
+
+    assert (ROOT / file).is_file()
+    assert test_name.startswith("test_")
+    assert test_name in functions
+
+
+def test_paper_map_leaves_no_public_name_out():
+    public = {n for n in ew.__all__ if not n.startswith("_")}
+    errors = {n for n in public if inspect.isclass(getattr(ew, n)) and issubclass(getattr(ew, n), ew.ElsewhereError)}
+    mapped = {row[1].strip("`").split(".")[0] for row in ROWS}
+
+    assert sorted(public - errors - mapped) == []

@@ -1,0 +1,143 @@
+"""The rules of the house, run by a machine: who may import whom, where heavy libraries live, what the door shows."""
+
+import ast
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import elsewhere as ew
+from elsewhere import errors
+
+ROOT = Path(__file__).resolve().parents[1]
+SRC = ROOT / "src" / "elsewhere"
+FILES = sorted(SRC.rglob("*.py"))
+
+BASE = {"errors", "files", "scale", "_jit", "_version"}
+ROOMS = ["traces", "profiles", "similarity", "semantics", "synthesis", "privacy"]
+ROOMS += ["presets", "split", "learnt", "fakes", "deny", "generate"]  # the stairs
+ROOMS += ["evaluation", "report", "cli"]
+MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
+# the public side: the process that faces the network cannot reach code that has seen a seed
+PUBLIC = {"errors", "files", "_version", "traces", "pool"}
+MAY_IMPORT |= dict.fromkeys(BASE, BASE)
+MAY_IMPORT |= {"pool": PUBLIC, "serve": PUBLIC | {"serve"}, "lbs": PUBLIC | {"lbs"}}
+MAY_IMPORT |= {"__init__": {"_version"}, "__main__": {"cli"}}
+for room in ROOMS[ROOMS.index("fakes") :]:
+    MAY_IMPORT[room] |= {"pool"}
+MAY_IMPORT["evaluation"] |= {"lbs"}
+MAY_IMPORT["cli"] |= {"lbs", "serve"}
+
+# library -> where it may be imported
+ONLY_IN = {
+    "numba": r".*/(_kernels|_jit)\.py",
+    "matplotlib": r"elsewhere/report/.*",
+    "bokeh": r"elsewhere/report/.*",
+    "dask": r"elsewhere/scale\.py",
+    "distributed": r"elsewhere/scale\.py",
+    "starlette": r"elsewhere/serve(/.*|\.py)",
+    "fastapi": r"elsewhere/serve(/.*|\.py)",
+    "uvicorn": r"elsewhere/(serve(/.*|\.py)|cli/.*)",
+    "typer": r"elsewhere/cli/.*",
+    "rich": r"elsewhere/cli/.*",
+    "random": "nowhere: randomness is an argument",
+    "pickle": "nowhere: models are JSON and npz",
+}
+NEW_RANDOM = {"BitGenerator", "Generator", "PCG64", "PCG64DXSM", "Philox", "SeedSequence", "default_rng"}
+
+
+def named(path):
+    return path.relative_to(SRC.parent).as_posix()
+
+
+def room_of(path):
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """Every absolute dotted name that a file imports, anywhere in it; relative ones start with a dot."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            # `from elsewhere import traces` names a room, `from elsewhere.traces import model` already has
+            yield from (f"{module}.{a.name}" for a in node.names) if module == "elsewhere" else [module]
+
+
+def random_faults(source):
+    """Legacy numpy randomness, and generators nobody can repeat."""
+    for node in ast.walk(ast.parse(source)):
+        text = ast.unparse(node) if isinstance(node, (ast.Attribute, ast.Call)) else ""
+        legacy = re.fullmatch(r"(?:np|numpy)\.random\.(\w+)", text)
+        if legacy and legacy[1] not in NEW_RANDOM:
+            yield text
+        if isinstance(node, ast.ImportFrom) and node.module == "numpy.random":
+            yield from (alias.name for alias in node.names if alias.name not in NEW_RANDOM)
+        if re.fullmatch(r"(?:np\.random\.|numpy\.random\.)?default_rng\((None)?\)", text):
+            yield text
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_rooms_import_one_way_only(path):
+    assert room_of(path) in MAY_IMPORT, "a room that the house does not know"
+    allowed = MAY_IMPORT[room_of(path)]
+    inside = [name.split(".") for name in imports(path) if name.split(".")[0] == "elsewhere"]
+
+    assert [".".join(n) for n in inside if len(n) < 2 or n[1] not in allowed] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_heavy_libraries_stay_in_their_rooms(path):
+    libraries = {name.split(".")[0] for name in imports(path)}
+    kernels = [n for n in imports(path) if n == "elsewhere._jit" and path.name != "_kernels.py"]
+
+    assert kernels + [n for n in libraries & ONLY_IN.keys() if not re.fullmatch(ONLY_IN[n], named(path))] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_imports_are_absolute_and_no_room_is_a_drawer(path):
+    assert [name for name in imports(path) if name.startswith(".")] == []
+    assert not {"utils", "helpers", "common", "core", "types"} & {path.stem, path.parent.name}
+    assert ast.get_docstring(ast.parse(path.read_text())), "the first line of a file says its job"
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_randomness_is_an_argument(path):
+    # the command line turns the user's number into a generator; nothing else makes one out of nothing
+    assert list(random_faults(path.read_text())) == []
+
+
+def test_front_door_is_complete_sorted_and_documented():
+    tree = {n for n, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, ew.ElsewhereError)}
+    # a dataclass without a docstring is given its signature as one
+    silent = [n for n in ew._HOME if (getattr(ew, n).__doc__ or f"{n}(").startswith(f"{n}(")]
+
+    assert list(ew._HOME) == sorted(ew._HOME)
+    assert ew.__all__ == ["__version__", *ew._HOME]
+    assert tree <= set(ew.__all__)
+    assert silent == []
+    with pytest.raises(AttributeError, match="no attribute 'nobody'"):
+        _ = ew.nobody
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_files_stay_small(path):
+    lines = len(path.read_text().splitlines())
+    if lines > 400:
+        warnings.warn(f"{named(path)} has {lines} lines: a reason to look", stacklevel=1)
+
+    assert lines <= 1000
+
+
+def test_the_rules_catch_what_they_forbid(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("import numba\nfrom elsewhere.cli import app\nfrom . import x\ndef f():\n    import elsewhere\n")
+
+    assert list(imports(bad)) == ["numba", "elsewhere.cli", ".", "elsewhere"]
+    assert {"np.random.seed", "np.random.default_rng()"} == set(
+        random_faults("np.random.seed(1)\nrng = np.random.default_rng()\nnp.random.default_rng(7)\n")
+    )
