@@ -268,7 +268,7 @@ def privacy_verdict(fake, seed, alternates, users, tau, T, *, par_s, par_i, par_
 
 
 def merged_places(points, visits, cells, distance, centroid):
-    """E74 by trying every pair: [members of each remaining place], [where it lies], in order of first member."""
+    """E74 by trying every pair in order: [members of each remaining place], [where it lies], by first member."""
     groups = [([i], point, w) for i, (point, w) in enumerate(zip(points, visits, strict=True))]
     while len(groups) > cells:
         pairs = itertools.combinations(range(len(groups)), 2)
@@ -576,3 +576,178 @@ def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
     if loop:
         return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
     return {f: sum(law[f] for law in released) / n for f in released[0]}
+
+
+def wilson_ends(hits, trials, z=1.959963984540054):
+    """The two p with (hits/trials - p)^2 = z^2 p (1 - p) / trials."""
+    share = hits / trials
+    a, b, c = 1 + z * z / trials, -(2 * share + z * z / trials), share * share
+    root = math.sqrt(b * b - 4 * a * c)
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+def auc_by_pairs(positive, negative):
+    """Share of pairs in which the positive is above, a tie being half a pair."""
+    pairs = [(1.0 if p > n else 0.5 if p == n else 0.0) for p in positive for n in negative]
+    return sum(pairs) / len(pairs)
+
+
+def among_the_best(scores, own, n):
+    """Chance that candidate `own` is among the n best when ties are drawn by lot."""
+    above = sum(1 for s in scores if s > scores[own])
+    ranks = range(above, above + sum(1 for s in scores if s == scores[own]))
+    return Fraction(sum(1 for rank in ranks if rank < n), len(ranks))
+
+
+def own_transitions(rows):
+    """{(r, r'): probability} of one user's rows."""
+    count = {}
+    for row in rows:
+        for a, b in itertools.pairwise(row):
+            count[a, b] = count.get((a, b), 0) + 1
+    return {(a, b): c / sum(x for (o, _), x in count.items() if o == a) for (a, b), c in count.items()}
+
+
+def reidentified(fake, users, unseen=1e-8):
+    """A2: number of the first user whose moves make the fake most likely; `users` is a list of lists of rows."""
+    best, name = -math.inf, None
+    for u, rows in enumerate(users):
+        p = own_transitions(rows)
+        score = 0.0
+        for step in itertools.pairwise(fake):
+            score += math.log(p.get(step, unseen))
+        if score > best:
+            best, name = score, u
+    return name
+
+
+def membership_ratio(users, fakes, unseen=1e-8):
+    """A3: largest ln p(u)(f) / p_others(f) over the fakes, per user; moves never seen get 1e-8 on either side."""
+    laws = [own_transitions(rows) for rows in users]
+    out = []
+    for u, law in enumerate(laws):
+        others = [other for v, other in enumerate(laws) if v != u]
+        best = -math.inf
+        for fake in fakes:
+            score = 0.0
+            for step in itertools.pairwise(fake):
+                population = sum(other.get(step, 0.0) for other in others) / len(others)
+                score += math.log(law.get(step, unseen)) - math.log(population if population > 0 else unseen)
+            best = max(best, score)
+        out.append(best)
+    return out
+
+
+def timing_score(fake, seed):
+    """A4: #(m_f and wide) - 3 #(m_f and not wide) - .05 #(m_f != m_s)."""
+    m_f = [a != b for a, b in itertools.pairwise(fake)]
+    m_s = [a != b for a, b in itertools.pairwise(seed)]
+    wide = [any(m_s[j] for j in (i - 1, i, i + 1) if 0 <= j < len(m_s)) for i in range(len(m_s))]
+    near = sum(1 for f, w in zip(m_f, wide, strict=True) if f and w)
+    far = sum(1 for f, w in zip(m_f, wide, strict=True) if f and not w)
+    return near - 3 * far - Fraction(5, 100) * sum(1 for f, s in zip(m_f, m_s, strict=True) if f != s)
+
+
+def stand_ins(fakes, owner, seeds, user, left_out, R, floor=0.02):
+    """M of A5 and A6: co-occurrence of seed place and fake place over all users but one, + .02, rows normalised."""
+    table = [[floor] * R for _ in range(R)]
+    for fake, row in zip(fakes, owner, strict=True):
+        if user[row] != left_out:
+            for r, x in zip(seeds[row], fake, strict=True):
+                table[r][x] += 1
+    return [[x / sum(row) for x in row] for row in table]
+
+
+def class_aware_scores(i, fakes, owner, seeds, user, R):
+    """A5: sum_t ln M[s(t), f(t)] of fake i for every seed, the fake's own user left out of M."""
+    M = stand_ins(fakes, owner, seeds, user, user[owner[i]], R)
+    return [sum(math.log(M[r][x]) for r, x in zip(s, fakes[i], strict=True)) for s in seeds]
+
+
+def recovered(row, n, fakes, owner, seeds, user, R, best=1):
+    """A6: share of the instants of a seed found from its first n fakes, ties shared, with the prior of the others."""
+    M = stand_ins(fakes, owner, seeds, user, user[row], R)
+    visits = [0] * R
+    for s, u in zip(seeds, user, strict=True):
+        for r in s:
+            visits[r] += u != user[row]
+    mine = [f for f, o in zip(fakes, owner, strict=True) if o == row][:n]
+    hits = 0
+    for t, true in enumerate(seeds[row]):
+        score = [
+            (math.log(visits[r]) if visits[r] else -math.inf) + sum(math.log(M[r][f[t]]) for f in mine)
+            for r in range(R)
+        ]
+        above = sum(1 for s in score if s > score[true] + 1e-9)
+        tied = sum(1 for s in score if s == score[true] or abs(s - score[true]) <= 1e-9)
+        hits += min(1, max(0, (best - above) / tied))
+    return hits / len(seeds[row])
+
+
+def in_common(a, b):
+    """A1: equal instants, shared places, longest run of places found in both."""
+    runs = [
+        n
+        for n in range(1, len(a) + 1)
+        for i in range(len(a) - n + 1)
+        for j in range(len(b) - n + 1)
+        if a[i : i + n] == b[j : j + n]
+    ]
+    return sum(x == y for x, y in zip(a, b, strict=True)), len(set(a) & set(b)), max(runs, default=0)
+
+
+def fits(kind, known, fake, person, tolerance=0.05):
+    """A12: whether a person's trace fits what instants `known` of a fake show."""
+    places = [fake[t] for t in known]
+    if kind == "location":
+        return all(person.count(r) >= places.count(r) for r in places)
+    if kind == "unique":
+        return set(places) <= set(person)
+    if kind == "time":
+        return all(person[t] == fake[t] for t in known)
+    if kind == "sequence":
+        rest = iter(person)
+        return all(r in rest for r in places)
+    if kind == "home_work":
+
+        def top(row):
+            ranked = sorted(set(row), key=lambda r: (-row.count(r), r))
+            return (ranked + [None])[:2]
+
+        return top(fake) == top(person)
+    if not set(places) <= set(person):
+        return False
+    shown, seen = [fake.count(r) for r in places], [person.count(r) for r in places]
+    if kind == "frequency":
+        return shown == seen
+    if kind == "probability":
+        return all(abs(x / len(fake) - y / len(person)) <= tolerance for x, y in zip(shown, seen, strict=True))
+    # proportion
+    return all(abs(x / max(shown) - y / max(seen)) <= tolerance for x, y in zip(shown, seen, strict=True))
+
+
+def tp_tv(fakes, real, R):
+    """Mean over instants of half the sum over places of the difference between shares."""
+    total = 0
+    for t in range(len(real[0])):
+        for r in range(R):
+            a, b = (Fraction(sum(row[t] == r for row in rows), len(rows)) for rows in (fakes, real))
+            total += abs(a - b) / 2
+    return total / len(real[0])
+
+
+def tm_emd(fakes, real, axis):
+    """Mean over places of the work to carry the next cells of one dataset to those of the other, along a line."""
+
+    def law(rows, r):
+        after = [axis[b] for row in rows for a, b in itertools.pairwise(row) if a == r] or [axis[r]]
+        return [Fraction(after.count(cell), len(after)) for cell in range(max(axis) + 1)]
+
+    total = Fraction(0)
+    for r in range(len(axis)):
+        here, there = law(real, r), law(fakes, r)
+        for i in range(len(here) - 1):  # what is too much here is carried one cell on
+            surplus = here[i] - there[i]
+            here[i + 1] += surplus
+            total += abs(surplus)
+    return total / len(axis)

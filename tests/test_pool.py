@@ -8,6 +8,8 @@ from scipy import stats
 
 import elsewhere as ew
 
+pytestmark = pytest.mark.filterwarnings("ignore:`c_min`")
+
 
 @pytest.fixture(scope="module")
 def town():

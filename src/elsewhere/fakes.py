@@ -231,6 +231,15 @@ def publish(
     rng
         Chooses and shuffles; by default the operating system's entropy. With it the pool is a laboratory pool.
 
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    >>> fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1, per_seed=2)
+    >>> pool = ew.publish(fakes)
+    >>> len(pool) == len(np.unique(fakes.seed))
+    True
+
     """
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")

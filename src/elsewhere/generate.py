@@ -84,7 +84,7 @@ def generate_fakes(
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
-    >>> fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, rng=np.random.default_rng(2))
+    >>> fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1, rng=np.random.default_rng(2))
     >>> bool((fakes.r != town.traces.r[fakes.seed]).all())
     True
 

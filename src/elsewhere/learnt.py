@@ -125,6 +125,14 @@ def learn(
     Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31).
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    >>> ew.learn(town.traces, ew.Preset("product", m_min=2), kappa=6, rng=np.random.default_rng(2)).classes.kappa
+    6
+
     """
     settings = PRESETS[preset] if isinstance(preset, str) else preset
     shared, place = merge_rare(traces, settings.m_min)

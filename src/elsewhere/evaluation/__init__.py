@@ -1,0 +1,1 @@
+"""ROOM 7: judging fakes, ours or any other tool's."""

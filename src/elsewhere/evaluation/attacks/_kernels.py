@@ -1,0 +1,264 @@
+"""Kernels of the attack suite: every fake against every person, without the table of all pairs."""
+
+import math
+
+from elsewhere._jit import njit
+
+
+@njit
+def longest_common_run(a, b, row):
+    """Length of the longest stretch of places that both traces contain, at whatever hour; `row` is scratch (L + 1)."""
+    L = len(a)
+    best = 0
+    row[:] = 0
+    for i in range(L):
+        for j in range(L - 1, -1, -1):
+            if a[i] == b[j]:
+                row[j + 1] = row[j] + 1
+                if row[j + 1] > best:
+                    best = row[j + 1]
+            else:
+                row[j + 1] = 0
+    return best
+
+
+@njit
+def closest(fakes, skip, people, user, places, scratch, out):
+    """
+    out[f] = (aligned, shared, run): the most that fake f has in common with any person but user `skip[f]`.
+
+    aligned counts equal instants, shared equal places of the two visited sets (`places (N, R)` marks those of people),
+    run is `longest_common_run`.
+    """
+    F, L = fakes.shape
+    for f in range(F):
+        for k in range(3):
+            out[f, k] = 0
+        for s in range(len(people)):
+            if user[s] == skip[f]:
+                continue
+            aligned, shared = 0, 0
+            for t in range(L):
+                if fakes[f, t] == people[s, t]:
+                    aligned += 1
+                if places[s, fakes[f, t]]:
+                    new = True
+                    for q in range(t):
+                        if fakes[f, q] == fakes[f, t]:
+                            new = False
+                            break
+                    if new:
+                        shared += 1
+            out[f, 0] = max(out[f, 0], aligned)
+            out[f, 1] = max(out[f, 1], shared)
+            # a common run needs common places
+            if shared > 0:
+                out[f, 2] = max(out[f, 2], longest_common_run(fakes[f], people[s], scratch))
+
+
+@njit
+def with_owner(fakes, owner, people, places, scratch, out):
+    """out[f] = (aligned, shared, run) of fake f and its own seed."""
+    F, L = fakes.shape
+    for f in range(F):
+        s = owner[f]
+        aligned, shared = 0, 0
+        for t in range(L):
+            if fakes[f, t] == people[s, t]:
+                aligned += 1
+            if places[s, fakes[f, t]]:
+                new = True
+                for q in range(t):
+                    if fakes[f, q] == fakes[f, t]:
+                        new = False
+                        break
+                if new:
+                    shared += 1
+        out[f, 0], out[f, 1] = aligned, shared
+        out[f, 2] = longest_common_run(fakes[f], people[s], scratch) if shared > 0 else 0
+
+
+@njit
+def move_likelihoods(steps, start, user, log_p, unseen, out):
+    """
+    out[f, u] = sum over the steps of fake f of ln p(u), instant by instant, so that ties are those of a plain loop.
+
+    Step number k of `steps (F, L - 1)` was made by users `user[start[k] : start[k + 1]]`, -1 by nobody.
+    """
+    for f in range(len(steps)):
+        out[f] = 0.0
+        for k in steps[f]:
+            if k < 0:
+                out[f] += unseen
+                continue
+            at, end = start[k], start[k + 1]
+            for u in range(out.shape[1]):
+                if at < end and user[at] == u:
+                    out[f, u] += log_p[at]
+                    at += 1
+                else:
+                    out[f, u] += unseen
+
+
+@njit
+def forget(count, leaving, log_count, log_leaving, floor, width, seeds, fakes, rows, sign):
+    """
+    Take the pairs of one user out of the co-occurrence counts (sign -1), or put them back (+1), logs included.
+
+    `rows[i]` is the seed row of `fakes[i]`; pairs are (seed place, fake place) at every instant. `floor` is added to
+    every entry, `width` to every row.
+    """
+    n, L = fakes.shape
+    for i in range(n):
+        for t in range(L):
+            r, x = seeds[rows[i], t], fakes[i, t]
+            count[r, x] += sign
+            leaving[r] += sign
+    for i in range(n):
+        for t in range(L):
+            r, x = seeds[rows[i], t], fakes[i, t]
+            log_count[r, x] = math.log(count[r, x] + floor)
+            log_leaving[r] = math.log(leaving[r] + width)
+
+
+@njit
+def likelihoods(fakes, people, log_count, log_leaving, out):
+    """out[f, s] = sum_t ln M[s(t), f(t)], M the co-occurrence counts with normalised rows."""
+    F, L = fakes.shape
+    for s in range(len(people)):
+        whole = 0.0
+        for t in range(L):
+            whole += log_leaving[people[s, t]]
+        for f in range(F):
+            score = 0.0
+            for t in range(L):
+                score += log_count[people[s, t], fakes[f, t]]
+            out[f, s] = score - whole
+
+
+@njit
+def reconstruct(fakes, seed, prior, log_count, log_leaving, out_above, out_tied):
+    """
+    For every instant: how many places score above the true one, and how many the same, the true one included.
+
+    The score of place r at t is ln prior(r) + sum over fakes of ln M[r, f(t)]; closer than 1e-9 is the same.
+    """
+    n, L = fakes.shape
+    for t in range(L):
+        true = seed[t]
+        mark = prior[true] - n * log_leaving[true]
+        for i in range(n):
+            mark += log_count[true, fakes[i, t]]
+        above, tied = 0, 0
+        for r in range(len(prior)):
+            score = prior[r] - n * log_leaving[r]
+            for i in range(n):
+                score += log_count[r, fakes[i, t]]
+            if score > mark + 1e-9:
+                above += 1
+            elif score >= mark - 1e-9:
+                tied += 1
+        out_above[t], out_tied[t] = above, tied
+
+
+@njit
+def nearest(traces, skip, others, user, keep, out):
+    """out[i] = the `keep` smallest Hamming distances, rising, from trace i to `others` but those of user `skip[i]`."""
+    L = traces.shape[1]
+    for i in range(len(traces)):
+        for k in range(keep):
+            out[i, k] = L + 1
+        for s in range(len(others)):
+            if user[s] == skip[i]:
+                continue
+            d = 0
+            for t in range(L):
+                if traces[i, t] != others[s, t]:
+                    d += 1
+            if d >= out[i, keep - 1]:
+                continue
+            k = keep - 1
+            while k > 0 and out[i, k - 1] > d:
+                out[i, k] = out[i, k - 1]
+                k -= 1
+            out[i, k] = d
+
+
+@njit
+def knows(kind, known, fake, person, visits_fake, visits_person, tolerance):
+    """
+    Whether a person fits what the adversary knows: instants `known` (rising) of a fake, in one of seven ways.
+
+    0 location, 1 sequence, 2 time, 3 unique location, 4 frequency, 5 probability, 6 proportion.
+    """
+    h = len(known)
+    if kind == 1:
+        t = 0
+        for i in range(h):
+            while t < len(person) and person[t] != fake[known[i]]:
+                t += 1
+            if t == len(person):
+                return False
+            t += 1
+        return True
+    top, own = 1, 1
+    if kind == 6:
+        for i in range(h):
+            top = max(top, visits_fake[known[i]])
+            own = max(own, visits_person[fake[known[i]]])
+    for i in range(h):
+        r = fake[known[i]]
+        if kind == 2:
+            if person[known[i]] != r:
+                return False
+            continue
+        seen, shown = visits_person[r], visits_fake[known[i]]
+        if seen == 0:
+            return False
+        if kind == 0:
+            times = 0
+            for j in range(h):
+                if fake[known[j]] == r:
+                    times += 1
+            if seen < times:
+                return False
+        elif kind == 4:
+            if seen != shown:
+                return False
+        elif kind == 5:
+            if abs(seen - shown) > tolerance * len(person):
+                return False
+        elif kind == 6 and abs(seen / own - shown / top) > tolerance:
+            return False
+    return True
+
+
+@njit
+def single_matches(known, fakes, visits_fake, people, user, visits, start, visitor, tolerance, out):
+    """
+    out[f, kind, i] = the user of the only person that fits knowledge i of fake f; -1 where none or several do.
+
+    `known (F, I, h)` instants; `visits_fake (F, L)` the fake's visits to the place of each instant, `visits (N, R)`
+    those of people. Whoever fits visits all known places, so only `visitor[start[r] : start[r + 1]]` of the rarest one
+    are looked at, rows of one user in a block.
+    """
+    F, tries, h = known.shape
+    for f in range(F):
+        for i in range(tries):
+            rare = fakes[f, known[f, i, 0]]
+            for j in range(1, h):
+                r = fakes[f, known[f, i, j]]
+                if start[r + 1] - start[r] < start[rare + 1] - start[rare]:
+                    rare = r
+            for kind in range(out.shape[1]):
+                found = -1
+                for at in range(start[rare], start[rare + 1]):
+                    s = visitor[at]
+                    if user[s] != found and knows(
+                        kind, known[f, i], fakes[f], people[s], visits_fake[f], visits[s], tolerance
+                    ):
+                        if found >= 0:
+                            found = -2
+                            break
+                        found = user[s]
+                out[f, kind, i] = max(found, -1)

@@ -1,0 +1,106 @@
+"""From scores of candidates to a finding: ties shared; control and null generator by the same code."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from elsewhere.errors import InvalidParameter
+from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.ground import Ground, Link, People
+from elsewhere.evaluation.attacks.intervals import Rate, user_rate
+from elsewhere.traces.model import Floats, Ints
+
+MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
+BLOCK = 1024
+DIGITS = 9  # sums of logarithms of the same factors in another order differ beyond
+Scores = TypeVar("Scores", Floats, Ints)
+
+
+def shared_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
+    """
+    Chance that the own candidate is among the n best of each row, ties broken at random: 1/j for one of j.
+
+    Examples
+    --------
+    >>> shared_top(np.array([[3.0, 3.0, 1.0], [2.0, 5.0, 2.0]]), np.array([0, 2])).tolist()
+    [0.5, 0.0]
+
+    """
+    mine = score[np.arange(len(score)), own][:, None]
+    above, tied = (score > mine).sum(axis=1), (score == mine).sum(axis=1)
+    return np.asarray(np.clip((n - above) / tied, 0.0, 1.0))
+
+
+def by_candidate(score: Scores, people: People) -> Scores:
+    """Scores of people from scores of their traces, the best of each user's rows; rounded, so that ties are ties."""
+    score = np.round(score, DIGITS) if score.dtype.kind == "f" else score
+    if len(people.user) == people.U:
+        return score[:, np.argsort(people.user)]
+    order = np.argsort(people.user, kind="stable")
+    starts = np.searchsorted(people.user[order], np.arange(people.U))
+    return np.maximum.reduceat(score[:, order], starts, axis=1)
+
+
+def blocks(link: Link) -> list[Ints]:
+    """Rows of fakes in blocks that fit into memory."""
+    size = max(1, min(BLOCK, int(4e7 // max(1, len(link.people.r)))))
+    return [np.arange(i, min(i + size, len(link.fakes))) for i in range(0, len(link.fakes), size)]
+
+
+def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
+    """The tables with places renumbered 0 .. V-1 where R is too large for a table of all pairs."""
+    if R <= MOST_PLACES:
+        return R, tables
+    seen = np.unique(np.concatenate([t.ravel() for t in tables]))
+    if len(seen) > MOST_PLACES:
+        raise TooManyPlaces(f"at most {MOST_PLACES} visited places; merge rare ones first.")
+    return len(seen), tuple(np.searchsorted(seen, t) for t in tables)
+
+
+class TooManyPlaces(InvalidParameter):
+    """More visited places than an attack can hold in memory; it is listed as not run."""
+
+    code = "E_TOO_LARGE"
+
+
+def link_finding(
+    ground: Ground,
+    attack: str,
+    hits: Callable[[Link], tuple[Floats, ...]],
+    *,
+    bar: float,
+    question: str,
+    also: tuple[str, ...] = (),
+    beside: dict[str, Rate] | None = None,
+) -> Finding:
+    """
+    The finding of an attack that names the seed of each fake.
+
+    `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
+    `also`. `beside` holds other attacks on the same question: the verdict is that of the strongest.
+    """
+    rng, maker, chance = ground.rng(attack), ground.main.user, 1 / ground.seeds.U
+    found, *more = hits(ground.main)
+    main, worst = user_rate(found, maker, rng)
+    # in the control a person may stand in for several users: the fakes' makers stay the unit
+    control, _ = user_rate(hits(ground.control)[0], maker, rng)
+    null, _ = user_rate(hits(ground.null)[0], maker, rng)
+    others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
+    strongest = max([main, *(beside or {}).values()], key=lambda rate: rate.value)
+    return Finding(
+        attack,
+        main=main.value,
+        interval=main,
+        control=control.value,
+        control_interval=control,
+        baseline=chance,
+        null=null,
+        bar=bar,
+        passed=verdict(strongest, bar, null),
+        reachable=null.high <= bar,
+        worst_decile=worst,
+        words=f"{question} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
+        f"{percent(control.value)}, a guess names {percent(chance)}.",
+        details={**others, **(beside or {}), "maximum": strongest.value},
+    )

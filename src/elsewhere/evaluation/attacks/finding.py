@@ -1,0 +1,136 @@
+"""
+What one attack found: main, control, baseline, interval, bar, verdict, and a sentence in plain words.
+
+The bar is held against the upper end of the interval. A bar that the null generator (walks without any seed) does not
+pass either cannot be used at this sample size; there only a figure clearly above the null generator's is a failure.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from elsewhere.evaluation.attacks.intervals import Rate
+
+RUN, NOT_RUN, REVIEW = "run", "not run", "review"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    One attack, run or not.
+
+    Parameters
+    ----------
+    id, title
+        A1 .. A21 and what it tries.
+    status
+        "run", "not run" (see `needs`) or "review".
+    main, interval
+        The attack against the people the fakes were made from, and its 95 % interval.
+    control, control_interval
+        The same attack, by the same code, against hold-out people.
+    baseline
+        What guessing, or the prior alone, reaches.
+    null
+        What the attack reaches on walks made without any seed, with its interval.
+    bar
+        Largest acceptable figure.
+    passed
+        True, False, or None where the sample is too small to tell, or the attack did not run.
+    reachable
+        Whether the null generator passes the bar at this sample size.
+    worst_decile
+        The main figure over the worst tenth of the users.
+    words
+        The finding in a sentence.
+    needs
+        What is missing for the attack to run.
+    details
+        Further figures, by name.
+
+    """
+
+    id: str
+    title: str = ""
+    status: str = RUN
+    main: float | None = None
+    interval: Rate | None = None
+    control: float | None = None
+    control_interval: Rate | None = None
+    baseline: float | None = None
+    null: Rate | None = None
+    bar: float | None = None
+    passed: bool | None = None
+    reachable: bool | None = None
+    worst_decile: float | None = None
+    words: str = ""
+    needs: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def risk(self) -> float | None:
+        """(main - control) / (1 - control): how much of what strangers do not already suffer is added."""
+        if self.main is None or self.control is None or self.control >= 1:
+            return None
+        return (self.main - self.control) / (1 - self.control)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain numbers, the details beside the rest."""
+        return {
+            "title": self.title,
+            "status": self.status,
+            "main": plain(self.main),
+            "control": plain(self.control),
+            "baseline": plain(self.baseline),
+            "interval": ends(self.interval),
+            "control_interval": ends(self.control_interval),
+            "risk": plain(self.risk),
+            "bar": plain(self.bar),
+            "passed": self.passed,
+            "reachable": self.reachable,
+            "null": None if self.null is None else plain(self.null.value),
+            "null_interval": ends(self.null),
+            "worst_decile": plain(self.worst_decile),
+            "words": self.words,
+            "needs": self.needs,
+            **{name: plain(value) for name, value in self.details.items()},
+        }
+
+
+def ends(rate: Rate | None) -> list[float] | None:
+    """The two ends of an interval."""
+    return None if rate is None else [float(rate.low), float(rate.high)]
+
+
+def plain(value: Any) -> Any:
+    """The same value in the types of JSON; what is not a finite number is None."""
+    if isinstance(value, Rate):
+        return {"value": plain(value.value), "interval": ends(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def verdict(main: Rate, bar: float, null: Rate | None) -> bool | None:
+    """True below the bar, False above it, None where the null generator is above it too and `main` is not worse."""
+    if main.high <= bar:
+        return True
+    if null is None or null.high <= bar or main.low > null.high:
+        return False
+    return None
+
+
+def percent(value: float | None) -> str:
+    """A share as people read it."""
+    return "-" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"

@@ -1,0 +1,88 @@
+"""
+Densities of traces from n-grams of places, each person judged by all the others (leave one user out).
+
+A step r -> r' has probability (n(r, r') + BACKOFF p(r')) / (n(r) + BACKOFF), p(r') the smoothed popularity of r'.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from elsewhere.evaluation.attacks.ground import People
+from elsewhere.traces.model import Floats, Ints
+
+BACKOFF = 1.0
+SMOOTH = 0.5
+
+
+class Counts:
+    """How often each user of a group shows each key, with every user's own share at hand."""
+
+    def __init__(self, key: Ints, user: Ints) -> None:
+        who = np.broadcast_to(user[:, None], key.shape).ravel()
+        flat = key.ravel()
+        self.keys, index = np.unique(flat, return_inverse=True)
+        self.total = np.bincount(index, minlength=len(self.keys)).astype(np.float64)
+        self.pair, self.own = np.unique(who * len(self.keys) + index, return_counts=True)
+
+    def look(self, key: Ints, skip: Ints | None = None) -> Floats:
+        """Count of each key (N, M), without user `skip[i]` in row i."""
+        at = np.searchsorted(self.keys, key).clip(max=len(self.keys) - 1)
+        known = self.keys[at] == key
+        count = np.where(known, self.total[at], 0.0)
+        if skip is not None:
+            pair = skip[:, None] * len(self.keys) + at
+            where = np.searchsorted(self.pair, pair).clip(max=len(self.pair) - 1)
+            count -= np.where(known & (self.pair[where] == pair), self.own[where], 0)
+        return count
+
+
+class Grams:
+    """Places, steps and places by the hour of a group of people."""
+
+    def __init__(self, people: People, R: int, hour: Ints) -> None:
+        self.people, self.R, self.hour = people, R, hour
+        self.places = Counts(people.r, people.user)
+        self.origins = Counts(people.r[:, :-1], people.user)
+        self.steps = Counts(self._steps(people.r), people.user)
+        self.hourly = Counts(self._hourly(people.r), people.user)
+
+    def _steps(self, r: Ints) -> Ints:
+        return r[:, :-1] * self.R + r[:, 1:]
+
+    def _hourly(self, r: Ints) -> Ints:
+        return self.hour * self.R + r
+
+    def popularity(self, r: Ints, skip: Ints | None = None) -> Floats:
+        """Smoothed share of all visits at each place, (N, L)."""
+        visits = self._rows(skip) * self.people.r.shape[1]
+        return np.asarray((self.places.look(r, skip) + SMOOTH) / (visits + SMOOTH * self.R))
+
+    def _rows(self, skip: Ints | None) -> Any:
+        """Number of traces of all users but `skip[i]`, (N, 1)."""
+        own = 0 if skip is None else np.bincount(self.people.user, minlength=int(skip.max()) + 1)[skip][:, None]
+        return len(self.people.r) - own
+
+    def step(self, r: Ints, skip: Ints | None = None) -> Floats:
+        """Probability of each step, (N, L - 1)."""
+        pair, leaving = self.steps.look(self._steps(r), skip), self.origins.look(r[:, :-1], skip)
+        return np.asarray((pair + BACKOFF * self.popularity(r[:, 1:], skip)) / (leaving + BACKOFF))
+
+    def unseen(self, r: Ints, skip: Ints | None = None) -> Floats:
+        """1 where nobody has made the step, (N, L - 1)."""
+        return np.asarray(self.steps.look(self._steps(r), skip) == 0, dtype=np.float64)
+
+    def at_hour(self, r: Ints, skip: Ints | None = None) -> Floats:
+        """Visits to each place of each trace at that hour of the day, (N, L)."""
+        return self.hourly.look(self._hourly(r), skip)
+
+    def log_chain(self, r: Ints, skip: Ints | None = None) -> Floats:
+        """Mean ln probability of a trace's instants as a chain, (N,)."""
+        first = np.log(self.popularity(r[:, :1], skip))
+        return np.asarray(np.concatenate([first, np.log(self.step(r, skip))], axis=1).mean(axis=1))
+
+    def log_hours(self, r: Ints, skip: Ints | None = None) -> Floats:
+        """Mean ln probability of a trace's places given the hour, backing off to popularity, (N,)."""
+        size = np.bincount(self.hour)[self.hour] * self._rows(skip)
+        share = (self.at_hour(r, skip) + BACKOFF * self.popularity(r, skip)) / (size + BACKOFF)
+        return np.asarray(np.log(share).mean(axis=1))

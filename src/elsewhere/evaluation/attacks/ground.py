@@ -1,0 +1,332 @@
+"""
+What every attack stands on: seed people, hold-out people, fakes, who made which, and the two comparisons of the suite.
+
+- the *control* gives every fake a hold-out person as its pretended owner, and runs the same attack;
+- the *null generator* walks freely over the moves of all people together, without any seed: whatever an attack reaches
+  on its traces is chance.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
+from elsewhere.traces.model import Floats, Ints, Locations, Traces
+
+
+class People(NamedTuple):
+    """Traces (N, L) without gaps, and the user 0 .. U-1 of each row."""
+
+    r: Ints
+    user: Ints
+    U: int
+
+
+class Link(NamedTuple):
+    """Fakes (F, L), and the row of `people` from which each comes, or is pretended to come."""
+
+    fakes: Ints
+    owner: Ints
+    people: People
+
+    @property
+    def user(self) -> Ints:
+        """User behind each fake."""
+        return self.people.user[self.owner]
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """The inputs of an audit, checked; `of` makes one."""
+
+    seeds: People
+    holdout: People | None
+    fakes: Ints
+    owner: Ints | None
+    locations: Locations
+    minutes: Floats
+    step_minutes: float
+    seeds_given: Any = field(repr=False)
+    label: Ints | None
+    sampler: Any
+    generator: Any
+    pool: Traces | None
+    attempts: Ints | None
+    ordered: bool
+    model: Any
+    parameters: Mapping[str, Any]
+    streams: tuple[np.random.Generator, ...] = field(repr=False)
+    notes: tuple[str, ...]
+
+    @property
+    def R(self) -> int:
+        """Number of places."""
+        return len(self.locations)
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Names of the optional inputs that are there."""
+        inputs = {
+            "holdout": self.holdout,
+            "seed_index": self.owner,
+            "classes": self.label,
+            "sampler": self.sampler,
+            "generator": self.generator,
+            "attempts": self.attempts,
+        }
+        return frozenset(name for name, value in inputs.items() if value is not None)
+
+    def rng(self, attack: str) -> np.random.Generator:
+        """The stream of one attack: its result does not depend on which other attacks run."""
+        return self.streams[int(attack[1:])]
+
+    @property
+    def strangers(self) -> People:
+        """The hold-out people, for attacks that run only when there are any."""
+        if self.holdout is None:
+            raise InvalidParameter("`holdout` must be given for this attack.")
+        return self.holdout
+
+    @cached_property
+    def main(self) -> Link:
+        """Every fake with the seed it was made from."""
+        if self.owner is None:
+            raise InvalidParameter("`seed_index` must be given for this attack.")
+        return Link(self.fakes, self.owner, self.seeds)
+
+    @cached_property
+    def control(self) -> Link:
+        """Every fake with a hold-out person in the place of its maker, as many candidates where there are enough."""
+        rng, people, made = self.streams[22], self.strangers, self.main
+        chosen = rng.permutation(people.U)[: self.seeds.U]
+        stand_in = chosen[np.arange(self.seeds.U) % len(chosen)]
+        number = np.full(people.U, -1)
+        number[np.sort(chosen)] = np.arange(len(chosen))
+        rows = np.flatnonzero(number[people.user] >= 0)
+        group = People(people.r[rows], number[people.user[rows]], len(chosen))
+        # every seed row gets one row of the stand-in of its user, at random
+        order = np.argsort(group.user, kind="stable")
+        start = np.searchsorted(group.user[order], np.arange(group.U + 1))
+        user = number[stand_in[self.seeds.user]]
+        row_of = order[start[user] + rng.integers(np.diff(start)[user])]
+        return Link(self.fakes, row_of[made.owner], group)
+
+    @cached_property
+    def null(self) -> Link:
+        """Walks without a seed, as many as there are fakes, said to come from the same seeds."""
+        return Link(self.null_walks(self.streams[0]), self.main.owner, self.seeds)
+
+    def null_walks(self, rng: np.random.Generator) -> Ints:
+        """As many free walks as there are fakes."""
+        return free_walks(
+            [self.seeds, self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng
+        )
+
+    @cached_property
+    def dataset(self) -> Ints:
+        """Number of each fake among those of its seed: fakes with one number make one dataset."""
+        return np.zeros(len(self.fakes), dtype=np.int64) if self.owner is None else number_within(self.owner)
+
+    @cached_property
+    def hour(self) -> Ints:
+        """(L,) part of the day of each instant: clock hours, whatever the step."""
+        return np.asarray(np.unique(self.minutes // 60, return_inverse=True)[1])
+
+    @staticmethod
+    def of(
+        seeds: Traces | ArrayLike,
+        holdout: Traces | ArrayLike | None,
+        fakes: Any,
+        seed_index: ArrayLike | None,
+        *,
+        rng: np.random.Generator,
+        locations: Locations | None = None,
+        model: Any = None,
+        classes: Any = None,
+        sampler: Any = None,
+        generator: Any = None,
+        pool: Any = None,
+        attempts: ArrayLike | None = None,
+        parameters: Mapping[str, Any],
+    ) -> "Ground":
+        """Check all inputs, once."""
+        if not isinstance(rng, np.random.Generator):
+            raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+        if locations is not None and not isinstance(locations, Locations):
+            raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
+        published = getattr(pool, "traces", pool)
+        if published is not None and not isinstance(published, Traces):
+            raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
+        made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
+        if seed_index is None:
+            seed_index = getattr(fakes, "seed", None)
+        given = {"seeds": seeds, "holdout": holdout, "fakes": made, "pool": published}
+        tables = on_one_map(given, locations)
+        where = tables["seeds"].locations
+        if tables["seeds"].L < 2:
+            raise InvalidTraces("an audit needs traces of at least 2 instants, got 1.", code="E_SHAPE")
+        for name in ("seeds", "holdout"):
+            if name in tables and tables[name].U < 2:
+                raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {tables[name].U}.")
+        clock = next((t for t in given.values() if isinstance(t, Traces)), tables["seeds"])
+        gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
+        notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
+        owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
+        return Ground(
+            seeds=people_of(tables["seeds"]),
+            holdout=people_of(tables["holdout"]) if holdout is not None else None,
+            fakes=filled(tables["fakes"].r),
+            owner=owner,
+            locations=where,
+            minutes=clock.minutes(),
+            step_minutes=clock.step_minutes,
+            seeds_given=seeds if isinstance(seeds, Traces) else tables["seeds"].r,
+            label=None if classes is None else _labels(classes, len(where)),
+            sampler=sampler,
+            generator=generator,
+            pool=tables.get("pool"),
+            attempts=None if attempts is None else _counts(attempts),
+            # what `generate_fakes` returns is private and shuffled when it is published
+            ordered=published is not None or not hasattr(fakes, "seed"),
+            model=model,
+            parameters=parameters,
+            streams=tuple(rng.spawn(23)),
+            notes=notes,
+        )
+
+
+def filled(r: ArrayLike) -> Ints:
+    """Rows with every missing instant (-1) at the last known place, or at the first one before it is known."""
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)
+
+
+def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.random.Generator) -> Ints:
+    """
+    `n` walks over the moves of all groups together, from their first places: the null generator.
+
+    Every group counts alike, so that the walks favour none. A place with fewer than `m_min` users in any group is left
+    out, and a walk that has nowhere to go starts again.
+    """
+    r = np.concatenate([g.r for g in groups])
+    weight = np.concatenate([np.full(len(g.r), 1 / len(g.r)) for g in groups])
+    known = np.min([users_per_place(g, R) for g in groups], axis=0) >= m_min
+    if not known.any():
+        known[:] = True
+    first = np.bincount(r[:, 0], weight, R) * known
+    if first.sum() == 0:
+        first = np.bincount(r.ravel(), np.repeat(weight, r.shape[1]), R) * known
+    start = np.cumsum(first) / first.sum()
+    step = known[r[:, :-1]] & known[r[:, 1:]]
+    key, index = np.unique((r[:, :-1] * R + r[:, 1:])[step], return_inverse=True)
+    mass = np.bincount(index, np.broadcast_to(weight[:, None], step.shape)[step], len(key))
+    origin = key // R
+    leaving = np.bincount(origin, mass, R)
+    running = np.cumsum(mass) - np.concatenate([[0.0], np.cumsum(leaving)])[origin]
+    # row number plus the law within the row: one sorted list for all rows
+    edge = origin + running / np.maximum(leaving[origin], 1e-300)
+    edge[np.flatnonzero(np.diff(origin, append=R))] = np.unique(origin) + 1
+    walks = np.empty((n, r.shape[1]), dtype=np.int64)
+    walks[:, 0] = np.searchsorted(start, rng.random(n), side="right").clip(max=R - 1)
+    for t in range(1, r.shape[1]):
+        here = walks[:, t - 1]
+        u = rng.random(n)
+        stuck = leaving[here] == 0
+        at = np.searchsorted(edge, here + u * (1 - 1e-9), side="right").clip(max=max(len(key) - 1, 0))
+        walks[:, t] = key[at] % R if len(key) else here
+        walks[stuck, t] = np.searchsorted(start, u[stuck], side="right").clip(max=R - 1)
+    return walks
+
+
+def users_per_place(people: People, R: int) -> Ints:
+    """Number of distinct users that visit each place, (R,)."""
+    pairs = np.unique(people.user[:, None] * R + people.r)
+    return np.bincount(pairs % R, minlength=R)
+
+
+def number_within(owner: Ints) -> Ints:
+    """Number of each entry among those with the same value, in order: 0 for the first, 1 for the second, ..."""
+    order = np.argsort(owner, kind="stable")
+    ranked = owner[order]
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order)) - np.searchsorted(ranked, ranked)
+    return number
+
+
+def on_one_map(given: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
+    """`Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
+    there = {name: value for name, value in given.items() if value is not None}
+    maps = [t.locations for t in there.values() if isinstance(t, Traces)] + ([locations] if locations else [])
+    if any(m != maps[0] for m in maps):
+        raise InvalidTraces("seeds, hold-out, fakes and `locations` must be on one map.", code="E_MISMATCH")
+    where = maps[0] if maps else Locations(n=_places_in(there))
+    tables = {name: _table(name, value, where) for name, value in there.items()}
+    lengths = sorted({t.L for t in tables.values()})
+    if len(lengths) > 1:
+        names = ", ".join(f"`{name}`" for name in there)
+        raise InvalidTraces(f"{names} must have one number of instants, got {lengths}.", code="E_SHAPE")
+    return tables
+
+
+def _places_in(tables: Mapping[str, Any]) -> int:
+    try:
+        return max(1, 1 + max(int(np.max(t)) for t in tables.values()))
+    except (TypeError, ValueError):
+        names = ", ".join(f"`{name}`" for name in tables)
+        raise InvalidTraces(
+            f"{names} must be `Traces` or tables of whole numbers of places.", code="E_NUMBER"
+        ) from None
+
+
+def _table(name: str, value: Any, where: Locations) -> Traces:
+    if isinstance(value, Traces):
+        return value
+    try:
+        return Traces(value, where)
+    except InvalidTraces as error:
+        raise InvalidTraces(error.args[0].replace("`r`", f"`{name}`"), code=error.code) from None
+
+
+def people_of(traces: Traces) -> People:
+    """The people of these traces, gaps filled."""
+    return People(filled(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
+
+
+def seed_rows(seed_index: ArrayLike, F: int, S: int | None = None) -> Ints:
+    """`seed_index` checked: F whole numbers, rows of S seeds."""
+    rows = np.asarray(seed_index)
+    if rows.shape != (F,) or rows.dtype.kind not in "iu":
+        raise InvalidParameter(
+            f"`seed_index` must hold {F} whole numbers, one per fake, got shape {rows.shape}, dtype {rows.dtype}.",
+            code="E_SHAPE",
+        )
+    if rows.min() < 0 or (S is not None and rows.max() >= S):
+        last = "" if S is None else f", in 0 .. {S - 1}"
+        raise InvalidParameter(f"`seed_index` must hold rows of `seeds`{last}.", code="E_INDEX")
+    return rows.astype(np.int64)
+
+
+def _labels(classes: Any, R: int) -> Ints:
+    label = np.asarray(getattr(classes, "label", classes))
+    if label.shape != (R,) or label.dtype.kind not in "iu":
+        raise InvalidParameter(
+            f"`classes` must label the {R} places, whole numbers, -1 where unknown, got shape {label.shape}.",
+            code="E_MISMATCH",
+        )
+    return label.astype(np.int64)
+
+
+def _counts(attempts: ArrayLike) -> Ints:
+    tries = np.atleast_1d(np.asarray(attempts))
+    if tries.ndim != 1 or tries.dtype.kind not in "iu" or tries.min(initial=0) < 0:
+        raise InvalidParameter("`attempts` must hold whole numbers, at least 0, one per seed.", code="E_SHAPE")
+    return tries.astype(np.int64)

@@ -1,0 +1,208 @@
+"""
+A3 and A10: was this person among those the fakes were made from? Seed users against hold-out users.
+
+A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces, its advantage calibrated with the
+null generator. A10 takes densities and distances: DOMIAS, GenLRA, DCR and DPI on n-grams of traces. Everybody is judged
+by all other people, so that members and strangers are treated alike.
+"""
+
+import numpy as np
+
+from elsewhere.evaluation.attacks._kernels import nearest
+from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
+from elsewhere.evaluation.attacks.ground import Ground, People
+from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, auc, by_user, resampled, wilson
+from elsewhere.evaluation.attacks.reidentify import UNSEEN, move_counts, moves_of_users
+from elsewhere.traces.model import Floats, Ints
+
+ADVANTAGE_BAR = 0.02
+TPR_BAR, FPR = 0.02, 0.01
+THRESHOLDS = 400
+NEIGHBOURS = 20
+
+
+def together(a: People, b: People) -> People:
+    """The users of `a`, then those of `b`."""
+    return People(np.concatenate([a.r, b.r]), np.concatenate([a.user, b.user + a.U]), a.U + b.U)
+
+
+def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, joined: Ints | None = None) -> Floats:
+    """
+    Largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, users).
+
+    p_others is the mean of the other users' p; moves never seen get 1e-8 on either side. `joined` names for each fake
+    the one that the referee lets run into it (-1: none), as it does not reset at the boundaries of traces.
+    """
+    from scipy import sparse
+
+    user, move, p = moves_of_users(people, R)
+    moves, column = np.unique(move, return_inverse=True)
+    makers, total = np.bincount(column), np.bincount(column, p)
+    left = np.where(makers[column] > 1, (total[column] - p) / (people.U - 1), UNSEEN)
+    population = np.log(total / (people.U - 1))
+    gain = (np.log(p) - np.log(UNSEEN)) - (np.log(left) - population[column])
+    table = sparse.csr_array((gain, (column, user)), shape=(len(moves), people.U))
+    best = np.full((int(dataset.max()) + 1, people.U), -np.inf)
+    for i in range(0, len(fakes), 1024):
+        rows = slice(i, i + 1024)
+        made = move_counts(fakes[rows], moves, R)
+        if joined is not None:
+            before = joined[rows]
+            seam = np.column_stack([fakes[np.maximum(before, 0), -1], fakes[rows, 0]])
+            extra = move_counts(seam, moves, R)
+            made = made + extra.multiply((before >= 0)[:, None]).tocsr()
+        # a move that nobody made is floored on both sides and cancels
+        floor = made @ (np.log(UNSEEN) - population)
+        score = (made @ table).toarray() + floor[:, None]
+        for number in np.unique(dataset[rows]):
+            mine = dataset[rows] == number
+            best[number] = np.maximum(best[number], score[mine].max(axis=0))
+    return best
+
+
+def advantages(ratio: Floats, U: int, draws: tuple[Floats, Floats]) -> tuple[float, Floats]:
+    """Largest TPR - FPR over all thresholds, and the same in every bootstrap sample of users."""
+    levels = np.unique(np.quantile(ratio, np.linspace(0, 1, THRESHOLDS)))
+    beyond = np.array([(ratio > level).mean(axis=0) for level in levels])
+    members, strangers = beyond[:, :U].T, beyond[:, U:].T
+    sampled = (draws[0] @ members) / U - (draws[1] @ strangers) / strangers.shape[0]
+    return float((members.mean(axis=0) - strangers.mean(axis=0)).max()), sampled.max(axis=1)
+
+
+def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
+    """The tenth of the seed users, and of the hold-out users, whose traces the other people explain worst."""
+    likely = by_user(Grams(people, R, hour).log_chain(people.r, people.user), people.user)
+    members, strangers = np.argsort(likely[:U]), np.argsort(likely[U:])
+    return members[: -(-U // 10)], U + strangers[: -(-len(strangers) // 10)]
+
+
+def likelihood_membership(ground: Ground) -> Finding:
+    """A3."""
+    rng, people, U = ground.rng("A3"), together(ground.seeds, ground.strangers), ground.seeds.U
+    draws = resampled(U, rng), resampled(people.U - U, rng)
+
+    # two independent sets of walks: one calibrates, the other shows what calibration leaves by chance
+    made = ground.fakes, ground.null_walks(rng), ground.null_walks(rng)
+    ratios = [likelihood_ratio(people, fakes, ground.dataset, ground.R) for fakes in made]
+    found, calibration, chance = (advantages(ratio, U, draws) for ratio in ratios)
+    main = _excess(found[0] - calibration[0], found[1] - calibration[1])
+    control = _excess(chance[0] - calibration[0], chance[1] - calibration[1])
+    members, strangers = unlike_others(people, U, ground.R, ground.hour)
+    few = np.ones((1, len(members))), np.ones((1, len(strangers)))
+    outliers = [advantages(r[:, np.concatenate([members, strangers])], len(members), few)[0] for r in ratios]
+    return Finding(
+        "A3",
+        main=main.value,
+        interval=main,
+        control=control.value,
+        control_interval=control,
+        baseline=0.0,
+        null=control,
+        bar=ADVANTAGE_BAR,
+        passed=bool(main.low <= 0 or main.high <= ADVANTAGE_BAR),
+        reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
+        worst_decile=outliers[0] - outliers[1],
+        words=f"Telling the people behind the fakes from strangers gains {percent(found[0])} (true minus false "
+        f"alarms), on walks without any seed {percent(calibration[0])}.",
+        details={"advantage": found[0], "null_advantage": calibration[0]},
+    )
+
+
+def _excess(value: float, draws: Floats) -> Rate:
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Rate(value, min(value, float(low)), max(value, float(high)))
+
+
+def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]:
+    """Suspicion of every user, one array per attack; larger means "was among the makers"."""
+    real = Grams(people, R, hour)
+    fake = Grams(People(fakes, np.arange(len(fakes)), len(fakes)), R, hour)
+    skip = people.user
+    to_fakes = np.empty((len(people.r), NEIGHBOURS), dtype=np.int64)
+    to_people = np.empty((len(people.r), NEIGHBOURS), dtype=np.int64)
+    nearest(people.r, np.full(len(people.r), -1), fakes, np.zeros(len(fakes), dtype=np.int64), NEIGHBOURS, to_fakes)
+    nearest(people.r, skip, people.r, people.user, NEIGHBOURS, to_people)
+    both = np.sort(np.concatenate([to_fakes, to_people], axis=1), axis=1)
+    radius = both[:, NEIGHBOURS - 1 : NEIGHBOURS]
+    inside, outside = (to_fakes <= radius).sum(axis=1), (to_people <= radius).sum(axis=1)
+    rows = {
+        "domias_steps": fake.log_chain(people.r) - real.log_chain(people.r, skip),
+        "domias_hours": fake.log_hours(people.r) - real.log_hours(people.r, skip),
+        "dcr": -to_fakes[:, 0].astype(np.float64) - to_fakes[:, :5].mean(axis=1) / 1e3,
+        "dpi": inside / (inside + outside),
+    }
+    found = {name: by_user(score, people.user) for name, score in rows.items()}
+    return found | {"genlra": influence(real, fake)}
+
+
+def influence(real: Grams, fake: Grams) -> Floats:
+    """By how much the steps of each user make the fakes likelier, when added to those of all other people, (U,)."""
+    steps, origins, size = real.steps, real.origins, len(real.steps.keys)
+    user, at = steps.pair // size, steps.pair % size
+    made = fake.steps.look(steps.keys[None, :])[0]
+    gain = made[at] * np.log((steps.total[at] + BACKOFF) / (steps.total[at] - steps.own + BACKOFF))
+    who, where = origins.pair // len(origins.keys), origins.pair % len(origins.keys)
+    left = fake.origins.look(origins.keys[None, :])[0]
+    cost = left[where] * np.log((origins.total[where] + BACKOFF) / (origins.total[where] - origins.own + BACKOFF))
+    U = real.people.U
+    return np.asarray(np.bincount(user, gain, U) - np.bincount(who, cost, U), dtype=np.float64)
+
+
+def judge(found: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
+    """Per attack: AUC with an interval that holds for all attacks together, and TPR at 1 % false alarms."""
+    level = 1 - (1 - LEVEL) / len(found)
+    curves, early = {}, {}
+    for name, score in found.items():
+        members, strangers = score[:U], score[U:]
+        curves[name] = auc(members, strangers, level=level)
+        threshold = np.quantile(strangers, 1 - FPR, method="higher")
+        early[name] = wilson(float((members > threshold).sum()), U)
+    return curves, early
+
+
+def density_membership(ground: Ground) -> Finding:
+    """A10."""
+    rng, people, U = ground.rng("A10"), together(ground.seeds, ground.strangers), ground.seeds.U
+    found = scores(people, ground.fakes, ground.R, ground.hour)
+    free = scores(people, ground.null_walks(rng), ground.R, ground.hour)
+    if ground.generator is not None:
+        from elsewhere.evaluation.attacks.shadows import shadow_scores
+
+        found |= shadow_scores(ground, people, found)
+    curves, early = judge(found, U)
+    null_curves, null_early = judge(free, U)
+    # the attacker may know the direction: below one half tells as much as above
+    name = max(curves, key=lambda n: abs(curves[n].value - 0.5))
+    best = _upright(curves[name])
+    free_best = _upright(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
+    tpr = max(early.values(), key=lambda rate: rate.value)
+    null_tpr = max(null_early.values(), key=lambda rate: rate.value)
+    telling = verdict(tpr, TPR_BAR, null_tpr)
+    members, strangers = unlike_others(people, U, ground.R, ground.hour)
+    return Finding(
+        "A10",
+        main=best.value,
+        interval=best,
+        control=free_best.value,
+        control_interval=free_best,
+        baseline=0.5,
+        null=free_best,
+        bar=0.5,
+        passed=bool(best.low <= 0.5 and telling is not False),
+        reachable=free_best.low <= 0.5,
+        worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
+        words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells the people behind the fakes from "
+        f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}.",
+        details={
+            "auc": curves,
+            "tpr_at_1_percent": tpr,
+            "tpr_bar": TPR_BAR,
+            "tpr_passed": telling,
+            "tpr_reachable": null_tpr.high <= TPR_BAR,
+        },
+    )
+
+
+def _upright(rate: Rate) -> Rate:
+    return rate if rate.value >= 0.5 else Rate(1 - rate.value, 1 - rate.high, 1 - rate.low)

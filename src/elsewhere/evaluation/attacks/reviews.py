@@ -1,0 +1,33 @@
+"""A11, A14, A21 and those that other rooms run: what stands in the table where no attack of this room runs."""
+
+from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW, Finding
+
+REVIEWS = {
+    "A11": (
+        "singling out, linkability and inference on tables",
+        "Run a tabular tool in an environment of its own on derived tables (user by hourly place); no dependency here.",
+    ),
+    "A14": (
+        "membership from the aggregates p_bar and pi_bar",
+        "A pool holds neither: its files are the fakes, the places and a manifest. The model file is private.",
+    ),
+    "A21": (
+        "regeneration from a guessed seed of the random generator",
+        "Published fakes come from the operating system's entropy; a run with a given generator is refused by publish.",
+    ),
+}
+ELSEWHERE = {
+    "A9": ("audit of the randomised gate", "the mechanism on neighbouring sets of seeds, 1e5 runs"),
+    "A17": ("localization and tracking behind decoys", "the location-based-service evaluation, `evaluate_lbs`"),
+    "A18": ("intersection over many days", "the location-based-service evaluation, `evaluate_lbs`"),
+    "A19": ("the service holds the pool", "the location-based-service evaluation, `evaluate_lbs`, and `pool`"),
+}
+
+
+def entry(attack: str) -> Finding:
+    """The line of an attack that does not run here."""
+    if attack in REVIEWS:
+        title, words = REVIEWS[attack]
+        return Finding(attack, title, status=REVIEW, words=words)
+    title, needs = ELSEWHERE[attack]
+    return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")

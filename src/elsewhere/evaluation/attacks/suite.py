@@ -1,0 +1,69 @@
+"""The suite: every attack of the table with what it needs, A1 to A21."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from elsewhere.evaluation.attacks.background import background
+from elsewhere.evaluation.attacks.candidates import TooManyPlaces
+from elsewhere.evaluation.attacks.copies import copies
+from elsewhere.evaluation.attacks.criterion import alternatives
+from elsewhere.evaluation.attacks.filters import filtering
+from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding
+from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.linkage import class_linkage, move_timing
+from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
+from elsewhere.evaluation.attacks.realism import real_or_fake
+from elsewhere.evaluation.attacks.reconstruct import avoidance, reconstruction
+from elsewhere.evaluation.attacks.reidentify import reidentification
+from elsewhere.evaluation.attacks.reviews import entry
+from elsewhere.evaluation.attacks.side_channel import side_channel
+from elsewhere.evaluation.attacks.uniqueness import unique_places
+
+
+class Attack(NamedTuple):
+    """What it tries, how it runs, which optional inputs it cannot do without."""
+
+    title: str
+    run: Callable[[Ground], Finding]
+    needs: tuple[str, ...]
+
+
+PAIRS = ("holdout", "seed_index")
+
+ATTACKS = {
+    "A1": Attack("copies of the own seed, or of anybody", copies, PAIRS),
+    "A2": Attack("MAP re-identification by the moves", reidentification, PAIRS),
+    "A3": Attack("membership by likelihood ratio", likelihood_membership, ("holdout",)),
+    "A4": Attack("linkage by the times of moves", move_timing, PAIRS),
+    "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
+    "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
+    "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
+    "A8": Attack("how many other seeds explain a fake as well", alternatives, ("seed_index", "sampler")),
+    "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
+    "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
+    "A13": Attack("places that few people visit", unique_places, ()),
+    "A15": Attack("real people against fakes", real_or_fake, ("holdout",)),
+    "A16": Attack("filters for impossible or unlikely points", filtering, ("holdout",)),
+    "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
+}
+ALL = tuple(f"A{i}" for i in range(1, 22))
+
+
+def run(attack: str, ground: Ground) -> Finding:
+    """The finding of one attack; where an input is missing, what it needs."""
+    if attack not in ATTACKS:
+        return entry(attack)
+    title, attempt, needs = ATTACKS[attack]
+    missing = [f"`{name}`" for name in needs if name not in ground.given]
+    if missing:
+        return not_run(attack, title, " and ".join(missing))
+    try:
+        return replace(attempt(ground), title=title)
+    except TooManyPlaces as error:
+        return not_run(attack, title, str(error.args[0]))
+
+
+def not_run(attack: str, title: str, needs: str) -> Finding:
+    """The line of an attack that lacks an input."""
+    return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")

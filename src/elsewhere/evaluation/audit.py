@@ -1,0 +1,201 @@
+"""The attack suite on any tool's fakes: every attack with its control, its baseline, its interval and its bar."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere._version import __version__
+from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.evaluation.attacks.criterion import gate
+from elsewhere.evaluation.attacks.finding import RUN, Finding
+from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.suite import ALL, run
+from elsewhere.traces.model import Locations, Traces
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """
+    What the attacks found, in the order of the table.
+
+    `sizes` says on how many users, traces and fakes; `notes` what a reader should know about the inputs.
+    """
+
+    findings: tuple[Finding, ...]
+    sizes: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        ran = [f for f in self.findings if f.status == RUN]
+        return f"AuditResult({len(ran)} attacks run, {len(self.flagged)} flagged)"
+
+    def __getitem__(self, attack: str) -> Finding:
+        return {f.id: f for f in self.findings}[attack]
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """Ids of the attacks whose bar the fakes do not pass."""
+        return tuple(f.id for f in self.findings if f.passed is False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
+        return {f.id: f.to_dict() for f in self.findings}
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, words."""
+        rows = []
+        for f in self.findings:
+            row = f.to_dict()
+            low, high = row["interval"] or (None, None)
+            rows.append(
+                {
+                    "id": f.id,
+                    "attack": f.title,
+                    "main": row["main"],
+                    "low": low,
+                    "high": high,
+                    **{name: row[name] for name in ("control", "baseline", "risk", "bar", "passed", "worst_decile")},
+                    "status": f.status,
+                    "words": f.words,
+                }
+            )
+        return rows
+
+
+def audit(
+    seeds: Traces | ArrayLike,
+    holdout: Traces | ArrayLike | None,
+    fakes: Any,
+    seed_index: ArrayLike | None,
+    *,
+    attacks: str | Iterable[str] = "all",
+    model: Any = None,
+    classes: Any = None,
+    sampler: Any = None,
+    generator: Callable[..., Any] | None = None,
+    pool: Any = None,
+    attempts: ArrayLike | None = None,
+    locations: Locations | None = None,
+    k: int = 50,
+    gamma: float = 4.0,
+    eps0: float = 1.0,
+    t: int | None = None,
+    acceptance: float | None = None,
+    m_min: int = 5,
+    shadows: int = 16,
+    progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+) -> AuditResult:
+    """
+    Attack fakes as an adversary would, and say what each attack reached beside what chance reaches.
+
+    Every attack runs against the people the fakes were made from (main), by the same code against hold-out people
+    (control) and on walks made without any seed; intervals are 95 %, users are the unit, ties are shared. An attack
+    that lacks an input is listed as not run, with what it needs.
+
+    Parameters
+    ----------
+    seeds, holdout
+        `Traces`, or plain (N, L) arrays of places: the people behind the fakes, and people who met no part of the
+        generator. Rows of one user count as one.
+    fakes
+        (F, L) array of places, `Traces`, or what `generate_fakes` returns.
+    seed_index
+        (F,) row of `seeds` each fake was made from; None if unknown.
+    attacks
+        "all", or ids such as ["A2", "A5"].
+    model
+        The aggregate model of the generator; its rare places are counted by A13.
+    classes
+        Classes of the places, for A7 and beside A5.
+    sampler
+        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5.
+    generator
+        A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
+    pool
+        The published pool: its order is the one that A20 judges.
+    attempts
+        (N,) tries per seed, if they can be observed.
+    locations
+        Places of plain arrays; without them speeds and distances are not judged.
+    k, gamma, eps0, t, acceptance
+        The gate of the fakes (READINGS section 11), for A8 and the bar of A5.
+    m_min
+        Users that a place must have (E31).
+    shadows
+        Shadow runs of A10.
+    progress
+        Called with (attacks done, attacks in all) after every attack.
+    rng
+        Draws controls, walks, resamples and folds; each attack has a stream of its own.
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> rng = np.random.default_rng(1)
+    >>> seeds, holdout = rng.integers(40, size=(2, 60, 12))
+    >>> found = ew.audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A8"], rng=rng)
+    >>> found.flagged, found.to_dict()["A2"]["main"], found.to_dict()["A8"]["needs"]
+    (('A1', 'A2'), 1.0, '`sampler`')
+
+    """
+    wanted = _ids(attacks)
+    require_whole("k", k, 2)
+    require_between("gamma", gamma, 1, np.inf, open_low=True, open_high=True)
+    require_between("eps0", eps0, 0, np.inf, open_low=True, open_high=True)
+    if t is not None:
+        require_whole("t", t, 1, k)
+    if acceptance is not None:
+        require_between("acceptance", acceptance, 0, 1, open_low=True)
+    parameters = {
+        "k": k,
+        "gamma": float(gamma),
+        "m_min": require_whole("m_min", m_min, 1),
+        "shadows": require_whole("shadows", shadows, 2),
+        **gate(k, float(gamma), float(eps0), t, acceptance),
+    }
+    ground = Ground.of(
+        seeds,
+        holdout,
+        fakes,
+        seed_index,
+        rng=rng,
+        locations=locations,
+        model=model,
+        classes=classes,
+        sampler=sampler,
+        generator=generator,
+        pool=pool,
+        attempts=attempts,
+        parameters=parameters,
+    )
+    findings = []
+    for attack in wanted:
+        findings.append(run(attack, ground))
+        if progress is not None:
+            progress(len(findings), len(wanted))
+    sizes = {
+        "seed_users": ground.seeds.U,
+        "holdout_users": 0 if ground.holdout is None else ground.holdout.U,
+        "fakes": len(ground.fakes),
+        "instants": ground.fakes.shape[1],
+        "places": ground.R,
+    }
+    return AuditResult(tuple(findings), sizes, (*ground.notes, f"elsewhere {__version__}"))
+
+
+def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(attacks, str):
+        attacks = ALL if attacks == "all" else [attacks]
+    try:
+        wanted = tuple(dict.fromkeys(attacks))
+    except TypeError:
+        wanted = ()
+    unknown = [a for a in wanted if a not in ALL]
+    if not wanted or unknown:
+        shown = ", ".join(map(repr, unknown)) or repr(attacks)
+        raise InvalidParameter(f'`attacks` must be "all" or ids A1 .. A21, got {shown}.')
+    return tuple(sorted(wanted, key=ALL.index))

@@ -1,0 +1,208 @@
+"""
+Generators of decoys for the location-based-service scenario: the four of the paper, and fakes of a pool.
+
+Each is made once and then called as `generator(user, n, rng)` for (n, L) places; `user` is the user's number.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_between, require_choice, require_whole
+from elsewhere.fakes import Fakes
+from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.profiles.markov import MobilityProfile, Profiles
+from elsewhere.traces.model import Floats, Ints, Places, Traces
+
+Generator = Callable[[int, int, np.random.Generator], Any]
+TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
+
+
+def uniform_iid(R: int, L: int) -> Generator:
+    """
+    Uniform IID: every place at every instant alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> uniform_iid(5, 4)(0, 2, np.random.default_rng(1)).shape
+    (2, 4)
+
+    """
+    require_whole("R", R, 1)
+    require_whole("L", L, 1)
+    return lambda user, n, rng: rng.integers(R, size=(n, L))
+
+
+def aggregate_iid(model: AggregateModel, L: int) -> Generator:
+    """Aggregate mobility IID: every instant drawn from pi_bar."""
+    edge = np.cumsum(model.pi_bar)
+    require_whole("L", L, 1)
+    return lambda user, n, rng: _draw(edge, rng.random((n, L)))
+
+
+def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = None) -> Generator:
+    """
+    Random walk on aggregate mobility: pi_bar at the first instant (E74), then p_bar.
+
+    `tau (L,)` gives the period of each instant where the model has several.
+    """
+    require_whole("L", L, 1)
+    when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau, dtype=np.int64)
+    if when.shape != (L,) or (tau is None and model.T > 1):
+        raise InvalidParameter(f"`tau` must give the period of each of the {L} instants, got shape {when.shape}.")
+    first = np.cumsum(model.first(int(when[0])) if model.T > 1 else model.pi_bar)
+    tables: dict[tuple[int, int], Floats] = {}
+
+    def edges(here: Ints, t: int) -> Floats:
+        step = (int(when[t - 1]), int(when[t]))
+        if model.R > TABLE_PLACES:
+            return np.cumsum(model.rows(here, *step), axis=1)
+        if step not in tables:
+            tables[step] = np.cumsum(model.table(*step), axis=1)
+        return tables[step][here]
+
+    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
+        r = np.empty((n, L), dtype=np.int64)
+        r[:, 0] = _draw(first, rng.random(n))
+        for t in range(1, L):
+            r[:, t] = _next(edges(r[:, t - 1], t), rng.random(n))
+        return r
+
+    return walk
+
+
+def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
+    """
+    Random walk on the user's own mobility: pi(u) at the first instant, then p(u), pooled over periods.
+
+    At a place that the user never left there is nothing to follow: the walk goes on from pi(u).
+    """
+    people = Profiles.of(profiles)
+    require_whole("L", L, 1)
+
+    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
+        u = people[user]
+        first = np.cumsum(u.pi_r)
+        p = np.zeros((u.K, u.K))
+        np.add.at(p, (u.origin, u.target), u.count)
+        leaving = p.sum(axis=1, keepdims=True)
+        edge = np.cumsum(np.where(leaving > 0, p / np.where(leaving > 0, leaving, 1), u.pi_r), axis=1)
+        k = np.empty((n, L), dtype=np.int64)
+        k[:, 0] = _draw(first, rng.random(n))
+        for t in range(1, L):
+            k[:, t] = _next(edge[k[:, t - 1]], rng.random(n))
+        return u.support[k].astype(np.int64)
+
+    return walk
+
+
+@dataclass(frozen=True, eq=False)
+class PoolGenerator:
+    """
+    Fakes of a pool, none of which descends from the user they protect (E66); made by `from_pool`.
+
+    `maker[f]` is the number of the user that fake f descends from, -1 where that is nobody of these users. `labels`
+    names the users that `maker` counts, or is None where the numbers are the caller's own.
+    """
+
+    r: Places = field(repr=False)
+    maker: Ints | None = field(repr=False)
+    labels: tuple[Any, ...] | None = field(repr=False)
+    weight: Floats = field(repr=False)
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result should know."""
+        if self.maker is None:
+            return "the descent of the fakes is unknown: some may descend from the user they protect (E66)."
+        return ""
+
+    def for_users(self, labels: Sequence[Any]) -> "PoolGenerator":
+        """The same generator for users numbered as in `labels`."""
+        if self.maker is None or self.labels is None:
+            return self
+        number = {label: i for i, label in enumerate(labels)}
+        new = np.array([*(number.get(label, -1) for label in self.labels), -1])
+        return replace(self, maker=new[self.maker], labels=tuple(labels))
+
+    def __call__(self, user: int, n: int, rng: np.random.Generator) -> Places:
+        """`n` different fakes, none of which descends from `user`."""
+        strangers = np.arange(len(self.r)) if self.maker is None else np.flatnonzero(self.maker != user)
+        if len(strangers) < n:
+            raise NotEnoughUsers(
+                f"{n} fakes are wanted that do not descend from the user they protect, {len(strangers)} are there; "
+                "generate more, or ask for fewer."
+            )
+        # Gumbel keys: the n largest are a draw without replacement with weights exp(weight)
+        key = self.weight[strangers] + rng.gumbel(size=len(strangers))
+        return self.r[strangers[np.argsort(-key)[:n]]]
+
+
+def from_pool(
+    pool: Any, users_of_fakes: ArrayLike | None = None, *, choose: str = "uniform", temp: float = 1.0
+) -> PoolGenerator:
+    """
+    Decoys from fakes that are there already, never one that descends from the user it protects (E66).
+
+    Parameters
+    ----------
+    pool
+        What `generate_fakes` returns, a `Pool`, `Traces`, or an (F, L) array of places.
+    users_of_fakes
+        (F,) number of the user each fake descends from, -1 for nobody. What `generate_fakes` returns knows it by
+        itself; a public pool does not, and its user cannot either.
+    choose
+        "uniform", or "likelihood" as in the paper, with weights exp(loglik / L / temp) (E62); needs the likelihoods of
+        what `generate_fakes` returns.
+    temp
+        Temperature of that choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ours = from_pool([[0, 1], [2, 3], [4, 5]], [0, 1, 1])
+    >>> ours(1, 1, np.random.default_rng(1)).tolist()
+    [[0, 1]]
+
+    """
+    require_choice("choose", choose, ("uniform", "likelihood"))
+    require_between("temp", temp, 0, np.inf, open_low=True)
+    labels: tuple[Any, ...] | None = None
+    maker: Ints | None = None
+    if isinstance(pool, Fakes):
+        r = pool.r
+        if pool.seeds is not None:
+            maker, labels = np.asarray(pool.seeds.user[pool.seed]), pool.seeds.labels
+    else:
+        traces = getattr(pool, "traces", pool)
+        r = traces.r if isinstance(traces, Traces) else np.asarray(traces)
+    if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
+        raise InvalidParameter(f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE")
+    if users_of_fakes is not None:
+        maker, labels = np.asarray(users_of_fakes), None
+        if maker.shape != (len(r),) or maker.dtype.kind not in "iu" or maker.min() < -1:
+            raise InvalidParameter(
+                f"`users_of_fakes` must hold {len(r)} whole numbers, -1 for nobody, got shape {maker.shape}.",
+                code="E_SHAPE",
+            )
+    weight = np.zeros(len(r))
+    if choose == "likelihood":
+        if not isinstance(pool, Fakes):
+            raise InvalidParameter('`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.')
+        weight = pool.loglik / r.shape[1] / temp
+    return PoolGenerator(r, maker, labels, weight)
+
+
+def _draw(edge: Floats, u: Floats) -> Ints:
+    """Places of a law given by its running sums."""
+    return np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1)
+
+
+def _next(edges: Floats, u: Floats) -> Ints:
+    """One place per row of running sums."""
+    below = (edges <= (u * edges[:, -1])[:, None]).sum(axis=1)
+    return np.minimum(below, edges.shape[1] - 1).astype(np.int64)

@@ -1,0 +1,253 @@
+"""
+Compiled inner loops of the service's attacks: a hidden chain over candidate sets, in logarithms.
+
+A set list holds one set of places per instant: those of instant t are `place[start[t] : start[t + 1]]`.
+"""
+
+import math
+
+import numpy as np
+
+from elsewhere._jit import njit
+
+TIE = 1e-9  # logarithms closer than this are equal
+
+
+@njit
+def sightings(truth, fakes, exposed, key, start, place):
+    """
+    What the service sees: at exposed instants the different places of truth and fakes, in the order of `key`.
+
+    `key (L, n + 1)` are random numbers; the truth is last. A missing place (-1) of a fake is not sent. Fills
+    `start (L + 1)` and `place`, returns the number of entries.
+    """
+    n, L = fakes.shape
+    size = 0
+    for t in range(L):
+        start[t] = size
+        if not exposed[t]:
+            continue
+        for i in np.argsort(key[t]):
+            r = truth[t] if i == n else fakes[i, t]
+            new = r >= 0
+            for j in range(start[t], size):
+                if place[j] == r:
+                    new = False
+            if new:
+                place[size] = r
+                size += 1
+    start[L] = size
+    return size
+
+
+@njit
+def without_pool(pool, start, place, out_start, out_place):
+    """
+    The sightings less every trace of the pool that lies in all of them (A19); returns how many such traces there are.
+
+    An instant at which nothing would remain keeps its set: the truth stands at a fake's place there.
+    """
+    F, L = pool.shape
+    gone = np.zeros(len(place), dtype=np.bool_)
+    at = np.empty(L, dtype=np.int64)
+    found = 0
+    for f in range(F):
+        fits, seen = True, False
+        for t in range(L):
+            at[t] = -1
+            if start[t] == start[t + 1]:
+                continue
+            seen = True
+            for j in range(start[t], start[t + 1]):
+                if place[j] == pool[f, t]:
+                    at[t] = j
+                    break
+            if at[t] < 0:
+                fits = False
+                break
+        if not (fits and seen):
+            continue
+        found += 1
+        for t in range(L):
+            if at[t] >= 0:
+                gone[at[t]] = True
+    size = 0
+    for t in range(L):
+        out_start[t] = size
+        left = 0
+        for j in range(start[t], start[t + 1]):
+            left += not gone[j]
+        for j in range(start[t], start[t + 1]):
+            if left == 0 or not gone[j]:
+                out_place[size] = place[j]
+                size += 1
+    out_start[L] = size
+    return found
+
+
+@njit
+def candidates(start, place, between, mark, out_start, out_place):
+    """
+    Hidden places at every instant: those seen where something was, else `between` and those seen on either side.
+
+    `mark (R,)` is scratch, all -1 and left so. Returns the number of entries; nothing is written where `out_place` is
+    empty, so that a first call counts.
+    """
+    L = len(start) - 1
+    write = len(out_place) > 0
+    size = 0
+    before = -1
+    for t in range(L):
+        if write:
+            out_start[t] = size
+        if start[t + 1] > start[t]:
+            before = t
+            for j in range(start[t], start[t + 1]):
+                if write:
+                    out_place[size] = place[j]
+                size += 1
+            continue
+        after = t + 1
+        while after < L and start[after + 1] == start[after]:
+            after += 1
+        for s in (before, after):
+            if 0 <= s < L:
+                for j in range(start[s], start[s + 1]):
+                    if mark[place[j]] != t:
+                        mark[place[j]] = t
+                        if write:
+                            out_place[size] = place[j]
+                        size += 1
+        for r in between:
+            if mark[r] != t:
+                if write:
+                    out_place[size] = r
+                size += 1
+        for s in (before, after):
+            if 0 <= s < L:
+                for j in range(start[s], start[s + 1]):
+                    mark[place[j]] = -1
+    if write:
+        out_start[L] = size
+    return size
+
+
+@njit
+def _log_sums(out, here, there, level, p, log_p, forward):
+    """
+    out[j] = ln sum_i exp(level[i]) p between places here[i] and there[j], from i to j or, backward, from j to i.
+
+    The sum is taken in plain numbers relative to the largest term; only where that underflows, edge by edge.
+    """
+    out[:] = -math.inf
+    top = level.max()
+    if top == -math.inf:
+        return
+    weight = np.exp(level - top)
+    total = np.zeros(len(there))
+    if forward:
+        for i in range(len(here)):
+            for j in range(len(there)):
+                total[j] += weight[i] * p[here[i], there[j]]
+    else:
+        for j in range(len(there)):
+            for i in range(len(here)):
+                total[j] += weight[i] * p[there[j], here[i]]
+    for j in range(len(there)):
+        if total[j] > 0:
+            out[j] = math.log(total[j]) + top
+            continue
+        edge = np.empty(len(here))
+        for i in range(len(here)):
+            edge[i] = level[i] + (log_p[here[i], there[j]] if forward else log_p[there[j], here[i]])
+        best = edge.max()
+        if best > -math.inf:
+            out[j] = best + math.log(np.exp(edge - best).sum())
+
+
+@njit
+def localize(start, place, weight, first, p, log_p, pair, posterior):
+    """
+    Localization: `posterior[e]` = ln Pr{hidden place is entry e at its instant, everything seen}, by forward-backward.
+
+    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first instant, `p`, `log_p` (pairs, C, C) the chain,
+    `pair (L - 1)` which of them leads from instant t to t + 1. Returns ln of the total probability.
+    """
+    L = len(start) - 1
+    ahead = np.empty(len(place))
+    for e in range(start[0], start[1]):
+        ahead[e] = first[place[e]] + weight[e]
+    for t in range(1, L):
+        a, b, c = start[t - 1], start[t], start[t + 1]
+        _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p[pair[t - 1]], log_p[pair[t - 1]], True)
+        ahead[b:c] += weight[b:c]
+    back = np.zeros(len(place))
+    for t in range(L - 2, -1, -1):
+        a, b, c = start[t], start[t + 1], start[t + 2]
+        _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p[pair[t]], log_p[pair[t]], False)
+    total = -math.inf
+    top = ahead[start[L - 1] :].max()
+    if top > -math.inf:
+        total = top + math.log(np.exp(ahead[start[L - 1] :] - top).sum())
+    for e in range(len(place)):
+        posterior[e] = ahead[e] + back[e] - total if total > -math.inf else -math.inf
+    return total
+
+
+@njit
+def track(start, place, weight, first, log_p, pair, path):
+    """
+    Tracking: `path[t]` = entry of the most likely sequence at instant t (Viterbi); the first of equal ones is taken.
+
+    Returns its ln probability; arguments are those of `localize`.
+    """
+    L = len(start) - 1
+    score = np.empty(len(place))
+    before = np.zeros(len(place), dtype=np.int64)
+    for e in range(start[0], start[1]):
+        score[e] = first[place[e]] + weight[e]
+    for t in range(1, L):
+        step = log_p[pair[t - 1]]
+        for e in range(start[t], start[t + 1]):
+            score[e], before[e] = -math.inf, start[t - 1]
+        for d in range(start[t - 1], start[t]):
+            for e in range(start[t], start[t + 1]):
+                x = score[d] + step[place[d], place[e]]
+                if x > score[e] + TIE:
+                    score[e], before[e] = x, d
+        for e in range(start[t], start[t + 1]):
+            score[e] += weight[e]
+    best, at = -math.inf, start[L - 1]
+    for e in range(start[L - 1], start[L]):
+        if score[e] > best + TIE:
+            best, at = score[e], e
+    for t in range(L - 1, -1, -1):
+        path[t] = at
+        at = before[at]
+    return best
+
+
+@njit
+def hits(start, place, posterior, path, feasible, truth, seen, located, tracked):
+    """
+    Chance that the attacker names the true place at every instant, by localization (ties shared) and by tracking.
+
+    Where his knowledge explains nothing of what he saw he guesses among what was seen, and elsewhere has no answer.
+    """
+    for t in range(len(truth)):
+        located[t], tracked[t] = 0.0, 0.0
+        if not feasible:
+            for e in range(start[t], start[t + 1]):
+                if seen[t] and place[e] == truth[t]:
+                    located[t] = tracked[t] = 1 / (start[t + 1] - start[t])
+            continue
+        top = -math.inf
+        for e in range(start[t], start[t + 1]):
+            top = max(top, posterior[e])
+        tied, right = 0, 0
+        for e in range(start[t], start[t + 1]):
+            if posterior[e] >= top - TIE:
+                tied += 1
+                right += place[e] == truth[t]
+        located[t] = right / tied
+        tracked[t] = place[path[t]] == truth[t]

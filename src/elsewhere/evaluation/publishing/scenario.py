@@ -1,0 +1,199 @@
+"""
+The publishing scenario of sec:evaluation: do fakes keep the statistics of the real traces, ours or any other tool's.
+
+A trace is the unit on both sides: several days of one user count as several traces. Fakes come in datasets, as many
+traces each as the real one; figures are means over the datasets, beside what another real day ("testing") reaches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere._version import __version__
+from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.evaluation.attacks.finding import plain
+from elsewhere.evaluation.attacks.ground import on_one_map, seed_rows
+from elsewhere.evaluation.publishing.figures import (
+    aggregate_figures,
+    allocation_figures,
+    further_figures,
+    habit_figures,
+    visit_figures,
+)
+from elsewhere.evaluation.publishing.likeness import similarities
+from elsewhere.evaluation.publishing.scene import Scene, datasets_of
+from elsewhere.pool import Pool
+from elsewhere.traces.model import Floats, Locations, Periods, Traces
+
+
+@dataclass(frozen=True, eq=False)
+class PublishingResult:
+    """
+    What the fakes keep, by name; `to_dict` describes the figures.
+
+    `samples` holds the values behind the histograms and the Q-Q plot: `geographic`, `semantic` (fake against its own
+    seed), `differential`, `real_real` and `fake_fake`.
+    """
+
+    sizes: dict[str, int]
+    aggregate: dict[str, Any]
+    visits: dict[str, Any]
+    allocation: dict[str, Any]
+    similarity: dict[str, Any]
+    qq: dict[str, Any] | None
+    beyond: dict[str, Any]
+    habits: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    samples: dict[str, Floats] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        s = self.sizes
+        return f"PublishingResult({s['datasets']} datasets of {s['dataset_size']} fakes, {s['train']} real traces)"
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Plain numbers, ready for JSON.
+
+        `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity);
+        `allocation` (ranks 1, 2, 3: KL in nats); `similarity` (histograms of fake against own seed, and differential);
+        `qq`; `beyond` (further distances from the real traces); `habits` (what traces do, real and fake). "fakes"
+        holds mean, median and standard deviation over the datasets, "testing" is the second real dataset.
+        """
+        names = ("sizes", "aggregate", "visits", "allocation", "similarity", "qq", "beyond", "habits", "notes")
+        plain_numbers: dict[str, Any] = plain({name: getattr(self, name) for name in names})
+        return {**plain_numbers, "version": __version__}
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per figure: measure, unit, testing, fakes, std, median, and the baselines it has."""
+        rows = [_row(f"aggregate similarity of {name}", "share", figure) for name, figure in self.aggregate.items()]
+        rows += [_row(f"visits, {name} places, sorted", "KL, nats", figure) for name, figure in self.visits.items()]
+        rows += [_row(f"time at place number {j}", "KL, nats", figure) for j, figure in self.allocation.items()]
+        rows += [_row(name.replace("_", " "), figure["unit"], figure) for name, figure in self.beyond.items()]
+        for name, figure in self.habits.items():
+            train, test, fakes = (figure.get(side) or {} for side in ("train", "testing", "fakes"))
+            rows.append(
+                {
+                    "measure": name.replace("_", " "),
+                    "unit": figure["unit"],
+                    "train": train.get("mean"),
+                    "testing": test.get("mean"),
+                    "fakes": fakes.get("mean"),
+                    "std": fakes.get("std"),
+                    "median": fakes.get("median"),
+                }
+            )
+        made: list[dict[str, Any]] = plain(rows)
+        return made
+
+
+def evaluate_publishing(
+    train: Traces | ArrayLike,
+    test: Traces | ArrayLike | None,
+    fakes: Any,
+    *,
+    seed_index: ArrayLike | None = None,
+    datasets: int = 10,
+    rng: np.random.Generator | None = None,
+    locations: Locations | None = None,
+    periods: int | Sequence[float] | Periods = 1,
+    epsilon: float = 0.01,
+) -> PublishingResult:
+    """
+    Compare fakes with the real traces they stand for: the tables and figures of sec:evaluation, and some more.
+
+    Parameters
+    ----------
+    train
+        The real traces, `Traces` or a plain (N, L) array of places.
+    test
+        Other real traces (the paper: the second day), or None: what drift alone would give.
+    fakes
+        (F, L) array of places, `Traces`, a `Pool`, or what `generate_fakes` returns.
+    seed_index
+        (F,) row of `train` each fake was made from. Every dataset then holds one fake per seed; without it, as many
+        fakes at random as there are real traces.
+    datasets
+        Number of fake datasets; fewer where a seed does not have as many fakes.
+    rng
+        Chooses the datasets, and the sample where there are too many pairs; by default always the same.
+    locations
+        Places of plain arrays; without coordinates distances are not judged.
+    periods
+        Periods of the day for the similarities; the paper has one.
+    epsilon
+        Weight of the distance kernel in both aggregate models (E34).
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> days = np.random.default_rng(1).integers(5, size=(8, 12))
+    >>> same = ew.evaluate_publishing(days, None, days).to_dict()
+    >>> same["aggregate"]["p_bar"]["fakes"]["mean"], same["visits"]["all"]["fakes"]["mean"]
+    (1.0, 0.0)
+
+    """
+    require_whole("datasets", datasets, 1)
+    require_between("epsilon", epsilon, 0, np.inf, open_high=True)
+    draw = np.random.default_rng(0) if rng is None else rng
+    if not isinstance(draw, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
+    # a published map shows fewer places than the owner's: only the numbers of places are compared
+    made = (
+        fakes.traces.r
+        if isinstance(fakes, Pool)
+        else fakes
+        if isinstance(fakes, Traces)
+        else getattr(fakes, "r", fakes)
+    )
+    owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
+    given = on_one_map({"train": train, "test": test, "fakes": made}, locations)
+    clock = next((t for t in (train, test, made) if isinstance(t, Traces)), given["train"])
+    tau = Periods.of(periods)
+    scene = Scene(
+        real=given["train"].r,
+        user=given["train"].user,
+        test=given["test"].r if test is not None else None,
+        fakes=given["fakes"].r,
+        owner=None if owner is None else seed_rows(owner, len(given["fakes"]), len(given["train"])),
+        places=given["train"].locations,
+        tau=tau.of_minute(clock.minutes()),
+        T=tau.T,
+        step_minutes=clock.step_minutes,
+    )
+    chosen, notes = datasets_of(scene, datasets, draw)
+    similarity, qq, samples, more = similarities(scene, chosen, draw)
+    return PublishingResult(
+        sizes={
+            "train": len(scene.real),
+            "test": 0 if scene.test is None else len(scene.test),
+            "fakes": len(scene.fakes),
+            "datasets": len(chosen),
+            "dataset_size": len(chosen[0]),
+            "places": scene.R,
+            "instants": scene.real.shape[1],
+            "periods": scene.T,
+        },
+        aggregate=aggregate_figures(scene, chosen, epsilon),
+        visits=visit_figures(scene, chosen),
+        allocation=allocation_figures(scene, chosen, draw),
+        similarity=similarity,
+        qq=qq,
+        beyond=further_figures(scene, chosen),
+        habits=habit_figures(scene),
+        notes=(*notes, *more),
+        samples=samples,
+    )
+
+
+def _row(measure: str, unit: str, figure: dict[str, Any]) -> dict[str, Any]:
+    fakes = figure["fakes"]
+    row = {"measure": measure, "unit": unit, "testing": figure.get("testing"), "fakes": fakes["mean"]}
+    row |= {"std": fakes["std"], "median": fakes["median"]}
+    for baseline in ("uniform", "single", "random"):
+        value = figure.get(baseline)
+        if value is not None:
+            row[baseline] = value["mean"] if isinstance(value, dict) else value
+    return row

@@ -1,0 +1,175 @@
+"""
+The published referee of PF Tokyo: utility and privacy figures as PPMTF computes them (Murakami et al., PoPETs 2021).
+
+So that a row of ours stands beside the rows that were published. Fakes come in datasets of one fake per seed, as many
+as a seed has fakes; utility figures are means over the datasets.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.evaluation.attacks.ground import Link, filled, number_within, on_one_map, people_of, seed_rows
+from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
+from elsewhere.evaluation.attacks.reidentify import first_maximum
+from elsewhere.traces.model import Floats, Ints, Locations, Traces
+
+TOP = 50
+THRESHOLDS = 1000
+
+Table = Traces | ArrayLike
+
+
+class Membership(NamedTuple):
+    """Accuracy and advantage of the referee's membership attack, each at its best threshold on the evaluated data."""
+
+    accuracy: float
+    advantage: float
+
+
+def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, top: int | None = None) -> float:
+    """
+    TP-TV: mean over instants of the total variation between the places of fakes and of hold-out people.
+
+    Parameters
+    ----------
+    fakes, holdout
+        `Traces` or plain (N, L) arrays of places.
+    seed_index
+        (F,) seed row of each fake; by default all fakes are one dataset.
+    top
+        Only the most popular places of the hold-out people at each instant (the referee's `TOP` = 50). Places tied for
+        the last rank share it, where the referee takes those that its sort happens to put first.
+
+    Examples
+    --------
+    >>> tp_tv([[0, 1], [0, 0]], [[0, 1], [1, 1]])
+    0.5
+
+    """
+    given, R, number = _tables(fakes, holdout, seed_index)
+    real = _by_instant(given["holdout"], R)
+    weight = np.ones_like(real) if top is None else _popular(real, require_whole("top", top, 1))
+    apart = [weight * np.abs(real - _by_instant(given["fakes"][number == i], R)) for i in range(number.max() + 1)]
+    return float(np.mean([a.sum(axis=1).mean() / 2 for a in apart]))
+
+
+def tm_emd(fakes: Table, holdout: Table, axis: ArrayLike, *, seed_index: ArrayLike | None = None) -> float:
+    """
+    TM-EMD: mean over places of the earth mover's distance between the next places of fakes and of hold-out people.
+
+    Places are seen along one axis, in cells; a place that nobody leaves leads to itself.
+
+    Parameters
+    ----------
+    fakes, holdout, seed_index
+        As in `tp_tv`.
+    axis
+        (R,) whole number of each place along the axis.
+
+    Examples
+    --------
+    >>> round(tm_emd([[0, 2]], [[0, 1]], axis=[0, 1, 2]), 4)
+    0.3333
+
+    """
+    cell = np.asarray(axis)
+    if cell.ndim != 1 or cell.size == 0 or cell.dtype.kind not in "iu" or cell.min() < 0:
+        raise InvalidParameter("`axis` must hold one whole number per place, at least 0.")
+    given, _, number = _tables(fakes, holdout, seed_index, R=len(cell))
+    real = _next_cells(given["holdout"], cell)
+    # on a line the distance is the area between the two distribution functions
+    others = [_next_cells(given["fakes"][number == i], cell) for i in range(number.max() + 1)]
+    return float(np.mean([np.abs(np.cumsum(real - other, axis=1)).sum(axis=1).mean() for other in others]))
+
+
+def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> float:
+    """
+    Share of the fakes whose seed user is the first maximum of sum_t ln p(u)(f(t), f(t+1)), see A2.
+
+    Examples
+    --------
+    >>> reidentification_rate([[0, 1, 0], [1, 2, 1]], [[0, 1, 0], [2, 1, 2]], [0, 1])
+    1.0
+
+    """
+    given = on_one_map({"seeds": seeds, "fakes": fakes})
+    rows = seed_rows(seed_index, len(given["fakes"]), len(given["seeds"]))
+    link = Link(filled(given["fakes"].r), rows, people_of(given["seeds"]))
+    return float(first_maximum(link, given["seeds"].R)[0].mean())
+
+
+def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: ArrayLike) -> Membership:
+    """
+    The referee's likelihood-ratio membership attack: optimistic for the attacker, since the threshold is the best one.
+
+    As in the referee, a trace runs on into the next one of its seed. A3 resets, and calibrates with walks.
+
+    Examples
+    --------
+    >>> membership_rates([[0, 1, 0], [1, 2, 1]], [[2, 0, 2], [2, 2, 0]], [[0, 1, 0], [1, 2, 1]], [0, 1])
+    Membership(accuracy=1.0, advantage=1.0)
+
+    """
+    given = on_one_map({"seeds": seeds, "holdout": holdout, "fakes": fakes})
+    owner = seed_rows(seed_index, len(given["fakes"]), len(given["seeds"]))
+    members, strangers = people_of(given["seeds"]), people_of(given["holdout"])
+    order = np.argsort(owner, kind="stable")
+    follows = owner[order][1:] == owner[order][:-1]
+    before = np.full(len(order), -1)
+    before[order[1:][follows]] = order[:-1][follows]
+    ratio = likelihood_ratio(
+        together(members, strangers), filled(given["fakes"].r), number_within(owner), given["seeds"].R, joined=before
+    )
+    low, high = ratio.min(axis=1).max(), ratio.max()
+    level = low + (high - low) * np.arange(THRESHOLDS) / THRESHOLDS
+    U, H = members.U, strangers.U
+    alarm, false_alarm = (
+        np.array([(side > threshold).mean() for threshold in level]) for side in (ratio[:, :U], ratio[:, U:])
+    )
+    accuracy = (alarm * U + (1 - false_alarm) * H) / (U + H)
+    return Membership(float(accuracy.max()), float((alarm - false_alarm).max()))
+
+
+def _tables(
+    fakes: Table, holdout: Table, seed_index: ArrayLike | None, R: int | None = None
+) -> tuple[dict[str, Ints], int, Ints]:
+    """Both tables without gaps, the number of places, and the dataset of each fake."""
+    where = None
+    if R is not None and not any(isinstance(t, Traces) for t in (fakes, holdout)):
+        where = Locations(n=R)
+    given = on_one_map({"fakes": fakes, "holdout": holdout}, where)
+    if R is not None and given["fakes"].R != R:
+        raise InvalidParameter(f"`axis` must hold {given['fakes'].R} whole numbers, one per place, got {R}.")
+    F = len(given["fakes"])
+    number = np.zeros(F, dtype=np.int64) if seed_index is None else number_within(seed_rows(seed_index, F))
+    return {name: filled(t.r) for name, t in given.items()}, given["fakes"].R, number
+
+
+def _by_instant(r: Ints, R: int) -> Floats:
+    """Share of each place at each instant, (L, R)."""
+    share = np.zeros((r.shape[1], R))
+    np.add.at(share, (np.arange(r.shape[1]), r), 1 / len(r))
+    return share
+
+
+def _popular(share: Floats, top: int) -> Floats:
+    """Weight 1 for the `top` largest entries of each row, shared among those tied for the last rank."""
+    top = min(top, share.shape[1])
+    last = -np.partition(-share, top - 1, axis=1)[:, top - 1 : top]
+    # equal counts, not equal sums of rounded shares
+    tied = np.isclose(share, last, rtol=1e-9, atol=0)
+    above = (share > last) & ~tied
+    return np.asarray(above + tied * ((top - above.sum(axis=1)) / tied.sum(axis=1))[:, None], dtype=np.float64)
+
+
+def _next_cells(r: Ints, cell: Ints) -> Floats:
+    """Law of the next cell from every place, (R, cells); a place that nobody leaves leads to itself."""
+    R = len(cell)
+    table = np.zeros((R, int(cell.max()) + 1))
+    np.add.at(table, (r[:, :-1].ravel(), cell[r[:, 1:].ravel()]), 1.0)
+    leaving = table.sum(axis=1)
+    table[np.arange(R)[leaving == 0], cell[leaving == 0]] = 1.0
+    return table / np.where(leaving > 0, leaving, 1.0)[:, None]

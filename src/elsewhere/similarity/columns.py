@@ -1,0 +1,98 @@
+"""Counts of many users side by side, in the order the kernels walk through them."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from elsewhere.profiles.markov import Counts, Profiles
+from elsewhere.traces.model import Floats, Ints
+
+EXACT = 2**53  # whole numbers up to here are exact in a float64
+
+
+class Visits(NamedTuple):
+    """
+    Visits of U users in T periods.
+
+    Entries `start[u T + tau] : start[u T + tau + 1]` of `place` and `counts` are those of u in tau; `lived (U, T)`
+    counts u's instants in each period, `total (U,)` all of them. The similarity of u to v is
+
+        sum_tau overlap_tau times[v, tau] / over[v, tau] / (total[u] denominator[v]),
+
+    with overlap_tau as `sorted_overlap` counts it. Over a common denominator of v's periods (`over` = 1) all but the
+    last quotient is exact, so a value on a threshold stays on it (R6); where that denominator is too large, or counts
+    are not whole, each period is divided by itself.
+    """
+
+    start: Ints
+    place: Ints
+    counts: Counts
+    lived: Counts
+    total: Floats
+    times: Floats
+    over: Floats
+    denominator: Floats
+
+
+class Moves(NamedTuple):
+    """
+    Moves of U users: entries `start[u] : start[u + 1]`, by rising `key` = ((tau, tau'), r, r').
+
+    `counts` is the number of such moves, `leaving` that of all departures from r between tau and tau', and `total (U,)`
+    that of all departures.
+    """
+
+    start: Ints
+    key: Ints
+    counts: Floats
+    leaving: Floats
+    total: Floats
+
+
+def visits_of(profiles: Profiles, *, by_place: bool) -> Visits:
+    """The visits of all profiles, in each period by rising place, or by falling count (ties: rising place)."""
+    U, T = len(profiles), profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
+    place = profiles.support[profiles.support_start[user] + profiles.visit_k].astype(np.int64)
+    count = profiles.visit_count
+    cell = user * T + profiles.visit_tau
+    order = np.lexsort((place, cell) if by_place else (place, -count, cell))
+    lived: Counts = np.zeros((U, T), dtype=count.dtype)
+    np.add.at(lived.reshape(-1), cell, count)
+    total = lived.sum(axis=1).astype(np.float64)
+    start = np.searchsorted(cell[order], np.arange(U * T + 1))
+    return Visits(start, place[order], count[order], lived, total, *period_scale(lived, total.max(initial=0.0)))
+
+
+def period_scale(lived: Counts, longest: float) -> tuple[Floats, Floats, Floats]:
+    """`times`, `over` and `denominator` of `Visits`, for comparison with users of at most `longest` instants."""
+    # an empty period has no overlap with anything: 1 avoids 0 / 0
+    over = np.where(lived > 0, lived, 1).astype(np.float64)
+    times, denominator = np.ones_like(over), np.ones(len(over))
+    if lived.dtype.kind in "iu":
+        for v, periods in enumerate(over):
+            common = math.lcm(*map(int, periods))
+            if common * int(longest) < EXACT:
+                times[v], over[v], denominator[v] = common / periods, 1.0, common
+    return times, over, denominator
+
+
+def moves_of(profiles: Profiles) -> Moves:
+    """The moves of all profiles, by rising key."""
+    U, R, T = len(profiles), profiles.R, profiles.T
+    user = np.repeat(np.arange(U), np.diff(profiles.move_start))
+    first = profiles.support_start[user]
+    origin = profiles.support[first + profiles.move_origin].astype(np.int64)
+    target = profiles.support[first + profiles.move_target]
+    row = (profiles.move_tau.astype(np.int64) * T + profiles.move_tau_next) * R + origin
+    order = np.lexsort((target, row, user))
+    count = profiles.move_count[order].astype(np.float64)
+    row, target, user = row[order], target[order], user[order]
+
+    new_row = np.ones(len(row), dtype=bool)
+    new_row[1:] = (np.diff(row) != 0) | (np.diff(user) != 0)
+    number = np.cumsum(new_row) - 1
+    leaving = np.bincount(number, count)[number] if len(number) else count
+    total = np.bincount(user, count, minlength=U).astype(np.float64)
+    return Moves(np.searchsorted(user, np.arange(U + 1)), row * R + target, count, leaving, total)

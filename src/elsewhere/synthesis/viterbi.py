@@ -1,0 +1,126 @@
+"""
+Randomised Viterbi: the paper's decoder, the most probable trace through candidate sets under perturbed chances.
+
+    delta_1(r) = pi_bar(r) X,   delta_{t+1}(r') = max_r delta_t(r) p_bar(r, r') X,   X ~ Uniform[1, par_v]
+
+with one X per candidate of the first instant and one per edge (t, r, r') (E46, READINGS section 10.3). All is kept in
+logarithms: a path of probability 0 is `NoFeasiblePath`, never a place (E33).
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere.errors import InvalidParameter, NoFeasiblePath, require_between
+from elsewhere.synthesis import _kernels
+from elsewhere.synthesis.semseed import Floats, Places, SemanticSeed, stream_key
+
+
+class Decoded(NamedTuple):
+    """A trace through the candidate sets and ln Pr{trace} = ln pi_bar(r_1) + sum_t ln p_bar(r_t, r_{t+1})."""
+
+    r: Places
+    loglik: float
+
+
+def viterbi(
+    semseed: SemanticSeed,
+    first: ArrayLike,
+    blocks: Sequence[Floats],
+    *,
+    par_v: float = 4.0,
+    rng: np.random.Generator,
+) -> Decoded:
+    """
+    One decoding of `semseed`; par_v = 1 is exact Viterbi, where the lowest of equally good places wins.
+
+    Parameters
+    ----------
+    semseed
+        Candidate sets.
+    first
+        (R,) law of the first instant.
+    blocks
+        Item t holds p_bar from the candidates of instant t to those of t + 1. Read once, in order.
+    par_v
+        Upper end of the random factors, at least 1.
+    rng
+        Gives the 128 bits that start the stream of this call.
+
+    Examples
+    --------
+    >>> sets = SemanticSeed.of([[0, 1], [0, 1]])
+    >>> viterbi(sets, [.6, .4], [np.array([[.5, .5], [.1, .9]])], par_v=1, rng=np.random.default_rng(1)).r.tolist()
+    [1, 1]
+
+    """
+    require_par_v(par_v)
+    law = checked_chain(semseed, first, blocks)
+    return decode(semseed, law, blocks, float(par_v), _kernels.open_stream(stream_key(rng), 0, 0))
+
+
+def decode(
+    semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], par_v: float, stream: NDArray[np.uint64]
+) -> Decoded:
+    """The same from checked parts, with an open stream."""
+    L, offset = len(semseed), semseed.offset
+    position = (np.arange(offset[-1]) - np.repeat(offset[:-1], np.diff(offset))).astype(np.int32)
+    sets = [slice(a, b) for a, b in pairwise(offset)]
+    delta, back = np.empty(offset[-1]), np.zeros(offset[-1], dtype=np.int64)
+    for in_logs in (False, True):
+        # a repetition draws the same numbers, see the kernel
+        numbers = stream.copy()
+        _kernels.viterbi_start(first, semseed[0], par_v, in_logs, numbers, delta)
+        kept, p_back = True, []
+        for block, here, there in zip(blocks, sets[:-1], sets[1:], strict=True):
+            rows, cols = position[here], position[there]
+            p = checked_block(block, len(rows), len(cols))
+            kept &= _kernels.viterbi_step(
+                p, rows, cols, delta[here], par_v, in_logs, numbers, delta[there], back[there]
+            )
+            p_back.append(p[back[there], cols])
+        if kept:
+            break
+    at = np.empty(L, dtype=np.int32)
+    if not _kernels.follow(delta[sets[-1]], back, offset, position, in_logs, at):
+        raise no_path(L)
+    r = semseed.places[offset[:-1] + at]
+    steps = [p[j] for p, j in zip(p_back, at[1:], strict=True)]
+    return Decoded(r, float(np.log(first[r[0]]) + np.log(steps).sum()))
+
+
+def require_par_v(par_v: float) -> float:
+    """`par_v` if it lies in [1, infinity)."""
+    return require_between("par_v", par_v, 1, np.inf, open_high=True)
+
+
+def checked_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floats]) -> Floats:
+    """`first` as an array that covers every candidate, with one block per step."""
+    law = np.array(first, dtype=np.float64, ndmin=1)
+    if law.ndim != 1 or semseed.places.max() >= len(law) or not (law.min() >= 0 and law.max() < np.inf):
+        raise InvalidParameter(
+            "`first` must hold a finite number, at least 0, for every candidate place.", code="E_SHAPE"
+        )
+    if len(blocks) != len(semseed) - 1:
+        raise InvalidParameter(
+            f"`blocks` must hold {len(semseed) - 1} arrays, one per step, got {len(blocks)}.", code="E_SHAPE"
+        )
+    return law
+
+
+def checked_block(block: Floats, n: int, m: int) -> Floats:
+    """The block as the kernels read it: they trust its shape, and that no entry is negative or NaN."""
+    p = np.ascontiguousarray(block, dtype=np.float64)
+    if p.shape != (n, m) or not (p.min() >= 0 and p.max() < np.inf):
+        raise InvalidParameter(
+            f"a block must hold finite numbers, at least 0, for {n} x {m} moves, got shape {p.shape}.", code="E_SHAPE"
+        )
+    return p
+
+
+def no_path(L: int) -> NoFeasiblePath:
+    """The error of a decoder that finds only paths of probability 0."""
+    return NoFeasiblePath(f"no trace of positive probability goes through the candidate sets of these {L} instants.")

@@ -1,0 +1,261 @@
+"""Times and zones: columns of times as instants or wall clocks, and the one local clock that slots are cut by."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidParameter
+from elsewhere.traces.columns import NUMBER, is_text, numbers
+from elsewhere.traces.tables import Table
+
+Times = NDArray[np.datetime64]
+
+YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?)?$"
+YEAR_LAST = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+OFFSET = r":\d\d(?:\.\d+)?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
+SECONDS = r"\d:\d\d:\d\d"
+EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
+EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """
+    A column of times: UTC instants if `aware`, else a wall clock; NaT where there is none.
+
+    `zone` names the zone all of them were written in, None if there are several or none. `exact` is False if they were
+    written without seconds.
+    """
+
+    time: Times
+    aware: bool
+    zone: str | None = None
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        # calendars and zones end somewhere, and no trace is from there
+        odd = (self.time < EARLIEST) | (self.time >= LATEST)
+        object.__setattr__(self, "time", np.where(odd, np.datetime64("NaT", "us"), self.time))
+
+
+def times(table: Table, name: str, *, date_format: str | None = None, date: str | None = None) -> Clock:
+    """
+    A column of times: ISO 8601 and kin with the year first, epoch seconds to nanoseconds, or `date_format`.
+
+    `date` names a second column that holds the day, where `name` holds the time of day alone. Dates with the year
+    last are refused without `date_format`: 03/04 is a day in March or in April (B32).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        zone = getattr(kind, "tz", None)
+        written = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
+        return Clock(np.asarray(written, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _epoch(table, name)
+    if not is_text(kind):
+        raise table.refuse(f"column {name!r} holds no times.", "E_DATE")
+    text = pc.utf8_trim_whitespace(column)
+    if date is not None:
+        try:
+            day = pc.utf8_trim_whitespace(table.column(date).cast(text.type))
+        except pa.ArrowException:
+            raise table.refuse(f"column {date!r} holds no dates.", "E_DATE") from None
+        text = pc.binary_join_element_wise(day, text, pa.scalar("T", text.type))
+    if date_format is not None:
+        return _formatted(text, date_format)
+    if pc.any(pc.match_substring_regex(text, r"[/,z]|UTC| [+-]|\.\d{7}")).as_py():
+        for pattern, plain in (("/", "-"), (",", "."), (r" ?(z|UTC)$", "Z"), (r" ([+-])", r"\1")):
+            text = pc.replace_substring_regex(text, pattern, plain)
+        text = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
+    good = pc.match_substring_regex(text, YEAR_FIRST)
+    if not pc.any(good).as_py():
+        if 2 * (pc.sum(pc.match_substring_regex(text, NUMBER)).as_py() or 0) > table.rows:
+            return _epoch(table, name)
+        if pc.any(pc.match_substring_regex(text, YEAR_LAST)).as_py():
+            raise table.refuse(f"dates of column {name!r} are ambiguous: give `date_format`.", "E_DATE")
+    aware = pc.and_(good, pc.match_substring_regex(text, OFFSET))
+    count, all_of_them = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
+    if 0 < count < all_of_them:
+        row = int(np.flatnonzero(np.asarray(pc.xor(good, aware).fill_null(False)))[0])
+        raise table.refuse("a time without an offset among times with one.", "E_TZ", row)
+    zone = None
+    if count:
+        offsets = pc.unique(pc.struct_field(pc.extract_regex(text, OFFSET), "offset")).drop_null().to_pylist()
+        seconds = {_offset_seconds(offset) for offset in offsets}
+        zone = offset_zone(seconds.pop()) if len(seconds) == 1 else None
+    exact = bool(pc.any(pc.match_substring_regex(text, SECONDS)).as_py())
+    return Clock(_instants(pc.if_else(good, text, pa.scalar(None, text.type)), count > 0), count > 0, zone, exact)
+
+
+def _instants(text: Any, aware: bool) -> Times:
+    import pyarrow as pa
+
+    try:
+        times = text.cast(pa.timestamp("us", "UTC" if aware else None)).cast(pa.timestamp("us"))
+        return np.asarray(times.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
+    except pa.ArrowException:
+        import pandas as pd
+
+        # a day that is in no calendar: find which, slowly
+        each = pd.to_datetime(pd.Series(text.to_pylist(), dtype="str"), format="ISO8601", errors="coerce", utc=aware)
+        return np.asarray(each.dt.tz_localize(None) if aware else each, dtype="datetime64[us]")
+
+
+def _formatted(text: Any, date_format: str) -> Clock:
+    import pandas as pd
+
+    if not isinstance(date_format, str):
+        raise InvalidParameter(f"`date_format` must be a format of strptime, got {date_format!r}.")
+    aware = "%z" in date_format
+    values = pd.Series(text.to_pylist(), dtype="str")
+    try:
+        each = pd.to_datetime(values, format=date_format, errors="coerce", utc=aware)
+    except ValueError:
+        raise InvalidParameter(f"`date_format` must be a format of strptime, got {date_format!r}.") from None
+    return Clock(np.asarray(each.dt.tz_localize(None) if aware else each, dtype="datetime64[us]"), aware)
+
+
+def _epoch(table: Table, name: str) -> Clock:
+    values = numbers(table, name)
+    size = np.abs(values[np.isfinite(values)])
+    if len(size) == 0 or np.median(size) < 1e8:
+        raise table.refuse(
+            f'column {name!r} holds small numbers, no times; if they count slots, say columns={{"slot": {name!r}}}.',
+            "E_DATE",
+        )
+    bounds = [limit for _, limit in EPOCH_UNITS]
+    units = np.unique(np.searchsorted(bounds, size[size >= 1e8]))
+    if len(units) > 1 or units[0] == len(bounds):
+        raise table.refuse(f"column {name!r} mixes seconds, milliseconds or other units.", "E_DATE")
+    per_second = 10.0 ** (3 * units[0])
+    known = np.isfinite(values)
+    time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
+    time[known] = np.round(values[known] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
+    return Clock(time, aware=True, zone="UTC")
+
+
+def _offset_seconds(offset: str) -> int:
+    if offset == "Z":
+        return 0
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    seconds = 3600 * int(digits[:2]) + 60 * int(digits[2:])
+    return -seconds if offset[0] == "-" else seconds
+
+
+def offset_zone(seconds: int) -> str:
+    """
+    The name of the zone that is always `seconds` east of Greenwich; IANA where it has one (its signs are reversed).
+
+    Examples
+    --------
+    >>> offset_zone(9 * 3600), offset_zone(19800), offset_zone(0)
+    ('Etc/GMT-9', 'UTC+05:30', 'UTC')
+
+    """
+    hours, rest = divmod(abs(seconds), 3600)
+    if seconds == 0:
+        return "UTC"
+    if rest == 0 and -12 * 3600 <= seconds <= 14 * 3600:
+        return f"Etc/GMT{'-' if seconds > 0 else '+'}{hours}"
+    return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
+
+
+def _canonical(zone: str) -> str:
+    return offset_zone(_offset_seconds(zone)) if re.fullmatch(r"[+-]\d\d:\d\d", zone) else zone
+
+
+def zone_of(name: str) -> tzinfo:
+    """The zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
+    fixed = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
+    try:
+        return timezone(timedelta(seconds=_offset_seconds(fixed[1]))) if fixed else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        raise InvalidParameter(
+            f'`tz` must be an IANA zone such as "Europe/Zurich", or an offset "+02:00", got {name!r}.', code="E_TZ"
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class WallClock:
+    """The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known."""
+
+    wall: Times
+    utc: Times | None
+    tz: str
+    exact: bool = True
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def wall_clock(table: Table, roles: Mapping[str, str], tz: str | None, date_format: str | None) -> WallClock:
+    """
+    The local clock of a table with columns `time`, `utc`, `local` or `date`.
+
+    Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
+    """
+    if "local" in roles and "utc" in roles and "time" not in roles:
+        utc = times(table, roles["utc"], date_format=date_format)
+        if tz is not None:
+            return _shown(table, replace(utc, aware=True), tz)
+        local = _shown(table, times(table, roles["local"], date_format=date_format), None)
+        return _zone_told_by_both(local, utc.time)
+    role = next(role for role in ("time", "utc", "local", "date") if role in roles)
+    day = roles.get("date") if role == "time" and _holds_time_of_day(table, roles["time"]) else None
+    clock = times(table, roles[role], date_format=date_format, date=day)
+    if role == "utc":
+        clock = replace(clock, aware=True, zone="UTC")
+    return _shown(table, clock, tz)
+
+
+def _holds_time_of_day(table: Table, name: str) -> bool:
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    return is_text(column.type) and bool(pc.any(pc.match_substring_regex(column, r"^\s*\d{1,2}:\d\d")).as_py())
+
+
+def _zone_told_by_both(local: WallClock, instant: Times) -> WallClock:
+    wall = np.where(np.isnat(instant), instant, local.wall)
+    offset = np.unique(np.round((wall - instant)[~np.isnat(wall)] / np.timedelta64(60, "s")))
+    if len(offset) == 1:
+        return WallClock(wall, instant, offset_zone(60 * int(offset[0])), local.exact)
+    note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
+    return WallClock(wall, instant, "UTC", local.exact, notes=(note,))
+
+
+def _shown(table: Table, clock: Clock, tz: str | None) -> WallClock:
+    """A clock as its local wall clock: in `tz`, else in the zone it was written in, else in UTC."""
+    import pandas as pd
+
+    if clock.aware:
+        zone, notes = tz or clock.zone, []
+        if zone is None:
+            notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
+        elif zone == "UTC" and tz is None:
+            notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+        if zone in (None, "UTC"):
+            return WallClock(clock.time, clock.time, "UTC", clock.exact, notes=tuple(notes))
+        shown = pd.DatetimeIndex(clock.time).tz_localize("UTC").tz_convert(zone_of(str(zone))).tz_localize(None)
+        return WallClock(np.asarray(shown, dtype="datetime64[us]"), clock.time, str(zone), clock.exact)
+    if tz is None:
+        note = "times carry no offset; they are read as the local clock, its zone is not named (`tz`)"
+        return WallClock(clock.time, None, "UTC", clock.exact, notes=(note,))
+    wall, here, known = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
+    first = np.ones(len(wall), dtype=bool)
+    gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
+    if gone.any():
+        row = int(np.argmax(gone))
+        raise table.refuse("a local time that `tz` skips when its clock is put forward.", "E_DST", row)
+    twice = known & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
+    doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
+    return WallClock(clock.time, None, tz, clock.exact, doubled)

@@ -1,0 +1,108 @@
+"""What every reader ends in: `Fixes` (positions at times) or `Slots` (numbered instants), and a count of what came."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from elsewhere.traces.clock import Times
+from elsewhere.traces.model import Floats, Ints, Locations
+
+
+@dataclass(frozen=True, eq=False)
+class Fixes:
+    """
+    Where users were, one entry per fix, in any order.
+
+    `wall` is the local wall clock and `tz` its zone. `utc` is the same instant in UTC, where it is known: on the day
+    of 25 hours one wall-clock time happens twice. Positions are `lat`, `lon`, or `place`, a number in `locations`.
+    Times that are not `exact` are whole minutes: a user may be at two places in one.
+    """
+
+    user: Ints
+    labels: tuple[str, ...] = field(repr=False)
+    wall: Times
+    lat: Floats | None = None
+    lon: Floats | None = None
+    place: Ints | None = None
+    locations: Locations | None = None
+    utc: Times | None = None
+    tz: str = "UTC"
+    exact: bool = True
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    def select(self, chosen: NDArray[Any]) -> "Fixes":
+        """The chosen entries (numbers or a mask), in that order."""
+        return Fixes(
+            user=self.user[chosen],
+            labels=self.labels,
+            wall=self.wall[chosen],
+            lat=None if self.lat is None else self.lat[chosen],
+            lon=None if self.lon is None else self.lon[chosen],
+            place=None if self.place is None else self.place[chosen],
+            locations=self.locations,
+            utc=None if self.utc is None else self.utc[chosen],
+            tz=self.tz,
+            exact=self.exact,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """
+    Where users were at numbered instants: one entry per user, row and slot, in any order.
+
+    `row` tells the rows of one user apart (0 where there is only one), `date` is the local date of that row. `place`
+    is -1 where it is marked as missing. `start` is the local time of the first slot that occurs.
+    """
+
+    user: Ints
+    labels: tuple[str, ...] = field(repr=False)
+    row: Ints
+    slot: Ints
+    start: str
+    lat: Floats | None = None
+    lon: Floats | None = None
+    place: Ints | None = None
+    locations: Locations | None = None
+    date: Times | None = None
+    tz: str = "UTC"
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """
+    What became of an input: counts only, so that it can be shown to anyone who may see the file's name.
+
+    `dropped` and `fixed` count rows by reason. A day is a row of the traces; `days_dropped` had less than the
+    required coverage. `slots_observed + slots_held + slots_missing` are all slots of the days kept. `columns` names the
+    column that was read for each role, in the shape that `write_traces` takes.
+    """
+
+    name: str = ""
+    rows: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    users: int = 0
+    users_dropped: int = 0
+    days: int = 0
+    days_dropped: int = 0
+    slots_observed: int = 0
+    slots_held: int = 0
+    slots_missing: int = 0
+    places_found: int = 0
+    places: int = 0
+    grid_metres: float | None = None
+    tz: str = "UTC"
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON."""
+        return asdict(self)

@@ -1,0 +1,359 @@
+"""
+The two shapes of input: fixes (a user at a time) and slots (a user at a numbered instant), from named columns.
+
+Rows that cannot be read are dropped and counted by reason; more than `max_bad` of them refuse the file. Messages
+say how many, the first line and the code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import ElsewhereError
+from elsewhere.traces.clock import Times, WallClock, times, wall_clock
+from elsewhere.traces.columns import labels, numbers, points
+from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.model import Floats, Ints, Locations
+from elsewhere.traces.places import Map, in_space, mean_points, nearest_places
+from elsewhere.traces.prepare import SECONDS_PER_DAY
+from elsewhere.traces.tables import Table
+
+SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
+PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
+REASONS = {
+    "E_USER": "have no user id",
+    "E_DATE": "have no readable time",
+    "E_NUMBER": "have numbers that cannot be read",
+    "E_OUTSIDE": "lie outside the globe",
+    "E_INDEX": "have no place",
+}
+TIME_ROLES = ("time", "utc", "local", "date")
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table, what its columns mean, and how it is to be read; `chosen` are the roles the caller named himself."""
+
+    table: Table
+    roles: Mapping[str, str]
+    tz: str | None = None
+    date_format: str | None = None
+    max_bad: float = 0.01
+    chosen: frozenset[str] = frozenset()
+
+    def require(self, *alternatives: str) -> None:
+        """Refuse a table that has none of these roles."""
+        if not any(role in self.roles for role in alternatives):
+            wanted = " or ".join(f"`{role}`" for role in alternatives)
+            raise self.table.refuse(
+                f"no column for {wanted}; name it with columns={{{alternatives[0]!r}: ...}}.", "E_COLUMN"
+            )
+
+    def keep(self, faults: Mapping[str, Mask]) -> tuple[Mask, dict[str, int]]:
+        """The rows without a fault, and how many are dropped for each; refused if too many are (B21)."""
+        good = np.ones(self.table.rows, dtype=bool)
+        dropped: dict[str, int] = {}
+        first: dict[str, int] = {}
+        for code, fault in faults.items():
+            new = fault & good
+            if new.any():
+                dropped[code], first[code] = int(new.sum()), int(np.argmax(new))
+                good &= ~new
+        if sum(dropped.values()) > self.max_bad * self.table.rows or not good.any():
+            code = max(dropped, key=lambda c: dropped[c])
+            raise self.table.refuse(
+                f"{dropped[code]} of {self.table.rows} rows {REASONS[code]}, this is the first; "
+                f"at most {self.max_bad:.2%} of all rows may be dropped (`max_bad`).",
+                code,
+                first[code],
+            )
+        return good, dropped
+
+    def counted(self, dropped: Mapping[str, int], clock: WallClock | None, notes: list[str]) -> Preparation:
+        """What is known before the traces are made."""
+        role_of = {name: role for role, name in self.roles.items()}
+        if clock is not None and clock.utc is not None and "time" in self.roles:
+            role_of[self.roles["time"]] = "utc"
+        return Preparation(
+            name=self.table.name,
+            rows=self.table.rows,
+            dropped=dropped,
+            fixed={} if clock is None else clock.fixed,
+            tz="UTC" if clock is None else clock.tz,
+            columns={role_of[name]: name for name in self.table.columns if name in role_of},
+            notes=tuple(notes),
+        )
+
+
+def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
+    """Fixes from columns user, time, and lat and lon (or geometry, or place)."""
+    shape.require("user")
+    shape.require(*TIME_ROLES)
+    table, roles = shape.table, shape.roles
+    notes: list[str] = []
+    user, names = labels(table, roles["user"])
+    clock = wall_clock(table, roles, shape.tz, shape.date_format)
+    position = _positions(shape)
+    faults = {"E_USER": user < 0, "E_DATE": np.isnat(clock.wall)} | _position_faults(shape, position)
+    place, place_names = labels(table, roles["place"]) if "place" in roles else (None, ())
+    guessed = given is None and "place" not in shape.chosen
+    if guessed and place is not None and _spread(place, len(place_names), position) > shape.max_bad:
+        notes.append(f"column {roles['place']!r} was not read: its values do not name places")
+        place = None
+    if place is not None:
+        faults |= {"E_INDEX": place < 0}
+    good, dropped = shape.keep(faults)
+    here = None if position is None else (position[0][good], position[1][good])
+    locations = None
+    if place is not None:
+        locations, place, renumbered = _number_places(shape, good, place[good], place_names, given, here)
+        notes += renumbered
+    elif here is None:
+        shape.require("lat", "geometry", "place")
+    elif given is not None:
+        locations, place = given.locations, nearest_places(given.locations, *here)
+    fixes = Fixes(
+        user=user[good],
+        labels=names,
+        wall=clock.wall[good],
+        utc=None if clock.utc is None else clock.utc[good],
+        lat=None if here is None else here[0],
+        lon=None if here is None else here[1],
+        place=place,
+        locations=locations,
+        tz=clock.tz,
+        exact=clock.exact,
+    )
+    return fixes, shape.counted(dropped, clock, [*clock.notes, *notes, *_look_alikes(names)])
+
+
+def slots_of(
+    shape: Shape, given: Map | None, width: int, start: str | None, base: int = 0
+) -> tuple[Slots, Preparation]:
+    """
+    Slots of `width` seconds from columns user, slot, and place (or lat and lon), with date or trace if there are any.
+
+    `base` is the number of the first slot and of the first place: 0, or 1 in SGLT files.
+    """
+    shape.require("user")
+    shape.require("place", "lat", "geometry")
+    table, roles = shape.table, shape.roles
+    notes: list[str] = []
+    user, names = labels(table, roles["user"])
+    number = numbers(table, roles["slot"])
+    whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
+    slot = np.where(whole, number, base).astype(np.int64) - base
+    faults: dict[str, Mask] = {"E_USER": user < 0, "E_NUMBER": ~whole}
+    position = _positions(shape)
+    codes, place_names = labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
+    if "place" not in roles or given is None:
+        # a slot that is marked as missing needs no coordinates
+        for code, fault in _position_faults(shape, position).items():
+            faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
+    clock = _clock_of_slots(shape)
+    date = None
+    if "date" in roles:
+        date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
+        faults["E_DATE"] = np.isnat(date)
+    good, dropped = shape.keep(faults)
+    user, slot = user[good], slot[good]
+    if slot.min() < 0:
+        row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
+        raise table.refuse(f"a slot below {base}, the first.", "E_INDEX", row)
+    wall = None if clock is None else clock.wall[good]
+    trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
+    row_key, date = _rows(user, slot, None if date is None else date[good], trace, _day_begun(wall, slot, width))
+    here = None if position is None else (position[0][good], position[1][good])
+    locations, place = None, None
+    if "place" in roles:
+        locations, place, notes = _number_places(shape, good, codes[good], place_names, given, here, base)
+    elif given is not None and here is not None:
+        locations, place = given.locations, nearest_places(given.locations, *here)
+    slots = Slots(
+        user=user,
+        labels=names,
+        row=row_key,
+        slot=slot,
+        start=start or _start(shape, slot, wall, width, base),
+        lat=None if here is None else here[0],
+        lon=None if here is None else here[1],
+        place=place,
+        locations=locations,
+        date=date,
+        tz=clock.tz if clock is not None else shape.tz or "UTC",
+    )
+    return slots, shape.counted(dropped, clock, [*notes, *_look_alikes(names)])
+
+
+def _positions(shape: Shape) -> tuple[Floats, Floats] | None:
+    if "lat" in shape.roles or "lon" in shape.roles:
+        shape.require("lat")
+        shape.require("lon")
+        return numbers(shape.table, shape.roles["lat"]), numbers(shape.table, shape.roles["lon"])
+    if "geometry" in shape.roles:
+        return points(shape.table, shape.roles["geometry"])
+    return None
+
+
+def _position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
+    """Rows whose coordinates are none, or off the globe; columns that are swapped or no degrees are refused."""
+    if position is None:
+        return {}
+    lat, lon = position
+    number = np.isfinite(lat) & np.isfinite(lon)
+    high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
+    limit, n = max(shape.max_bad, 0.01), max(1, int(number.sum()))
+    if number.any():
+        if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
+            raise shape.table.refuse("the coordinates are no degrees; metres of a map?", "E_SWAPPED")
+        turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
+        if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
+            raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
+        if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n and not high.any():
+            raise shape.table.refuse("longitudes run from 0 to 360; subtract 360 above 180.", "E_OUTSIDE")
+    return {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
+
+
+def _spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
+    """Share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+    if position is None:
+        return 0.0
+    lat, lon = position
+    number = (place >= 0) & np.isfinite(lat) & np.isfinite(lon)
+    if not number.any():
+        return 1.0
+    at = place[number]
+    mean = in_space(*mean_points(lat[number], lon[number], at, n))
+    away = np.linalg.norm(in_space(lat[number], lon[number]) - mean[at], axis=1)
+    return float(np.mean(away > SAME_PLACE_KM))
+
+
+def _number_places(
+    shape: Shape,
+    good: Mask,
+    codes: Ints,
+    names: tuple[str, ...],
+    given: Map | None,
+    here: tuple[Floats, Floats] | None,
+    base: int = 0,
+) -> tuple[Locations, Ints, list[str]]:
+    """
+    Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+
+    Labels are ids or numbers of the `given` places. Without any, places have the mean coordinates of their rows and
+    the order of their labels; without coordinates whole numbers stay what they are.
+    """
+    missing = names.index("-1") if "-1" in names else -1
+    codes = np.where(codes == missing, -1, codes)
+    used = np.unique(codes[codes >= 0])
+    if len(used) == 0:
+        raise shape.table.refuse("no row has a place.", "E_EMPTY")
+    whole = all(names[c].isascii() and names[c].removeprefix("-").isdigit() for c in used)
+    number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
+
+    def refuse(label: int, what: str) -> Exception:
+        row = int(np.flatnonzero(good)[np.argmax(codes == label)])
+        return shape.table.refuse(what, "E_INDEX", row)
+
+    if given is not None and given.number is not None and not base:
+        for c in used:
+            if names[c] not in given.number:
+                raise refuse(c, "a place that is not among the locations.")
+            number[c] = given.number[names[c]]
+        return given.locations, number[codes], []
+    if given is None and here is not None:
+        group = np.searchsorted(used, codes)
+        seen = codes >= 0
+        lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(used))
+        number[used] = np.arange(len(used))
+        same = [names[c] for c in used] == [str(i) for i in range(len(used))]
+        note = [] if same else ["places are numbered anew, in the order of their ids; give `locations` to keep numbers"]
+        return Locations(lat, lon), number[codes], note
+    if not whole:
+        if given is not None:
+            raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
+        number[used] = np.arange(len(used))
+        return Locations(n=len(used)), number[codes], []
+    values = [int(names[c]) for c in used]
+    if given is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
+        number[used] = np.arange(len(used))
+        return Locations(n=len(used)), number[codes], ["places are numbered anew, in the order of their numbers"]
+    R = max(values) - base + 1 if given is None else len(given.locations)
+    for c, value in zip(used, values, strict=True):
+        if not base <= value < base + R:
+            hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
+            raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
+        number[c] = value - base
+    return Locations(n=R) if given is None else given.locations, number[codes], []
+
+
+def _clock_of_slots(shape: Shape) -> WallClock | None:
+    """The times beside the slots, if there are any that can be read: they tell when slot 0 is."""
+    if not any(role in shape.roles for role in ("time", "utc", "local")):
+        return None
+    try:
+        return wall_clock(shape.table, shape.roles, shape.tz, shape.date_format)
+    except ElsewhereError:
+        if shape.chosen & {"time", "utc", "local"}:
+            raise
+        return None
+
+
+def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
+    """The local date on which slot 0 of each entry's row was, by the time of the entry itself."""
+    if wall is None or np.isnat(wall).any():
+        return None
+    # half a slot of slack for a clock that runs early
+    began = wall - (slot * width - width // 2).astype("timedelta64[s]")
+    return np.asarray(began, dtype="datetime64[D]")
+
+
+def _rows(
+    user: Ints, slot: Ints, date: Times | None, trace: Ints | None, begun: Times | None
+) -> tuple[Ints, Times | None]:
+    """
+    What tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
+
+    Rows are told apart by `date`, else by `trace`, else, where a user has a slot twice, by the day their times tell. A
+    row may be put together of several days (as in PF Tokyo): then it has no date.
+    """
+    if date is not None:
+        return date.astype(np.int64), date
+    key = np.zeros(len(user), dtype=np.int64) if trace is None else trace
+    if begun is None:
+        return key, None
+    if trace is None and len(np.unique(np.column_stack([user, slot]), axis=0)) < len(user):
+        return begun.astype(np.int64), begun
+    _, first, group = np.unique(np.column_stack([user, key]), axis=0, return_index=True, return_inverse=True)
+    return key, begun if np.array_equal(begun, begun[first[group.ravel()]]) else None
+
+
+def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) -> str:
+    """Local time of the first slot that occurs: by the times beside the slots, else slot 0 is midnight."""
+    first = int(slot.min())
+    second = first * width
+    if wall is not None:
+        of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
+        begins = (of_day - slot * width) % SECONDS_PER_DAY
+        usual = int(np.median(begins))
+        away = np.abs((begins - usual + SECONDS_PER_DAY // 2) % SECONDS_PER_DAY - SECONDS_PER_DAY // 2)
+        # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
+        if np.mean(away > 0.75 * width) > shape.max_bad:
+            raise shape.table.refuse("times do not advance by `step` from slot to slot.", "E_ALIGN")
+        aligned = begins // width
+        zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else usual
+        second = (zero + first * width) % SECONDS_PER_DAY
+    elif first == 1 and not base:
+        raise shape.table.refuse(
+            "slots are counted from 0, and there is none; give `start`, the time of slot 1.", "E_INDEX"
+        )
+    minute = second % SECONDS_PER_DAY // 60
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _look_alikes(names: tuple[str, ...]) -> list[str]:
+    alike = len(names) - len({name.strip().casefold() for name in names})
+    return [f"{alike} user ids differ from another one only by blanks or case"] if alike else []
