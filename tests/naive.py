@@ -751,3 +751,18 @@ def tm_emd(fakes, real, axis):
             here[i + 1] += surplus
             total += abs(surplus)
     return total / len(axis)
+
+
+def tempo_law(sets, first, p, stay):
+    """Law of a trace through candidate sets when staying counts stay[b] times, b = 1 after a move; by enumeration."""
+    import itertools
+
+    weight = {}
+    for f in itertools.product(*sets):
+        w, moved = first[f[0]], 0
+        for a, b in itertools.pairwise(f):
+            w *= p[a][b] * (stay[moved] if a == b else 1)
+            moved = int(a != b)
+        weight[f] = w
+    total = sum(weight.values())
+    return {f: w / total for f, w in weight.items()}

@@ -5,7 +5,7 @@ from statistics import NormalDist
 import naive
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, Unfakeable
@@ -304,18 +304,19 @@ def test_small_classes_are_widened_with_the_nearest():
     assert sets_of(semseed) == [[0, 1, 4, 5, 6], [2, 3, 4, 5, 6]]
 
 
-@given(worlds(), st.integers(0, 1000))
-@unhurried
-def test_c_min_places_outside_the_seed_before_sub_sampling(world, attempt):
-    seed, label, nearness, _, blur = world
-    known = {r for r, c in enumerate(label) if c >= 0}
-    assume(1 < blur.c_min <= len(known - set(seed)))
-    whole = Blur(0.0, 0.0, 0.0, c_min=blur.c_min)
-    semseed = blurred_seed(
-        np.array(seed, dtype=np.int32), ClassSets.of(label, nearness=nearness), whole, open_stream(attempt)
-    )
-    for places in sets_of(semseed):
-        assert len(set(places) - set(seed)) >= blur.c_min
+def test_c_min_places_outside_the_seed_before_sub_sampling():
+    rng = np.random.default_rng(9)
+    widened = 0
+    for case in range(300):
+        label = rng.integers(-1, 5, 14)
+        seed = rng.choice(np.flatnonzero(label >= 0), 6).astype(np.int32)
+        outside = set(np.flatnonzero(label >= 0)) - set(seed)
+        c_min = int(rng.integers(min(2, len(outside)), len(outside) + 1))
+        semseed = blurred_seed(seed, ClassSets.of(label), Blur(0.0, 0.0, 0.0, c_min=c_min), open_stream(case))
+        for t, places in enumerate(sets_of(semseed)):
+            assert c_min == 1 or len(set(places) - set(seed)) >= c_min
+            widened += not set(label[places]) <= {label[seed[t]]}
+    assert widened > 100
 
 
 def test_without_enough_places_outside_the_seed_strict_refuses():
@@ -389,6 +390,7 @@ def test_places_outside_the_model_are_never_candidates():
         ("par_c", -0.1),
         ("par_c", float("nan")),
         ("par_c", "per-day"),
+        ("par_c", None),
         ("par_m", 1.0),
         ("par_m", float("nan")),
         ("par_l", 1.5),
@@ -427,6 +429,14 @@ def test_arrays_that_do_not_fit(seed, label, more, code):
     with pytest.raises(ElsewhereError) as caught:
         semantic_seed(seed, label, **more, rng=np.random.default_rng(1))
     assert caught.value.code == code
+
+
+def test_instants_are_counted_from_0():
+    semseed = SemanticSeed.of([[0], [1]])
+
+    assert [places.tolist() for places in semseed] == [[0], [1]]
+    with pytest.raises(IndexError):
+        semseed[-1]
 
 
 @pytest.mark.parametrize("sets", [[], [[]], [[], [0]], [[0], [], [0]], [[0], []]])

@@ -200,11 +200,14 @@ def test_beyond_the_range_of_floats_the_same_numbers_give_the_path_of_exact_arit
         x_first, x = naive.edges_that_draw(sets, law, exact, 4, lambda: Fraction(stream.random()))  # noqa: B023
         x = dict.fromkeys(((t, r, s) for t in range(11) for r in sets[t] for s in sets[t + 1]), 1) | x
         expected = naive.randomised_viterbi(sets, law, exact, x_first, x)
+        semseed, chain, fake = SemanticSeed.of(sets), Chain(first, p, np.arange(11)), np.empty(12, dtype=np.int32)
+        found = _kernels.viterbi(chain, semseed.offset, semseed.places, 4.0, open_stream(case), fake)
         if expected is None:
+            assert not found
             with pytest.raises(NoFeasiblePath):
                 viterbi_of(sets, first, p, 4.0, case)
         else:
-            assert expected == viterbi_of(sets, first, p, 4.0, case)[0]
+            assert expected == tuple(fake.tolist()) == viterbi_of(sets, first, p, 4.0, case)[0]
 
 
 def test_randomised_viterbi_has_the_law_of_its_definition():
@@ -448,6 +451,7 @@ def test_chains_that_do_not_fit(decode):
     two, rng = SemanticSeed.of([[0, 1], [1]]), np.random.default_rng(1)
     for first, blocks in (
         ([1.0], [np.ones((2, 1))]),
+        ([[0.5, 0.5]], [np.ones((2, 1))]),
         ([0.5, 0.5], []),
         ([0.5, 0.5], [np.ones((1, 2))]),
         ([0.5, np.nan], [np.ones((2, 1))]),

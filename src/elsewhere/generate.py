@@ -27,6 +27,7 @@ from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.split import Roles, split_users
 from elsewhere.synthesis.attempt import OK, FakeMaker
 from elsewhere.synthesis.semseed import Blur, ClassSets
+from elsewhere.synthesis.tempo.tempo import TempoMaker, calibrated
 from elsewhere.traces.model import Ints, Traces
 
 CHUNK = 256  # fakes per piece of work
@@ -102,7 +103,7 @@ def generate_fakes(
         with workers_or(executor, workers) as where:
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
     seeds = learnt.translate(roles.seeds)
-    maker = _maker(learnt, seeds, settings, entropy)
+    maker = _maker(learnt, roles, seeds, settings, entropy)
     test = _test(learnt, roles, seeds, settings)
     units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
     pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
@@ -116,7 +117,6 @@ class _Made:
     """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
 
     r: Any
-    loglik: Any
     unit: Ints
     verdicts: Verdicts
     tries: Ints
@@ -127,7 +127,7 @@ class _Made:
 class _Attempts:
     """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
 
-    maker: FakeMaker
+    maker: FakeMaker | TempoMaker
     test: PrivacyTest
     seeds: Traces
     max_tries: int
@@ -135,7 +135,7 @@ class _Attempts:
     def __call__(self, units: Ints) -> _Made:
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
-        kept: list[tuple[Any, Any, Ints, Verdicts]] = []
+        kept: list[tuple[Any, Ints, Verdicts]] = []
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
             row, fake = units[pending].T
@@ -145,15 +145,14 @@ class _Attempts:
             good = made.status == OK
             verdicts = self.test(made.r[good], row[good])
             passed = np.flatnonzero(good)[verdicts.passed]
-            kept.append((made.r[passed], made.loglik[passed], pending[passed], verdicts.select(verdicts.passed)))
+            kept.append((made.r[passed], pending[passed], verdicts.select(verdicts.passed)))
             for name, number in {**verdicts.counts(), "not_made": int((~good).sum())}.items():
                 tally[name] += number
             pending = np.delete(pending, passed)
         return _Made(
             np.concatenate([k[0] for k in kept]),
             np.concatenate([k[1] for k in kept]),
-            np.concatenate([k[2] for k in kept]),
-            Verdicts.joined([k[3] for k in kept]),
+            Verdicts.joined([k[2] for k in kept]),
             tries,
             tally,
         )
@@ -172,12 +171,13 @@ def _gathered(
             f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
         )
     order = np.argsort(unit, kind="stable")
+    fakes = np.concatenate([m.r for m in made])[order]
     attempts = np.zeros(len(traces), dtype=np.int64)
     np.add.at(attempts, roles.seed_rows[units[:, 0]], np.concatenate([m.tries for m in made]))
     return Fakes(
-        r=np.concatenate([m.r for m in made])[order],
+        r=fakes,
         seed=roles.seed_rows[units[unit[order], 0]],
-        loglik=np.concatenate([m.loglik for m in made])[order],
+        loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=Verdicts.joined([m.verdicts for m in made]).select(order),
         attempts=attempts,
         tally=tally,
@@ -238,7 +238,7 @@ def _learn(
     return learnt
 
 
-def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker | TempoMaker:
     blur = Blur(
         par_c=settings.par_c, par_m=settings.par_m, par_l=settings.par_l, strict=settings.strict, c_min=settings.c_min
     )
@@ -246,8 +246,13 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
     sets = ClassSets.of(
         learnt.classes.label, nearness=learnt.classes.nearness, model_places=np.asarray(learnt.model.visitors > 0)
     )
-    key = np.asarray(np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(2, np.uint64), dtype=np.uint64)
-    return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
+    keys = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)
+    model = learnt.model.pooled() if settings.law == "pooled" else learnt.model
+    maker = FakeMaker(model, sets, learnt.tau(seeds), blur, settings.sampler, keys[:2], settings.par_v)
+    if not settings.tempo or settings.sampler != "ffbs":
+        return maker
+    people = learnt.translate(roles.model).r
+    return calibrated(maker, people[np.all(people >= 0, axis=1)], keys[2:])
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

@@ -22,6 +22,8 @@ class Preset:
     order: int = 0
     mapping: str = "per-period"  # E19
     sampler: str = "viterbi"  # E46, E49
+    law: str = "mean"  # E35: mean over visitors; "pooled": all moves count alike
+    tempo: bool = False  # whether fakes keep the population's pace (docs/decisions/0002-tempo.md)
     par_c: float = 0.25  # E39
     par_m: float = 0.75  # E42
     par_l: float = 1.0  # E40
@@ -56,6 +58,7 @@ class Preset:
         require_whole("order", self.order, 0, 1)
         require_choice("mapping", self.mapping, ("per-period", "common"))
         require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
+        require_choice("law", self.law, ("mean", "pooled"))
         require_between("par_c", self.par_c, 0, 1, open_high=True)
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
@@ -101,6 +104,8 @@ PRESETS = {
         "product",
         periods=4,
         sampler="ffbs",
+        law="pooled",
+        tempo=True,
         strict=True,
         c_min=5,
         m_min=5,

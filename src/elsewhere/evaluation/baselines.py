@@ -199,10 +199,10 @@ def from_pool(
 
 def _draw(edge: Floats, u: Floats) -> Ints:
     """Places of a law given by its running sums."""
-    return np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1)
+    return np.asarray(np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1), dtype=np.int64)
 
 
 def _next(edges: Floats, u: Floats) -> Ints:
     """One place per row of running sums."""
     below = (edges <= (u * edges[:, -1])[:, None]).sum(axis=1)
-    return np.minimum(below, edges.shape[1] - 1).astype(np.int64)
+    return np.asarray(np.minimum(below, edges.shape[1] - 1), dtype=np.int64)

@@ -175,6 +175,10 @@ class AggregateModel:
         """The model of the old users and these new ones: the same as fitting all at once."""
         return replace(self, sums=self.sums.plus(Sums.of(profiles)))
 
+    def pooled(self) -> "AggregateModel":
+        """The same model with every move of every user counted alike, in place of the mean over visitors of E35."""
+        return replace(self, sums=replace(self.sums, mass=self.sums.count))
+
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
         """Arrays and plain numbers from which `from_arrays` makes the same model; nothing in them is one user's."""
         s, where = self.sums, self.locations

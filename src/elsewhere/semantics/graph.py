@@ -14,9 +14,12 @@ rank j in period tau', only the sums over users
 
 are needed, accumulated over levels. Shares are floats a/L; equal fractions are equal floats, so users of different
 lengths meet exactly. The sums hold no single user, and adding users is adding sums: `LocationGraph.update`.
+
+Their number grows with the square of the number of ranks. For few users the matrix S of all s_uv is cheaper, however
+long their lists: w_G = sum over (tau, i) of A^T diag(w_tau) (S - I) A.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,9 +31,11 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.scale import map_over
-from elsewhere.traces.model import Floats, Ints, Places
+from elsewhere.semantics.ranks import Ranked, by_rank, ranked, roles
+from elsewhere.traces.model import Floats, Ints
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
+FEW_USERS = 4_096  # all their similarities take 134 MB
 
 Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
 
@@ -39,7 +44,7 @@ Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
 class _Sums:
     """For one pair of ranks: sums over users of the weight of `place` at one rank and `share` at the other."""
 
-    place: Places
+    place: Ints
     share: Floats
     left: Floats
     right: Floats
@@ -51,11 +56,11 @@ class _Sums:
         return _summed(columns[0], columns[1], columns[2], columns[3])
 
 
-def _summed(place: Places, share: Floats, left: Floats, right: Floats) -> _Sums:
+def _summed(place: Ints, share: Floats, left: Floats, right: Floats) -> _Sums:
     shares, level = np.unique(share, return_inverse=True)
-    key, entry = np.unique(place.astype(np.int64) * len(shares) + level, return_inverse=True)
+    key, entry = np.unique(place * len(shares) + level, return_inverse=True)
     return _Sums(
-        (key // len(shares)).astype(np.int32),
+        key // len(shares),
         shares[key % len(shares)],
         np.asarray(np.bincount(entry, left, len(key)), dtype=np.float64),
         np.asarray(np.bincount(entry, right, len(key)), dtype=np.float64),
@@ -70,6 +75,9 @@ class LocationGraph:
     `w[r, r']` is the sum over ordered pairs of users u != v of s_uv times the weight with which sigma_u^v sends r
     to r',
     symmetrised (E18, E27); self-loops are 0. Places nobody visits have no edge (`visited` is False).
+
+    `roles[r]` counts the people for whom r is the i-th most visited place, of the whole day and of each period. These
+    are the ranks that sigma matches: w_G without the weights s_uv is the product of the roles of the periods.
     """
 
     R: int
@@ -78,9 +86,10 @@ class LocationGraph:
     mapping: str
     n_users: int
     visitors: Ints = field(repr=False)
+    roles: Floats = field(repr=False)
     _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
     _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
-    _profiles: Profiles | None = field(repr=False)  # kept only where every pair must be visited
+    _profiles: Profiles | None = field(repr=False)  # kept only where every pair of users is looked at
 
     def __repr__(self) -> str:
         return f"LocationGraph({int(self.visited.sum())} of {self.R} places visited, {self.n_users} users)"
@@ -112,6 +121,8 @@ class LocationGraph:
         index = np.full(self.R, -1)
         index[active] = np.arange(len(active))
         w = np.zeros((len(active), len(active)))
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(w, ranked(self._profiles), index)
         for sums in self._sums.values():
             _add_product(w, sums, index)
         if self._edges is not None:
@@ -143,17 +154,19 @@ class LocationGraph:
                 code="E_MISMATCH",
             )
         if self._profiles is None:
-            added = _order_zero(new)
+            added = _order_zero(new, few=0)
         else:
             everyone = Profiles.of([*self._profiles, *new])
-            first_new = self.n_users
-            added = _pair_loop(everyone, first_new, self.order, self.mapping, rng, executor)
+            if _sorted_matching(self.order, self.mapping, self.T):
+                return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
+            added = _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in added._sums.items()}}
         edges = [e for e in (self._edges, added._edges) if e is not None]
         return replace(
             added,
             n_users=self.n_users + len(new),
             visitors=self.visitors + _visitors(new),
+            roles=self.roles + roles(new),
             _sums=sums,
             _edges=_merged(np.concatenate(edges)) if edges else None,
         )
@@ -196,9 +209,13 @@ def semantic_graph(
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
     columns = Profiles.of(profiles)
-    if order == 0 and (mapping == "per-period" or columns.T == 1):
-        return replace(_order_zero(columns), mapping=mapping)
+    if _sorted_matching(order, mapping, columns.T):
+        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping)
     return _pair_loop(columns, 0, order, mapping, rng, executor)
+
+
+def _sorted_matching(order: int, mapping: str, T: int) -> bool:
+    return order == 0 and (mapping == "per-period" or T == 1)
 
 
 def _visitors(profiles: Profiles) -> Ints:
@@ -220,53 +237,26 @@ def _merged(edges: NDArray[Any]) -> NDArray[Any]:
     return _edge_list(key // R, key % R, np.bincount(entry, edges["weight"], len(key)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """Visits of all users, ranked: entry e covers the ranks `first[e] .. first[e] + size[e] - 1` of its period."""
-
-    user: Ints
-    tau: Ints
-    place: Places
-    share: Floats  # of the user's instants in the period
-    rank: Ints  # position in the sorted order; ties in any order, their shares being equal
-    first: Ints
-    size: Ints
-    w: Floats  # (U, T)
-
-
-def _ranked(profiles: Profiles) -> _Ranked:
-    U, T = len(profiles), profiles.T
-    user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
-    tau = profiles.visit_tau.astype(np.int64)
-    count = profiles.visit_count
-    place = profiles.support[profiles.support_start[user] + profiles.visit_k]
-    lived = np.bincount(user * T + tau, count, U * T).reshape(U, T)
-
-    order = np.lexsort((-count, tau, user))
-    user, tau, count, place = user[order], tau[order], count[order], place[order]
-    segment = user * T + tau
-    fresh = np.concatenate([[True], segment[1:] != segment[:-1]])
-    rank = np.arange(len(order)) - np.maximum.accumulate(np.where(fresh, np.arange(len(order)), 0))
-    opens = fresh | np.concatenate([[True], count[1:] != count[:-1]])
-    block = np.cumsum(opens) - 1
-    return _Ranked(
-        user, tau, place, count / lived[user, tau], rank, rank[opens][block], np.bincount(block)[block],
-        lived / lived.sum(axis=1, keepdims=True),
+def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
+    """The graph by sums over users; or, of at most `few` users, by their similarities when `w` is asked for."""
+    visits = ranked(profiles) if len(profiles) > few else None
+    return LocationGraph(
+        R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
+        visitors=_visitors(profiles), roles=roles(profiles), _sums={} if visits is None else _sums_of(visits),
+        _edges=None if visits is None else _self_pairs(visits), _profiles=profiles if visits is None else None,
     )  # fmt: skip
 
 
-def _order_zero(profiles: Profiles) -> LocationGraph:
-    visits = _ranked(profiles)
+def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
     at_rank: dict[Rank, Ints] = {}  # entry of each user at this rank, -1 if the user has none
-    for tau, rank, entries in _by_rank(visits.tau, visits.rank):
-        at_rank[tau, rank] = np.full(len(profiles), -1)
+    for tau, rank, entries in by_rank(visits.tau, visits.rank):
+        at_rank[tau, rank] = np.full(len(visits.w), -1)
         at_rank[tau, rank][visits.user[entries]] = entries
 
-    spread = np.repeat(np.arange(len(visits.rank)), visits.size)
-    step = np.arange(len(spread)) - np.repeat(np.cumsum(visits.size) - visits.size, visits.size)
+    covering, covered = visits.spread()
     sums: dict[tuple[Rank, Rank], _Sums] = {}
-    for tau, rank, chosen in _by_rank(visits.tau[spread], visits.first[spread] + step):
-        entries = spread[chosen]
+    for tau, rank, chosen in by_rank(visits.tau[covering], covered):
+        entries = covering[chosen]
         users, weight = visits.user[entries], 1 / visits.size[entries]
         for (tau_other, rank_other), entry_of in at_rank.items():
             other = entry_of[users]
@@ -277,23 +267,31 @@ def _order_zero(profiles: Profiles) -> LocationGraph:
             sums[(tau, rank), (tau_other, rank_other)] = _summed(
                 visits.place[entries[has]], visits.share[other[has]], weight[has] * own_time, weight[has]
             )
-    return LocationGraph(
-        R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
-        visitors=_visitors(profiles), _sums=sums, _edges=_self_pairs(visits), _profiles=None,
-    )  # fmt: skip
+    return sums
 
 
-def _by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
-    """The entries of each (tau, rank), smallest first."""
-    width = int(rank.max()) + 1
-    key = tau * width + rank
-    order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.concatenate([[True], np.diff(key[order]) != 0]))
-    for entries in np.split(order, starts[1:]):
-        yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
+def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
+    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`."""
+    from scipy.sparse import csr_array
+
+    U = len(visits.w)
+    S = np.zeros((U, U))
+    for tau, _, entries in by_rank(visits.tau, visits.rank):
+        users, share = visits.user[entries], visits.share[entries]
+        S[np.ix_(users, users)] += visits.w[users, tau, None] * np.minimum.outer(share, share)
+    np.fill_diagonal(S, 0)  # u != v; s_uu = 1
+
+    covering, covered = visits.spread()
+    for tau, _, chosen in by_rank(visits.tau[covering], covered):
+        entries = covering[chosen]
+        users, row = np.unique(visits.user[entries], return_inverse=True)
+        places, column = np.unique(index[visits.place[entries]], return_inverse=True)
+        A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
+        weighted = visits.w[users, tau, None] * S[np.ix_(users, users)]
+        w[np.ix_(places, places)] += np.asarray((A.T @ weighted) @ A)
 
 
-def _self_pairs(visits: _Ranked) -> NDArray[Any]:
+def _self_pairs(visits: Ranked) -> NDArray[Any]:
     """
     What a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
 
@@ -341,8 +339,8 @@ def _pair_loop(
     work = _Row(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
     edges = [e for e in map_over(work, range(U), executor=executor) if len(e)]
     return LocationGraph(
-        R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles), _sums={},
-        _edges=_merged(np.concatenate(edges)) if edges else None, _profiles=profiles,
+        R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
+        roles=roles(profiles), _sums={}, _edges=_merged(np.concatenate(edges)) if edges else None, _profiles=profiles,
     )  # fmt: skip
 
 

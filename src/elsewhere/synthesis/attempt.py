@@ -145,11 +145,11 @@ class FakeMaker:
         B, L = r.shape
         row, attempt = (np.array(np.broadcast_to(n, B), dtype=np.uint64) for n in (rows, tries))
         out = Attempts(np.empty((B, L), np.int32), np.empty(B), np.empty(B, np.int8))
-        if self._everywhere is None:
+        if self.chain is None:
             for b in range(B):
                 self._in_parts(r[b], _kernels.open_stream(self.key, attempt[b], row[b]), out, b)
         else:
-            kernel = (self.classes, self.blur.numbers(), self._everywhere, self._par_v, self.key)
+            kernel = (self.classes, self.blur.numbers(), self.chain, self._par_v, self.key)
             _kernels.attempts(r, row, attempt, *kernel, *out)
         return out
 
@@ -162,7 +162,8 @@ class FakeMaker:
         return np.array(self.model.first(int(self.tau[0])) if self.model.T > 1 else self.model.pi_bar)
 
     @cached_property
-    def _everywhere(self) -> Chain | None:
+    def chain(self) -> Chain | None:
+        """The model between all places; None if its tables would be too large."""
         return self._chain(np.arange(self.model.R))
 
     def _chain(self, places: NDArray[np.integer]) -> Chain | None:

@@ -96,5 +96,6 @@ def forward(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats]) -> t
         if not np.isnan(log_z):
             break
     if in_logs:
-        log_z = _kernels.from_logs(alpha[sets[-1]], np.empty(len(semseed[-1])))
+        last = alpha[sets[-1]]
+        log_z = _kernels.from_logs(last, np.empty(len(last)))
     return alpha, float(log_z), in_logs

@@ -143,11 +143,12 @@ class Blur:
     def __post_init__(self) -> None:
         require_choice("subsample", self.subsample, SUBSAMPLE)
         require_choice("merge", self.merge, MERGE)
-        if isinstance(self.par_c, str):
-            require_choice("par_c", self.par_c, SUBSAMPLE[1:])
-            object.__setattr__(self, "subsample", self.par_c)
-            object.__setattr__(self, "par_c", 0.25)
-        require_between("par_c", float(self.par_c), 0, 1, open_high=True)
+        par_c = self.par_c
+        if isinstance(par_c, str):
+            require_choice("par_c", par_c, SUBSAMPLE[1:])
+            object.__setattr__(self, "subsample", par_c)
+            par_c = 0.25
+        object.__setattr__(self, "par_c", require_between("par_c", par_c, 0, 1, open_high=True))
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
         require_whole("c_min", self.c_min, 1)
@@ -215,6 +216,8 @@ class SemanticSeed:
         return len(self.offset) - 1
 
     def __getitem__(self, t: int) -> Places:
+        if not 0 <= t < len(self):
+            raise IndexError(f"instant must be in 0 .. {len(self) - 1}, got {t}.")
         return self.places[self.offset[t] : self.offset[t + 1]]
 
 

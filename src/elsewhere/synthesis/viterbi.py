@@ -44,7 +44,8 @@ def viterbi(
     first
         (R,) law of the first instant.
     blocks
-        Item t holds p_bar from the candidates of instant t to those of t + 1. Read once, in order.
+        Item t holds p_bar from the candidates of instant t to those of t + 1. Read in order, a second time if floats
+        lose their range.
     par_v
         Upper end of the random factors, at least 1.
     rng
@@ -100,7 +101,8 @@ def require_par_v(par_v: float) -> float:
 def checked_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floats]) -> Floats:
     """`first` as an array that covers every candidate, with one block per step."""
     law = np.array(first, dtype=np.float64, ndmin=1)
-    if law.ndim != 1 or semseed.places.max() >= len(law) or not (law.min() >= 0 and law.max() < np.inf):
+    known = law.ndim == 1 and semseed.places.min() >= 0 and semseed.places.max() < len(law)
+    if not (known and law.min() >= 0 and law.max() < np.inf):
         raise InvalidParameter(
             "`first` must hold a finite number, at least 0, for every candidate place.", code="E_SHAPE"
         )

@@ -342,7 +342,10 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
         away = np.abs((begins - usual + SECONDS_PER_DAY // 2) % SECONDS_PER_DAY - SECONDS_PER_DAY // 2)
         # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
         if np.mean(away > 0.75 * width) > shape.max_bad:
-            raise shape.table.refuse("times do not advance by `step` from slot to slot.", "E_ALIGN")
+            raise shape.table.refuse(
+                "times do not advance by `step` from slot to slot; give `step`, or leave the column of times out.",
+                "E_ALIGN",
+            )
         aligned = begins // width
         zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else usual
         second = (zero + first * width) % SECONDS_PER_DAY

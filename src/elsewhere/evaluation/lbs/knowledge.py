@@ -2,7 +2,8 @@
 What the service knows before it looks: a chain over places, and how much each place is worth at each instant.
 
 - `aggregate`  <p_bar, pi_bar>, the paper's adversary;
-- `user`       p(u) learnt on the training traces of this very user, with p_bar where they are silent (E68);
+- `user`       p(u) learnt on the training traces of this very user (E68), by the formula of p_bar for her alone: moves
+               that she never made keep the weight of the distance kernel;
 - `classes`    p_bar, and how often people are at places of each semantic class at each hour;
 - `pool`       p_bar, and every published fake (A19); its chain is that of `aggregate`.
 """
@@ -10,13 +11,12 @@ What the service knows before it looks: a chain over places, and how much each p
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.profiles.aggregate import AggregateModel
-from elsewhere.profiles.markov import MobilityProfile
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
-BACKED = 1.0  # departures that p_bar is worth beside those of the user
 HOURLY = 10.0  # visits that the whole day is worth beside those of one hour
 
 
@@ -34,7 +34,7 @@ class Chain:
     p: Floats
     log_p: Floats
     pair: Ints
-    between: Ints
+    between: NDArray[np.uint32]
 
 
 def period_steps(tau: Places) -> tuple[list[tuple[int, int]], Ints]:
@@ -51,46 +51,21 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def aggregate_chain(model: AggregateModel, tau: Places, seen: Ints, *, between: Ints) -> Chain:
+def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = BETWEEN) -> Chain:
     """
-    <p_bar, pi_bar> over the places `seen` and `between`.
+    <p_bar, pi_bar> over the places `seen` and the most visited ones.
 
     The law of the first instant gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
     (E34): what nobody visited in training is unlikely, not impossible.
     """
-    place = np.union1d(seen, between)
+    hidden = popular(np.asarray(model.pi_bar), between)
+    place = np.union1d(seen, hidden)
     pairs, pair = period_steps(tau)
     start = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
-    first = (start + model.epsilon / model.R) / (1 + model.epsilon)
+    first = ((start + model.epsilon / model.R) / (1 + model.epsilon))[place]
     p = np.stack([model.block(place, place, *step) for step in pairs])
-    return _chain(place, first[place], p, pair, between)
-
-
-def user_chain(known: Chain, profile: MobilityProfile, tau: Places, seen: Ints) -> Chain:
-    """
-    p(u) with p_bar behind it: row r is (moves of u from r + p_bar_r) / (departures of u from r + 1).
-
-    `known` is the aggregate chain over at least the same places. A place that u never left has the row of p_bar; the
-    law of the first instant is mixed in the same way.
-    """
-    between = popular(_dense(profile, profile.visits.sum(axis=0)))
-    place = np.union1d(seen, between)
-    at = np.searchsorted(known.place, place)
-    pairs, pair = period_steps(tau)
-    p = known.p[:, at][:, :, at] * BACKED
-    inside = np.searchsorted(place, profile.support)
-    there = (inside < len(place)) & (place[np.minimum(inside, len(place) - 1)] == profile.support)
-    for i, step in enumerate(pairs if profile.T > 1 else [(0, 0)]):
-        chosen = (profile.tau == step[0]) & (profile.tau_next == step[1])
-        origin, target, number = profile.origin[chosen], profile.target[chosen], profile.count[chosen]
-        leaving = np.bincount(origin, number, profile.K)
-        kept = there[origin] & there[target]
-        np.add.at(p[i], (inside[origin[kept]], inside[target[kept]]), number[kept])
-        p[i, inside[there]] /= (leaving[there] + BACKED)[:, None]
-    visits = profile.visits[tau[0]] if profile.T > 1 else profile.visits.sum(axis=0)
-    first = np.exp(known.first[at]) * BACKED
-    np.add.at(first, inside[there], visits[there])
-    return _chain(place, first / (visits.sum() + BACKED), p, pair, between)
+    with np.errstate(divide="ignore"):
+        return Chain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, hidden).astype(np.uint32))
 
 
 def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
@@ -111,14 +86,3 @@ def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
     share = (visits.sum(axis=0) + 0.5) / (visits.sum() + kinds / 2)
     lift = (visits + HOURLY * share) / (visits.sum(axis=1, keepdims=True) + HOURLY) / share
     return np.where(label >= 0, np.log(lift)[hour][:, label], 0.0)
-
-
-def _dense(profile: MobilityProfile, visits: Floats) -> Floats:
-    law = np.zeros(profile.R)
-    law[profile.support] = visits / visits.sum()
-    return law
-
-
-def _chain(place: Ints, first: Floats, p: Floats, pair: Ints, between: Ints) -> Chain:
-    with np.errstate(divide="ignore"):
-        return Chain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, between))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.evaluation.attacks.ground import on_one_map
-from elsewhere.evaluation.lbs.knowledge import BETWEEN, Chain, aggregate_chain, class_hours, popular, user_chain
+from elsewhere.evaluation.lbs.knowledge import BETWEEN, Chain, chain_of, class_hours
 from elsewhere.evaluation.lbs.result import ADVERSARIES, OVERHEADS, RESAMPLES, LbsResult
 from elsewhere.evaluation.lbs.service import Sightings, errors, overhead
 from elsewhere.pool import Pool
@@ -272,12 +272,12 @@ def _fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator
 
 def _chains(stage: _Stage, u: int, seen: Ints) -> dict[str, Chain]:
     seen = seen[seen >= 0]
-    between = popular(np.asarray(stage.model.pi_bar), stage.between)
-    if stage.number[u] >= len(stage.profiles):
-        return {"aggregate": aggregate_chain(stage.model, stage.tau, seen, between=between)}
-    profile = stage.profiles[int(stage.number[u])]
-    known = aggregate_chain(stage.model, stage.tau, np.union1d(seen, profile.support), between=between)
-    return {"aggregate": known, "user": user_chain(known, profile, stage.tau, seen)}
+    chains = {"aggregate": chain_of(stage.model, stage.tau, seen, between=stage.between)}
+    number = int(stage.number[u])
+    if number < len(stage.profiles):
+        model = aggregate([stage.profiles[number]], stage.model.locations, epsilon=stage.model.epsilon)
+        chains["user"] = chain_of(model, stage.tau, seen, between=stage.between)
+    return chains
 
 
 def _missed(hit: tuple[Floats, Floats], exposed: Any, known: Any) -> Floats:

@@ -10,14 +10,14 @@ from elsewhere.evaluation.lbs._kernels import candidates, hits, localize, sighti
 from elsewhere.evaluation.lbs.knowledge import Chain
 from elsewhere.traces.model import Floats, Ints
 
-NOTHING = np.empty(0, dtype=np.int64)
+NOTHING = np.empty(0, dtype=np.uint32)
 
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Sightings:
-    """The sets of places a service receives: `place[start[t] : start[t + 1]]` at instant t; none, if nothing is sent."""
+    """What a service receives: the set `place[start[t] : start[t + 1]]` at instant t, empty if nothing is sent."""
 
     start: Ints
     place: Ints
@@ -61,10 +61,12 @@ def attack(log: Sightings, chain: Chain, truth: Ints, worth: Floats | None = Non
     backward), ties shared; tracking that of the most likely sequence (Viterbi), ties broken at random.
     """
     L = len(truth)
-    position = np.searchsorted(chain.place, log.place)
+    # unsigned: the kernels then need not look for indices that count from the end
+    position = np.searchsorted(chain.place, log.place).astype(np.uint32)
     mark = np.full(len(chain.place), -1, dtype=np.int64)
-    size = candidates(log.start, position, chain.between, mark, NOTHING, NOTHING)
-    start, place = np.empty(L + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    start = np.empty(L + 1, dtype=np.int64)
+    size = candidates(log.start, position, chain.between, mark, start, NOTHING)
+    place = np.empty(size, dtype=np.uint32)
     candidates(log.start, position, chain.between, mark, start, place)
     weight = np.zeros(size)
     seen = log.seen
