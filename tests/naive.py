@@ -275,9 +275,7 @@ def merged_places(points, visits, cells, distance, centroid):
         a, b = min(
             pairs,
             key=lambda ab: (
-                distance(groups[ab[0]][1], groups[ab[1]][1])
-                * max(1, groups[ab[0]][2])
-                * max(1, groups[ab[1]][2])
+                distance(groups[ab[0]][1], groups[ab[1]][1]) * max(1, groups[ab[0]][2]) * max(1, groups[ab[1]][2])
             ),
         )
         (left, x, v), (right, y, w) = groups[a], groups[b]
@@ -766,3 +764,184 @@ def tempo_law(sets, first, p, stay):
         weight[f] = w
     total = sum(weight.values())
     return {f: w / total for f, w in weight.items()}
+
+
+def kl_of_counts(real, other):
+    """KL(real || other) in nats of two lists of counts: zeros become .1, then both are normalised (E64)."""
+    p, q = ([x if x > 0 else 0.1 for x in counts] for counts in (real, other))
+    return sum(a / sum(p) * math.log((a / sum(p)) / (b / sum(q))) for a, b in zip(p, q, strict=True))
+
+
+def place_counts(rows, R):
+    """Visits of each place; -1 is no visit."""
+    return [sum(row.count(r) for row in rows) for r in range(R)]
+
+
+def allocation_kl(real, other, rank, L):
+    """E70: share of time of each trace at its place of this rank, sorted over the traces, KL in instants."""
+
+    def shares(rows):
+        found = []
+        for row in rows:
+            known = [r for r in row if r >= 0]
+            counts = sorted((known.count(r) for r in set(known)), reverse=True)
+            found.append(counts[rank] / len(known) * L if rank < len(counts) else 0)
+        return sorted(found)
+
+    return kl_of_counts(shares(real), shares(other))
+
+
+def aggregate_similarity(real, other, tau, T, R, distance, epsilon):
+    """eq:as1 of two sets of traces, the real one first: from rows of the aggregate model, place by place (E73)."""
+    total = 0.0
+    for row in real:
+        for t, r in enumerate(row):
+            # the last instant leads nowhere: it counts with the other departures from its place and period
+            leads = [
+                (tau[s], tau[s + 1]) for u in real for s in range(len(row) - 1) if u[s] == r and tau[s] == tau[t]
+            ] or [(tau[t], tau[t])]
+            for pair in set(leads):
+                weight = leads.count(pair) / len(leads) / len(row) / len(real)
+                a, b = (
+                    aggregate_row([[x] for x in rows], tau, T, r, pair, distance, epsilon=epsilon)
+                    for rows in (real, other)
+                )
+                total += weight * sum(min(x, y) for x, y in zip(a, b, strict=True))
+    return total
+
+
+def step_distance(real, other, R, position=None):
+    """Distance of the next places, weighted by departures: total variation, or work along a line."""
+
+    def law(rows, r):
+        after = [b for row in rows for a, b in itertools.pairwise(row) if a == r and b >= 0] or [r]
+        return [after.count(x) / len(after) for x in range(R)]
+
+    leaving = [sum(a == r and b >= 0 for row in real for a, b in itertools.pairwise(row)) for r in range(R)]
+    total = 0.0
+    for r in range(R):
+        if leaving[r] == 0:
+            continue
+        here, there = law(real, r), law(other, r)
+        if position is None:
+            apart = sum(abs(x - y) for x, y in zip(here, there, strict=True)) / 2
+        else:
+            order = sorted(range(R), key=lambda x: position[x])
+            ahead, apart = 0.0, 0.0
+            for x, y in itertools.pairwise(order):
+                ahead += here[x] - there[x]
+                apart += abs(ahead) * (position[y] - position[x])
+        total += leaving[r] / sum(leaving) * apart
+    return total
+
+
+def trace_habits(row, xy, step):
+    """Moves, distinct places, entropy, stays in minutes, trips and radius of gyration of one trace."""
+    known = [r for r in row if r >= 0]
+    share = {r: known.count(r) / len(known) for r in set(known)}
+    trips = [math.dist(xy[a], xy[b]) for a, b in itertools.pairwise(row) if a >= 0 and b >= 0 and a != b]
+    stays = [step * len(list(run)) for r, run in itertools.groupby(row) if r >= 0]
+    centre = [sum(w * xy[r][axis] for r, w in share.items()) for axis in (0, 1)]
+    radius = math.sqrt(sum(w * math.dist(xy[r], centre) ** 2 for r, w in share.items()))
+    return len(trips), len(share), -sum(w * math.log(w) for w in share.values()), stays, trips, radius
+
+
+def hidden_chain(sets, weights, first, p):
+    """
+    Posterior of each hidden place at each instant, and the largest probability of a sequence; by enumeration.
+
+    `sets[t]` are the candidates of instant t, `weights[t]` what they are worth, `p[t]` the moves from t to t + 1.
+    """
+    total, best = 0.0, 0.0
+    posterior = [dict.fromkeys(s, 0.0) for s in sets]
+    for path in itertools.product(*[range(len(s)) for s in sets]):
+        places = [s[i] for s, i in zip(sets, path, strict=True)]
+        w = first[places[0]]
+        for t, i in enumerate(path):
+            w *= weights[t][i] * (p[t - 1][places[t - 1]][places[t]] if t else 1)
+        total += w
+        best = max(best, w)
+        for t, r in enumerate(places):
+            posterior[t][r] += w
+    return posterior, total, best
+
+
+def seen_by_service(truth, fakes, exposed, between):
+    """Hidden candidates of each instant: what was sent, or else usual places and what was sent before and after."""
+    sent = [{truth[t], *(f[t] for f in fakes if f[t] >= 0)} if exposed[t] else set() for t in range(len(truth))]
+    found = []
+    for t, here in enumerate(sent):
+        if here:
+            found.append(here)
+            continue
+        before = next((sent[s] for s in range(t, -1, -1) if sent[s]), set())
+        after = next((sent[s] for s in range(t, len(sent)) if sent[s]), set())
+        found.append(before | after | set(between))
+    return sent, found
+
+
+def struck_out(sent, pool):
+    """What remains of the sets sent once every trace of the pool that lies in all of them is struck out (A19)."""
+    seen = [t for t, s in enumerate(sent) if s]
+    fits = [f for f in pool if seen and all(f[t] in sent[t] for t in seen)]
+    return [(s - {f[t] for f in fits}) or s for t, s in enumerate(sent)]
+
+
+def roles(r, user, tau, R, T, ranks):
+    """How many people have each place at each rank, of the day (if T > 1) and of each period; ties shared (E22)."""
+
+    def table(periods, n):
+        out = [[0.0] * (n * ranks) for _ in range(R)]
+        for u in set(user):
+            for p in range(n):
+                counts = {}
+                for row, owner in zip(r, user, strict=True):
+                    for place, t in zip(row, periods, strict=True):
+                        if owner == u and t == p and place >= 0:
+                            counts[place] = counts.get(place, 0) + 1
+                for place, c in counts.items():
+                    above = sum(x > c for x in counts.values())
+                    tied = sum(x == c for x in counts.values())
+                    for i in range(above, above + tied):
+                        out[place][p * ranks + min(i, ranks - 1)] += 1 / tied
+        return out
+
+    by_period = table(tau, T)
+    return [day + part for day, part in zip(table([0] * len(tau), 1), by_period, strict=True)] if T > 1 else by_period
+
+
+def cosine_silhouette(rows, label):
+    """Mean over rows of (b - a) / max(a, b), from all pairs; 0 for a row alone in its class (E29)."""
+
+    def distance(x, y):
+        return 1 - sum(a * b for a, b in zip(x, y, strict=True))
+
+    total = 0.0
+    for i, x in enumerate(rows):
+        away = {}
+        for j, y in enumerate(rows):
+            if i != j:
+                away.setdefault(label[j], []).append(distance(x, y))
+        if label[i] in away:
+            own = sum(away[label[i]]) / len(away[label[i]])
+            nearest = min(sum(d) / len(d) for c, d in away.items() if c != label[i])
+            total += (nearest - own) / max(nearest, own) if max(nearest, own) > 0 else 0.0
+    return total / len(rows)
+
+
+def merge_small_classes(classes, w, c_min):
+    """`classes`, a list of sets of places; smallest first into the class of largest mean edge weight (E30)."""
+    classes = [set(c) for c in classes]
+    while len(classes) > 1 and min(map(len, classes)) < c_min:
+        small = min(classes, key=len)
+        rest = [c for c in classes if c is not small]
+        max(rest, key=lambda c: sum(w[a][b] for a in small for b in c) / (len(small) * len(c))).update(small)
+        classes = rest
+    return classes
+
+
+def merge_rare(r, user, distance, m_min):
+    """What stands for each place: itself with `m_min` users, else the nearest such place (E31)."""
+    users = [{u for row, u in zip(r, user, strict=True) if place in row} for place in range(len(distance))]
+    kept = [place for place in range(len(users)) if len(users[place]) >= m_min]
+    return [p if p in kept else min(kept, key=lambda q: distance[p][q]) for p in range(len(users))]

@@ -187,7 +187,7 @@ def test_demo_shows_histograms_and_numbers(run):
 
 def test_demo_numbers_are_those_of_the_library(run):
     result = json.loads(run(*DEMO, "--json").stdout)
-    profiles = ew.fit_profiles(ew.simulate_town(users=12, rng=np.random.default_rng(3)).traces)
+    profiles = ew.fit_profiles(ew.simulate_town(users=12, locations=150, rng=np.random.default_rng(3)).traces)
     pairs = [(u, v) for u in range(12) for v in range(u)]
     semantic = [ew.semantic_similarity(profiles[u], profiles[v]).sim for u, v in pairs]
     geographic = [ew.geographic_similarity(profiles[u], profiles[v]) for u, v in pairs]

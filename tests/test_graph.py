@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.semantics.graph import _order_zero
 
 
 def naive_graph(traces, T):
@@ -90,6 +91,20 @@ def test_adding_users_afterwards_gives_the_graph_of_all(order, mapping, T):
     np.testing.assert_allclose(grown.w, at_once.w, atol=1e-12)
     assert np.array_equal(grown.visitors, at_once.visitors)
     assert grown.n_users == at_once.n_users == 9
+
+
+@given(strategies.traces(max_users=5, min_users=2, max_places=6, days=2), st.sampled_from([1, 2, 4]))
+def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
+    profiles = ew.fit_profiles(traces, periods=T)
+    half = len(profiles) // 2
+
+    by_sums = _order_zero(profiles, few=0)
+    grown = _order_zero(ew.Profiles.of(profiles[:half]), few=0).update(profiles[half:])
+
+    assert by_sums._profiles is None
+    for graph in (by_sums, grown):
+        np.testing.assert_allclose(graph.w, ew.semantic_graph(profiles).w, atol=1e-12)
+        np.testing.assert_allclose(graph.roles, ew.semantic_graph(profiles).roles, atol=1e-12)
 
 
 def test_common_mapping_is_the_literal_pair_loop():

@@ -111,7 +111,7 @@ def release_fakes(
         laboratory=laboratory,
         notes=roles.notes,
         ledger=ledger,
-        published=np.zeros(len(traces), dtype=np.int64),
+        published=np.zeros(len(out.r), dtype=bool),
     )
 
 

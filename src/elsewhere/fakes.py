@@ -106,7 +106,7 @@ class Fakes:
     ledger
         eps and delta, in the deniable mode.
     published
-        (N,) fakes published so far per row of `seeds`; the one array that changes.
+        (F,) which fakes are published already; the one array that changes.
 
     """
 
@@ -124,7 +124,7 @@ class Fakes:
     laboratory: bool
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None
-    published: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    published: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -259,7 +259,7 @@ def publish(
             raise PublicationRefused("these fakes are published already; the ledger counts each once.", code="E_BUDGET")
     else:
         chosen = _within_budget(fakes, per_seed, choose, temp, draw)
-    np.add.at(fakes.published, fakes.seed[chosen], 1)
+    fakes.published[chosen] = True
     chosen = draw.permutation(chosen)
     ids = [secrets.token_hex(16) if rng is None else draw.bytes(16).hex() for _ in chosen]
     frame = fakes.frame
@@ -276,18 +276,19 @@ def publish(
 
 
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
-    left = per_seed - fakes.published
+    fresh = np.flatnonzero(~fakes.published)
+    left = per_seed - np.bincount(fakes.seed[fakes.published], minlength=int(fakes.seed.max()) + 1)
     spent = np.unique(fakes.seed[left[fakes.seed] <= 0])
-    if len(spent):
+    if len(spent) or len(fresh) == 0:
         raise PublicationRefused(
-            f"{len(spent)} seeds have spent their budget of `per_seed` = {per_seed} published fakes; raise `per_seed` "
-            "to publish more from one seed, at a price in privacy.",
+            f"{len(spent)} seeds have spent their budget of `per_seed` = {per_seed} published fakes, and {len(fresh)} "
+            "fakes are unpublished; raise `per_seed` to publish more from one seed, at a price in privacy.",
             code="E_BUDGET",
         )
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
-    weight = fakes.loglik / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fakes))
-    key = weight + rng.gumbel(size=len(fakes))
-    order = np.lexsort((-key, fakes.seed))
+    weight = fakes.loglik[fresh] / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fresh))
+    key = weight + rng.gumbel(size=len(fresh))
+    order = fresh[np.lexsort((-key, fakes.seed[fresh]))]
     seed = fakes.seed[order]
     rank = np.arange(len(seed)) - np.searchsorted(seed, seed)
     return np.asarray(order[rank < left[seed]])

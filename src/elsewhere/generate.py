@@ -188,7 +188,7 @@ def _gathered(
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
         notes=roles.notes,
-        published=np.zeros(len(traces), dtype=np.int64),
+        published=np.zeros(len(fakes), dtype=bool),
     )
 
 
@@ -240,7 +240,13 @@ def _learn(
 
 def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker | TempoMaker:
     blur = Blur(
-        par_c=settings.par_c, par_m=settings.par_m, par_l=settings.par_l, strict=settings.strict, c_min=settings.c_min
+        par_c=settings.par_c,
+        par_m=settings.par_m,
+        par_l=settings.par_l,
+        strict=settings.strict,
+        c_min=settings.c_min,
+        subsample=settings.subsample,
+        merge=settings.merge,
     )
     # places nobody in the model visits are never candidates (E30)
     sets = ClassSets.of(

@@ -28,6 +28,8 @@ class Preset:
     par_m: float = 0.75  # E42
     par_l: float = 1.0  # E40
     par_v: float = 4.0  # E46
+    subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
+    merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
     strict: bool = False  # E43: the seed's places are in no candidate set
     c_min: int = 1  # E30
     m_min: int = 1  # E31
@@ -62,6 +64,8 @@ class Preset:
         require_between("par_c", self.par_c, 0, 1, open_high=True)
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
+        require_choice("subsample", self.subsample, ("per-fake", "per-instant"))
+        require_choice("merge", self.merge, ("reach", "independent"))
         require_between("par_v", self.par_v, 1, math.inf, open_high=True)
         require_whole("c_min", self.c_min, 1)
         require_whole("m_min", self.m_min, 1)
@@ -123,4 +127,6 @@ def preset_of(preset: "str | Preset", **parameters: Any) -> Preset:
     if not isinstance(preset, Preset):
         require_choice("preset", preset, tuple(PRESETS))
         preset = PRESETS[preset]
+    if parameters.get("par_c") == "per-instant":  # the short form of E39
+        parameters |= {"par_c": 0.25, "subsample": "per-instant"}
     return preset.changed(**parameters)

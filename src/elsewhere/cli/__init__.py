@@ -7,8 +7,9 @@ A command is a plain function: options from `options`, heavy imports inside it, 
 
 import typer
 
+from elsewhere.cli.demo import demo
 from elsewhere.cli.door import EXITS, Door, front
-from elsewhere.cli.pairs import demo, similarity
+from elsewhere.cli.pairs import similarity
 from elsewhere.cli.synthesize import fit, generate, publish, synthesize
 
 COMMANDS = (demo, similarity, synthesize, fit, generate, publish)

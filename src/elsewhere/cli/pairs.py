@@ -1,4 +1,4 @@
-"""Commands `demo` and `similarity`: the two histograms of fig:real-gs-similarity and the numbers behind them."""
+"""Command `similarity`: the two histograms of fig:real-gs-similarity and the numbers behind them."""
 
 import json
 from itertools import pairwise
@@ -23,32 +23,6 @@ if TYPE_CHECKING:
 BAR_WIDTH = 22  # two of them fit a terminal of 80 columns
 
 
-def demo(
-    users: Annotated[int, typer.Option("--users", metavar="N", help="People who live in the town.")] = 200,
-    seed: Seed = 1,
-    out: Out = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """
-    Simulate a town and compare the days of its people: where they are, and how they live.
-
-    No input and no network. With -o: histograms.png and similarity.json.
-    """
-    _check(out, force)
-    require_whole("--users", users, 2, 5_000)
-    require_whole("--seed", seed, 0)
-    import numpy as np
-
-    from elsewhere.profiles.markov import fit_profiles
-    from elsewhere.traces.town import simulate_town
-
-    with stage("simulating a town"):
-        traces = simulate_town(users=users, rng=np.random.default_rng(seed)).traces
-    provenance = {"command": "demo", "reproducible": True, "seed": seed}
-    _compare(traces, fit_profiles(traces), provenance, out, as_json)
-
-
 def similarity(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Traces: CSV, Parquet or SGLT.", show_default=False)],
     users: Annotated[
@@ -69,7 +43,7 @@ def similarity(
 
     With -o: histograms.png and similarity.json.
     """
-    _check(out, force)
+    check_out(out, force)
     import numpy as np
 
     from elsewhere.profiles.markov import fit_profiles
@@ -84,11 +58,12 @@ def similarity(
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)
     profiles = fit_profiles(traces, periods=periods, missing=missing)
-    _compare(traces, profiles, {"command": "similarity", "read": _counts(read[0])}, out, as_json)
+    result, shown = compare(traces, profiles, {"command": "similarity", "read": _counts(read[0])}, out)
+    say(result, shown, as_json=as_json)
 
 
-def _check(out: Path | None, force: bool) -> None:
-    # what can be refused is refused before any work
+def check_out(out: Path | None, force: bool) -> None:
+    """Refuse, before any work, an output that could not be written, and figures that could not be drawn."""
     if out is not None:
         check_folder(out, force=force)
         from elsewhere.report.figures import new_figure
@@ -101,9 +76,10 @@ def _counts(read: "Preparation") -> dict[str, Any]:
     return {field: value for field, value in read.to_dict().items() if field != "name"}
 
 
-def _compare(
-    traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None, as_json: bool
-) -> None:
+def compare(
+    traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None
+) -> tuple[dict[str, Any], list[Any]]:
+    """Similarity of all pairs, as a result and as tables for people; with `out`, histograms.png and similarity.json."""
     from elsewhere.report.figures import png, similarity_histograms
     from elsewhere.report.similarity import pair_similarity
 
@@ -117,7 +93,7 @@ def _compare(
         numbers = json.dumps(result, indent=2, allow_nan=False).encode()
         write_files(out, {"histograms.png": picture, "similarity.json": numbers})
         written = [f"wrote {out / name}" for name in ("histograms.png", "similarity.json")]
-    say(result, [*_opening(result), *_tables(result), *written], as_json=as_json)
+    return result, [*_opening(result), *_tables(result), *written]
 
 
 def _opening(result: dict[str, Any]) -> list[str]:

@@ -80,9 +80,9 @@ def synthesize(
     _check_laboratory(preset, seed, i_know)
     traces, read = _read(source, cells, step, tz, locations)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
-    pool, summary = _publish(fakes, per_seed, seed, i_know), _summary(fakes, traces, read)
-    written = _write(pool, out, read, also or [])
-    say({**summary, "files": written}, [*_tables(summary), f"wrote {len(written)} files into {out}"], as_json=as_json)
+    pool, told = _publish(fakes, per_seed, seed), summary(fakes, traces)
+    written = write_pool(pool, out, read, also or [])
+    say({**told, "files": written}, [*tables(told), f"wrote {len(written)} files into {out}"], as_json=as_json)
 
 
 def fit(
@@ -143,13 +143,13 @@ def generate(
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
-    traces, read = _read(source, cells, step, tz, locations)
+    traces, _ = _read(source, cells, step, tz, locations)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed, model)
     fakes.save(out, force=force)
-    summary = _summary(fakes, traces, read)
+    told = summary(fakes, traces)
     say(
-        summary,
-        [*_tables(summary), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
+        told,
+        [*tables(told), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
         as_json=as_json,
     )
 
@@ -178,7 +178,7 @@ def publish(
     pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
     # the budget is spent before anything leaves: a second run after a crash can only publish less
     private.save(fakes, force=True)
-    written = _write(pool, out, None, also or [])
+    written = write_pool(pool, out, None, also or [])
     say({"fakes": len(pool), "files": written}, [f"published {len(pool)} fakes into {out}"], as_json=as_json)
 
 
@@ -272,13 +272,13 @@ def _generate(
         )
 
 
-def _publish(fakes: "Fakes", per_seed: int, seed: int | None, i_know: bool) -> "Pool":
+def _publish(fakes: "Fakes", per_seed: int, seed: int | None) -> "Pool":
     from elsewhere.fakes import publish as publish_fakes
 
     return publish_fakes(fakes, per_seed=per_seed, laboratory=seed is not None, rng=_rng(seed))
 
 
-def _write(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
+def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
     """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
     from elsewhere.files import write_files
     from elsewhere.traces.write import write_traces
@@ -293,7 +293,7 @@ def _write(pool: "Pool", out: Path, read: "Preparation | None", also: list[str])
     return [*names, "pool.parquet", "places.parquet", "manifest.json"]
 
 
-def _summary(fakes: "Fakes", traces: "Traces", read: "Preparation") -> dict[str, Any]:
+def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
     """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
     import numpy as np
 
@@ -326,7 +326,8 @@ def _summary(fakes: "Fakes", traces: "Traces", read: "Preparation") -> dict[str,
     return told
 
 
-def _tables(told: dict[str, Any]) -> list[Any]:
+def tables(told: dict[str, Any]) -> list[Any]:
+    """The summary for people."""
     shown: list[Any] = [
         f"preset {told['preset']}: {told['fakes']} fakes of {told['users']} users, {told['kappa']} classes"
     ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -128,8 +128,20 @@ class Verdicts(Sequence[Verdict]):
     @staticmethod
     def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
         """The verdicts of several batches of one test, one after the other."""
-        columns = ("rejected", "sim", "shared", "aligned", "alternates", "sim_s", "closest")
-        return replace(parts[0], **{name: np.concatenate([getattr(p, name) for p in parts]) for name in columns})
+
+        def column(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return replace(
+            parts[0],
+            rejected=column("rejected"),
+            sim=column("sim"),
+            shared=column("shared"),
+            aligned=column("aligned"),
+            alternates=column("alternates"),
+            sim_s=column("sim_s"),
+            closest=column("closest"),
+        )
 
     def __iter__(self) -> Iterator[Verdict]:
         return (self[i] for i in range(len(self)))

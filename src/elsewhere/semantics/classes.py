@@ -20,6 +20,7 @@ from elsewhere.traces.model import Floats, Ints
 METHODS = ("roles", "kmeans")
 MOST_TRIES = 24  # values of kappa that "auto" tries (E29)
 STARTS = 10  # n_init of k-means (E28)
+SCOUTS = 3  # the same, while "auto" looks for kappa
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +167,8 @@ def semantic_clustering(
     return SemanticClasses(label, _nearness(*_edges(found, w)))
 
 
-def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
-    """k-means++, numbered by first appearance."""
+def _clusters(rows: Floats, kappa: int, entropy: int, starts: int = STARTS) -> Ints:
+    """k-means++; classes are numbered by first appearance."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
@@ -175,7 +176,7 @@ def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
     # one thread: sums in one order, so the same classes on every machine (R5)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than classes
-        found = KMeans(kappa, n_init=STARTS, random_state=entropy).fit_predict(rows)
+        found = KMeans(kappa, n_init=starts, random_state=entropy).fit_predict(rows)
     return _numbered(found)
 
 
@@ -187,10 +188,8 @@ def _numbered(found: Ints) -> Ints:
 def _edges(label: Ints, w: Floats) -> tuple[Floats, Ints]:
     """Sum of the edge weights between two classes, and the sizes of the classes."""
     size = np.bincount(label)
-    by_class = np.zeros((len(size), len(w)))
-    np.add.at(by_class, label, w)
-    between = np.zeros((len(size), len(size)))
-    np.add.at(between.T, label, by_class.T)
+    order, start = np.argsort(label, kind="stable"), np.cumsum(size) - size
+    between = np.add.reduceat(np.add.reduceat(w[np.ix_(order, order)], start, axis=0), start, axis=1)
     return (between + between.T) / 2, size
 
 
@@ -227,9 +226,17 @@ def _best(rows: Floats, w: Floats, c_min: int, entropy: int) -> Ints:
             code="E_TOO_FEW_PLACES",
         )
     tried = np.unique(np.geomspace(2, most, MOST_TRIES).round().astype(int)).tolist()
-    partitions = [_clusters(rows, kappa, entropy) for kappa in tried]
-    fit = [label for label in partitions if np.bincount(label).min() >= c_min]
-    return max(fit or [_merged(label, w, c_min) for label in partitions], key=lambda label: silhouette(rows, label))
+    partitions = [_clusters(rows, kappa, entropy, SCOUTS) for kappa in tried]
+    fit = [label for label in partitions if _fits(label, c_min)]
+    if not fit:
+        return max((_merged(label, w, c_min) for label in partitions), key=lambda label: silhouette(rows, label))
+    best = max(fit, key=lambda label: silhouette(rows, label))
+    again = _clusters(rows, int(best.max()) + 1, entropy)
+    return max(best, again, key=lambda label: (_fits(label, c_min), silhouette(rows, label)))
+
+
+def _fits(label: Ints, c_min: int) -> bool:
+    return int(np.bincount(label).min()) >= c_min
 
 
 def silhouette(rows: Floats, label: Ints) -> float:
@@ -250,4 +257,5 @@ def silhouette(rows: Floats, label: Ints) -> float:
     away[here] = np.inf
     nearest = away.min(axis=1)
     s = (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-300)
-    return float(np.where(size[label] > 1, s, 0).mean())
+    # rounded: how many threads the product above had must not decide between equals (R5)
+    return round(float(np.where(size[label] > 1, s, 0).mean()), 9)

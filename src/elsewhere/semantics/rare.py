@@ -3,15 +3,15 @@
 import numpy as np
 
 from elsewhere.errors import InvalidTraces, require_whole
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Traces
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     """
-    The traces without places that fewer than `m_min` distinct users visit, and what stands for each place.
+    The traces without places that fewer than `m_min` distinct users visit, and (R,) what stands for each place.
 
-    A rare place becomes the geographically nearest surviving one; without coordinates its slots become missing (-1).
-    Merging adds visitors, so a place that survives on its own keeps at least its own.
+    A rare place becomes the geographically nearest surviving one. Without coordinates nothing stands for it (-1): its
+    slots become missing, and a row of which nothing is left is dropped. `m_min` = 1 changes nothing.
 
     Examples
     --------
@@ -26,26 +26,55 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     place = np.arange(traces.R)
     if m_min == 1:
         return traces, place
-    rows, slots = np.nonzero(traces.r >= 0)
-    pairs = np.unique(traces.user[rows] * traces.R + traces.r[rows, slots])
-    users = np.bincount(pairs % traces.R, minlength=traces.R)
-    kept = np.flatnonzero(users >= m_min)
+    row, slot = np.nonzero(traces.r >= 0)
+    visits = np.unique(traces.user[row] * traces.R + traces.r[row, slot])
+    users = np.bincount(visits % traces.R, minlength=traces.R)
+    rare, kept = users < m_min, np.flatnonzero(users >= m_min)
     if len(kept) == 0:
         raise InvalidTraces(
-            f"no place is visited by `m_min` = {m_min} users: nothing would be left; lower `m_min`, or use fewer, "
-            "larger places.",
+            f"no place is visited by `m_min` = {m_min} users: nothing would be left; lower it, or use larger places.",
             code="E_SUPPRESSED",
         )
-    rare = np.flatnonzero(users < m_min)
-    place[rare] = -1
-    if traces.locations.has_coordinates:
-        for start in range(0, len(rare), 1024):
-            block = rare[start : start + 1024]
-            place[block] = kept[np.argmin(traces.locations.distance(block[:, None], kept[None, :]), axis=1)]
-    merged = np.where(traces.r >= 0, place[traces.r], -1)
-    if np.any(np.all(merged < 0, axis=1)):
-        raise InvalidTraces(
-            f"a user visits only places that fewer than `m_min` = {m_min} users share; give coordinates, or lower it.",
-            code="E_SUPPRESSED",
-        )
-    return traces.with_places(merged), place
+    place[rare] = _nearest(traces.locations, np.flatnonzero(rare), kept)
+    return _replaced(traces, place), place
+
+
+def _nearest(locations: Locations, rare: Ints, kept: Ints) -> Ints:
+    if not locations.has_coordinates:
+        return np.full(len(rare), -1)
+    from scipy.spatial import cKDTree
+
+    points = _points(locations)
+    _, nearest = cKDTree(points[kept]).query(points[rare])
+    return np.asarray(kept[nearest])
+
+
+def _points(locations: Locations) -> Floats:
+    """Points whose straight distance grows with d(r, r'): on the plane, or on the unit sphere (no antimeridian)."""
+    if locations.xy is not None or locations.lat is None or locations.lon is None:
+        return locations.planar()
+    north, east = np.radians(locations.lat), np.radians(locations.lon)
+    return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+
+
+def _replaced(traces: Traces, place: Ints) -> Traces:
+    r = np.where(traces.r >= 0, place[traces.r], -1)
+    left = np.any(r >= 0, axis=1)
+    if not left.all():
+        traces, r = traces.select(left), r[left]
+    evidence = None
+    if traces.evidence is not None:
+        e = traces.evidence
+        known = place[e.place] >= 0
+        stands = place[e.place[known]].astype(np.int32)
+        evidence = Evidence(e.row[known], e.slot[known], stands, e.weight[known])
+    return Traces(
+        r,
+        traces.locations,
+        users=traces.users,
+        dates=traces.dates,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+        evidence=evidence,
+    )

@@ -21,10 +21,14 @@ CHANCE = 0.01
 
 
 def gate(k: int, gamma: float, eps0: float, t: int | None, acceptance: float | None) -> Mapping[str, Any]:
-    """t of the theorem (by default the largest whose delta is below 1e-6), delta / a, and how often a seed is named."""
+    """
+    t of the theorem, delta / a, and how often a seed may be named.
+
+    By default t is the largest whose delta is below 1e-6; t = k means a fixed threshold, which is never missed.
+    """
     if t is None:
         t = max(1, min(k - 1, math.floor(k + math.log(DELTA_TARGET * (acceptance or 1.0)) / eps0)))
-    missed = min(1.0, math.exp(-eps0 * (k - t)) / (acceptance or 1.0))
+    missed = 0.0 if t == k else min(1.0, math.exp(-eps0 * (k - t)) / (acceptance or 1.0))
     return {"t": t, "missed": missed, "named": min(1.0, gamma / (gamma + t - 1) + missed)}
 
 

@@ -56,7 +56,7 @@ class Ground:
     generator: Any
     pool: Traces | None
     attempts: Ints | None
-    ordered: bool
+    listed: bool
     model: Any
     parameters: Mapping[str, Any]
     streams: tuple[np.random.Generator, ...] = field(repr=False)
@@ -190,8 +190,8 @@ class Ground:
             generator=generator,
             pool=tables.get("pool"),
             attempts=None if attempts is None else _counts(attempts),
-            # what `generate_fakes` returns is private and shuffled when it is published
-            ordered=published is not None or not hasattr(fakes, "seed"),
+            # what `generate_fakes` returns is private: it is shuffled and loses its seeds when it is published
+            listed=not hasattr(fakes, "seed"),
             model=model,
             parameters=parameters,
             streams=tuple(rng.spawn(23)),
@@ -214,11 +214,11 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
     """
     `n` walks over the moves of all groups together, from their first places: the null generator.
 
-    Every group counts alike, so that the walks favour none. A place with fewer than `m_min` users in any group is left
-    out, and a walk that has nowhere to go starts again.
+    Every user counts alike, whatever the group and the number of rows, so that the walks favour nobody. A place with
+    fewer than `m_min` users in any group is left out, and a walk that has nowhere to go starts again.
     """
     r = np.concatenate([g.r for g in groups])
-    weight = np.concatenate([np.full(len(g.r), 1 / len(g.r)) for g in groups])
+    weight = np.concatenate([1 / np.bincount(g.user)[g.user] for g in groups])
     known = np.min([users_per_place(g, R) for g in groups], axis=0) >= m_min
     if not known.any():
         known[:] = True

@@ -1,4 +1,4 @@
-"""A11, A14, A21 and those that other rooms run: what stands in the table where no attack of this room runs."""
+"""A9, A11, A14, A21: what stands in the table where no attack runs here."""
 
 from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW, Finding
 
@@ -16,11 +16,8 @@ REVIEWS = {
         "Published fakes come from the operating system's entropy; a run with a given generator is refused by publish.",
     ),
 }
-ELSEWHERE = {
+NOT_HERE = {
     "A9": ("audit of the randomised gate", "the mechanism on neighbouring sets of seeds, 1e5 runs"),
-    "A17": ("localization and tracking behind decoys", "the location-based-service evaluation, `evaluate_lbs`"),
-    "A18": ("intersection over many days", "the location-based-service evaluation, `evaluate_lbs`"),
-    "A19": ("the service holds the pool", "the location-based-service evaluation, `evaluate_lbs`, and `pool`"),
 }
 
 
@@ -29,5 +26,5 @@ def entry(attack: str) -> Finding:
     if attack in REVIEWS:
         title, words = REVIEWS[attack]
         return Finding(attack, title, status=REVIEW, words=words)
-    title, needs = ELSEWHERE[attack]
+    title, needs = NOT_HERE[attack]
     return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")

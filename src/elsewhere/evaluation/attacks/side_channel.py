@@ -1,8 +1,8 @@
 """
 A20: do number, order or tries of the fakes tell their seed? (E63)
 
-The order judged is that of the pool where there is one, else that of the fakes as given; fakes straight from
-`generate_fakes` have no published order yet.
+The order judged is that of the pool where there is one, else that of the fakes as given, with the number per seed that
+such a list shows; fakes straight from `generate_fakes` are private and have no published order yet.
 
 Counts and tries that scatter no more than draws without regard to the seed say nothing; an order that a shuffle would
 not produce does. Information is in bits per fake (order) or per seed (counts, tries).
@@ -71,29 +71,38 @@ def side_channel(ground: Ground) -> Finding:
     rng, owner = ground.rng("A20"), ground.main.owner
     per_seed = np.bincount(owner, minlength=len(ground.seeds.r))
     bits, p, chance = {}, {}, 0.0
-    if ground.ordered:
+    if ground.listed or ground.pool is not None:
         bits["order"], chance, p["order"] = order_tells(_published(ground, owner), rng)
-    bits["count"], p["count"] = scatter_tells(per_seed, len(owner) / len(per_seed))
+    if ground.listed and ground.pool is None:
+        made = per_seed[per_seed > 0]
+        bits["count"], p["count"] = scatter_tells(made, float(made.mean()))
     if ground.attempts is not None and len(ground.attempts) == len(per_seed):
-        tries, needed = ground.attempts, per_seed
+        used = per_seed > 0
+        tries, needed = ground.attempts[used], per_seed[used]
         rate = min(1.0, needed.sum() / max(1, tries.sum()))
         # tries for a given number of fakes at one acceptance for all: negative binomial
         bits["tries"], p["tries"] = scatter_tells(tries, float(needed.mean() * (1 - rate) / rate**2))
     told = {name: bits[name] for name in bits if p[name] <= CHANCE}
     main = max(told.values(), default=0.0)
     worst = max(told, key=lambda name: told[name], default="")
+    if told:
+        words = (
+            f"What tells the seeds of the fakes: {', '.join(told)} ({main:.2f} bits by {worst}). Shuffle them, make as "
+            "many of every seed, never export the tries."
+        )
+    elif bits:
+        words = f"The seeds of the fakes are not told, beyond chance, by: {', '.join(bits)}."
+    else:
+        words = "These fakes are private and have no published order yet; give the pool to judge it."
     return Finding(
         "A20",
         main=main,
         control=0.0,
         baseline=chance,
         bar=0.0,
-        passed=not told,
+        passed=not told if bits else None,
         reachable=True,
-        words=f"What tells the seeds of the fakes: {', '.join(told)} ({main:.2f} bits by {worst}). Shuffle them, "
-        "make as many of every seed, never export the tries."
-        if told
-        else f"{' and '.join(bits).capitalize()} of the fakes tell nothing of their seeds beyond chance.",
+        words=words,
         details={"bits": bits, "p": p},
     )
 

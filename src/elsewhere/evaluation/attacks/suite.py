@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import NamedTuple
 
 from elsewhere.evaluation.attacks.background import background
@@ -19,6 +20,16 @@ from elsewhere.evaluation.attacks.reidentify import reidentification
 from elsewhere.evaluation.attacks.reviews import entry
 from elsewhere.evaluation.attacks.side_channel import side_channel
 from elsewhere.evaluation.attacks.uniqueness import unique_places
+
+
+def behind_decoys(attack: str) -> Callable[[Ground], Finding]:
+    """An attack of the location-based service, loaded when it runs."""
+
+    def attempt(ground: Ground) -> Finding:
+        found: Finding = getattr(import_module("elsewhere.evaluation.lbs.findings"), f"attack_{attack}")(ground)
+        return found
+
+    return attempt
 
 
 class Attack(NamedTuple):
@@ -45,6 +56,9 @@ ATTACKS = {
     "A13": Attack("places that few people visit", unique_places, ()),
     "A15": Attack("real people against fakes", real_or_fake, ("holdout",)),
     "A16": Attack("filters for impossible or unlikely points", filtering, ("holdout",)),
+    "A17": Attack("localization and tracking behind decoys", behind_decoys("A17"), PAIRS),
+    "A18": Attack("intersection over many days", behind_decoys("A18"), PAIRS),
+    "A19": Attack("the service holds the pool", behind_decoys("A19"), PAIRS),
     "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
 }
 ALL = tuple(f"A{i}" for i in range(1, 22))

@@ -171,26 +171,37 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
     Localization: `posterior[e]` = ln Pr{hidden place is entry e at its instant, everything seen}, by forward-backward.
 
     `weight[e]` ln weight of an entry, `first (C,)` ln law of the first instant, `p`, `log_p` (pairs, C, C) the chain,
-    `pair (L - 1)` which of them leads from instant t to t + 1. Returns ln of the total probability.
+    `pair (L - 1)` which of them leads from instant t to t + 1. Returns ln of the total probability; where that is -inf
+    `posterior` is left as it was.
     """
     L = len(start) - 1
-    ahead = np.empty(len(place))
-    for e in range(start[0], start[1]):
-        ahead[e] = first[place[e]] + weight[e]
-    for t in range(1, L):
-        a, b, c = start[t - 1], start[t], start[t + 1]
-        _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p[pair[t - 1]], log_p[pair[t - 1]], True)
+    ahead, back = np.empty(len(place)), np.zeros(len(place))
+    total = 0.0
+    for t in range(L):
+        b, c = start[t], start[t + 1]
+        if t == 0:
+            for e in range(b, c):
+                ahead[e] = first[place[e]]
+        else:
+            a, i = start[t - 1], pair[t - 1]
+            _log_sums(ahead[b:c], place[a:b], place[b:c], ahead[a:b], p[i], log_p[i], True)
         ahead[b:c] += weight[b:c]
-    back = np.zeros(len(place))
+        # kept near 0, so that rounding does not grow with the length of the log
+        top = ahead[b:c].max()
+        if top == -math.inf:
+            return -math.inf
+        ahead[b:c] -= top
+        total += top
+    total += math.log(np.exp(ahead[start[L - 1] :]).sum())
     for t in range(L - 2, -1, -1):
         a, b, c = start[t], start[t + 1], start[t + 2]
         _log_sums(back[a:b], place[b:c], place[a:b], back[b:c] + weight[b:c], p[pair[t]], log_p[pair[t]], False)
-    total = -math.inf
-    top = ahead[start[L - 1] :].max()
-    if top > -math.inf:
-        total = top + math.log(np.exp(ahead[start[L - 1] :] - top).sum())
-    for e in range(len(place)):
-        posterior[e] = ahead[e] + back[e] - total if total > -math.inf else -math.inf
+        back[a:b] -= back[a:b].max()
+    for t in range(L):
+        b, c = start[t], start[t + 1]
+        both = ahead[b:c] + back[b:c]
+        top = both.max()
+        posterior[b:c] = both - (top + math.log(np.exp(both - top).sum()))
     return total
 
 

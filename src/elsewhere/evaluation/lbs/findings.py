@@ -13,7 +13,7 @@ import numpy as np
 
 from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding, percent, verdict
 from elsewhere.evaluation.attacks.ground import Ground, People
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate
+from elsewhere.evaluation.attacks.intervals import Rate, user_rate, wilson
 from elsewhere.evaluation.baselines import PoolGenerator, from_pool
 from elsewhere.evaluation.lbs.days import home_found
 from elsewhere.evaluation.lbs.result import ATTACKS, BAR, LbsResult
@@ -27,6 +27,7 @@ MOST_USERS = 200
 DAYS = (7, 30)
 ENOUGH = 5  # users with that many days
 MARGIN = 0.05
+OF_OTHERS = "fakes of at least two seed users"
 TITLES = {
     "A17": "localization and tracking behind decoys",
     "A18": "intersection over many days",
@@ -36,50 +37,62 @@ TITLES = {
 
 def attack_A17(ground: Ground) -> Finding:
     """Localization and tracking with 1, 5, 10 fakes sent along; the adversary knows how people move."""
+    numbers = _numbers(ground)
+    if not numbers:
+        return _not_run("A17", OF_OTHERS)
     rng = ground.rng("A17")
     ours, strangers = _decoys(ground)
-    known, others = _halves(ground.strangers, rng)
-    groups = {
-        "main": _served(ground.seeds, ground.strangers, ground, ours, rng),
-        "control": _served(ground.strangers, ground.seeds, ground, strangers, rng),
-        # other people's real days are the best decoys there are; the adversary learns from the other half of them
-        "real": _served(ground.seeds, known, ground, from_pool(others.r), rng),
-    }
-    by_m = {name: {n: _success(found, n, "aggregate") for n in found.n_fakes} for name, found in groups.items()}
-    worst = max(by_m["main"], key=lambda n: by_m["main"][n].value - (1 - BAR * n / (n + 1)))
-    main, control, real = (by_m[name][worst] for name in ("main", "control", "real"))
-    bar = 1 - BAR * worst / (worst + 1)
-    each = groups["main"].error[:, 0, groups["main"].n_fakes.index(worst), 0, :, 0].min(axis=1)
+    served = _served(ground.seeds, ground.strangers, ours, ground, numbers, rng)
+    main = {n: _success(served, n, "aggregate") for n in numbers}
+    other = _served(ground.strangers, ground.seeds, strangers, ground, numbers, rng)
+    control = {n: _success(other, n, "aggregate") for n in numbers}
+    real = _real_decoys(ground, numbers, rng)
+    bars = {n: 1 - BAR * n / (n + 1) for n in numbers}
+    n = max(numbers, key=lambda n: main[n].value - bars[n])
+    each = np.sort(1 - served.error[:, 0, numbers.index(n), 0, :, 0].min(axis=1))[::-1]
+    beside = f", and {percent(real[n].value)} among real people's days" if n in real else ""
     return Finding(
         "A17",
         TITLES["A17"],
-        main=main.value,
-        interval=main,
-        control=control.value,
-        control_interval=control,
-        baseline=1 / (worst + 1),
-        null=real,
-        bar=bar,
-        passed=verdict(main, bar, real),
-        reachable=real.high <= bar,
-        worst_decile=float(np.sort(1 - each)[::-1][: -(-len(each) // 10)].mean()),
-        words=f"With {worst} fakes sent along, a service that knows how people move names {percent(main.value)} of the "
-        f"true places; a guess names {percent(1 / (worst + 1))}, and among real people's days he names "
-        f"{percent(real.value)}.",
-        details={"fakes": worst, "by_fakes": by_m, "needs_two_days": "the adversary with p(u): see `evaluate_lbs`"},
+        main=main[n].value,
+        interval=main[n],
+        control=control[n].value,
+        control_interval=control[n],
+        baseline=1 / (n + 1),
+        null=real.get(n),
+        bar=bars[n],
+        passed=verdict(main[n], bars[n], real.get(n)),
+        reachable=real[n].high <= bars[n] if n in real else None,
+        worst_decile=float(each[: -(-len(each) // 10)].mean()),
+        words=f"With {n} fakes sent along, a service that knows how people move names {percent(main[n].value)} of the "
+        f"true places{beside}; a guess names {percent(1 / (n + 1))}.",
+        details={"fakes": n, "by_fakes": main, "control_by_fakes": control, "real_decoys_by_fakes": real, "bars": bars},
     )
+
+
+def _real_decoys(ground: Ground, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
+    """The same with real days of half of the hold-out people as decoys; the adversary learns from the other half."""
+    people = ground.strangers
+    half = rng.permutation(people.U)[people.user] % 2
+    known, decoys = (People(people.r[half == side], people.user[half == side], people.U) for side in (0, 1))
+    few = tuple(n for n in numbers if n <= len(decoys.r))
+    if not few or len(known.r) == 0:
+        return {}
+    found = _served(ground.seeds, known, from_pool(decoys.r), ground, few, rng)
+    return {n: _success(found, n, "aggregate") for n in few}
 
 
 def attack_A19(ground: Ground) -> Finding:
     """The same with a service that holds the pool and strikes out every trace of it that fits; documented, no bar."""
+    numbers = _numbers(ground)
+    if not numbers:
+        return _not_run("A19", OF_OTHERS)
     rng = ground.rng("A19")
     ours, strangers = _decoys(ground)
     pool = ground.fakes if ground.pool is None else ground.pool.r.astype(np.int64)
-    main, control = (
-        _served(a, b, ground, g, rng, pool=pool)
-        for a, b, g in ((ground.seeds, ground.strangers, ours), (ground.strangers, ground.seeds, strangers))
-    )
-    n = main.n_fakes[-1]
+    main = _served(ground.seeds, ground.strangers, ours, ground, numbers, rng, pool)
+    control = _served(ground.strangers, ground.seeds, strangers, ground, numbers, rng, pool)
+    n = numbers[-1]
     figure, other = (_success(found, n, "pool") for found in (main, control))
     return Finding(
         "A19",
@@ -91,7 +104,7 @@ def attack_A19(ground: Ground) -> Finding:
         baseline=1 / (n + 1),
         words=f"A service that holds the pool names {percent(figure.value)} of the true places among {n} fakes: decoys "
         "must be drawn from fakes that the service cannot have, with a secret of the user.",
-        details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in main.n_fakes}},
+        details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in numbers}},
     )
 
 
@@ -115,13 +128,15 @@ def attack_A18(ground: Ground) -> Finding:
         )
         return user_rate(found, users, rng)[0] if len(users) >= ENOUGH else None
 
-    many = [n for n in N_FAKES if n <= _most(ground)]
-    found = {(n, d): r for n in many for d in DAYS if (r := rate("main", n, d, True)) is not None}
+    found = {(n, d): r for n in _numbers(ground) for d in DAYS if (r := rate("main", n, d, True)) is not None}
     if not found:
-        needs = f"at least {ENOUGH} seed users with {DAYS[0]} rows or more"
-        return Finding("A18", TITLES["A18"], status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
+        return _not_run("A18", f"at least {ENOUGH} seed users with {DAYS[0]} rows or more, and {OF_OTHERS}")
     n, days = max(found, key=lambda key: found[key].value - 1 / (key[0] + 1))
-    main, bar, control = found[n, days], 1 / (n + 1) + MARGIN, rate("control", n, days, True)
+    main, bar = found[n, days], 1 / (n + 1) + MARGIN
+    # what a blind guess would show with as many users
+    users = int(np.count_nonzero(np.bincount(ground.seeds.user) >= days))
+    guess = wilson(users / (n + 1), users)
+    control = rate("control", n, days, True)
     fresh = {f"{m} fakes, {d} days": rate("main", m, d, False) for m, d in found}
     return Finding(
         "A18",
@@ -132,8 +147,9 @@ def attack_A18(ground: Ground) -> Finding:
         control_interval=control,
         baseline=1 / (n + 1),
         bar=bar,
-        passed=verdict(main, bar, None),
-        reachable=None,
+        null=guess,
+        passed=verdict(main, bar, guess),
+        reachable=guess.high <= bar,
         words=f"Over {days} days with {n} fakes, the same every day, the home is the place that recurs most in "
         f"{percent(main.value)}; a guess finds {percent(1 / (n + 1))}.",
         details={
@@ -150,17 +166,14 @@ def _decoys(ground: Ground) -> tuple[PoolGenerator, PoolGenerator]:
     return from_pool(ground.fakes, ground.main.user), from_pool(ground.fakes, np.full(len(ground.fakes), -1))
 
 
-def _halves(people: People, rng: np.random.Generator) -> tuple[People, People]:
-    half = rng.permutation(people.U) % 2
-    first, second = (np.flatnonzero(half[people.user] == side) for side in (0, 1))
-    return People(people.r[first], people.user[first], people.U), People(
-        people.r[second], people.user[second], people.U
-    )
+def _numbers(ground: Ground) -> tuple[int, ...]:
+    """Numbers of fakes that every user can be given: as many as do not descend from her."""
+    most = len(ground.fakes) - int(np.bincount(ground.main.user).max())
+    return tuple(n for n in N_FAKES if n <= most)
 
 
-def _most(ground: Ground) -> int:
-    """Fakes that every seed user can be given."""
-    return len(ground.fakes) - int(np.bincount(ground.main.user).max())
+def _not_run(attack: str, needs: str) -> Finding:
+    return Finding(attack, TITLES[attack], status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
 
 
 def _traces(people: People, ground: Ground, group: str) -> Traces:
@@ -173,8 +186,9 @@ def _traces(people: People, ground: Ground, group: str) -> Traces:
 def _served(
     people: People,
     others: People,
-    ground: Ground,
     generator: Callable[..., Any],
+    ground: Ground,
+    numbers: tuple[int, ...],
     rng: np.random.Generator,
     pool: Ints | None = None,
 ) -> LbsResult:
@@ -187,8 +201,9 @@ def _served(
         # the scenario counts the users it attacks after those it knows, the fakes count them as the ground does
         return generator(test.labels[user - train.U][1], n, rng)
 
-    most = tuple(n for n in N_FAKES if n <= _most(ground))
-    return evaluate_lbs(train, test, {"decoys": decoys}, pool=pool, n_fakes=most, beta=BETA, repeats=REPEATS, rng=rng)
+    return evaluate_lbs(
+        train, test, {"decoys": decoys}, pool=pool, n_fakes=numbers, beta=BETA, repeats=REPEATS, rng=rng
+    )
 
 
 def _success(found: LbsResult, n: int, adversary: str) -> Rate:

@@ -17,7 +17,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, r
 from elsewhere.evaluation.attacks.ground import on_one_map
 from elsewhere.evaluation.lbs.knowledge import BETWEEN, Chain, chain_of, class_hours
 from elsewhere.evaluation.lbs.result import ADVERSARIES, OVERHEADS, RESAMPLES, LbsResult
-from elsewhere.evaluation.lbs.service import Sightings, errors, overhead
+from elsewhere.evaluation.lbs.service import Sightings, named, overhead
 from elsewhere.pool import Pool
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, fit_profiles
@@ -171,6 +171,8 @@ def _stage(
         raise InvalidParameter("`generators` must map at least one name to a callable(user, n, rng).")
     # a published map shows fewer places than the owner's: only the numbers of places are compared
     published = pool.traces.r if isinstance(pool, Pool) else getattr(pool, "r", pool)
+    if not isinstance(model, AggregateModel | None):
+        raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.")
     where = locations if locations is not None or model is None else model.locations
     given = on_one_map({"train": train, "test": test, "pool": published}, where)
     known, truth = given["train"], given["test"]
@@ -179,8 +181,10 @@ def _stage(
     profiles = fit_profiles(known, periods=parts, missing="skip")
     if model is None:
         model = aggregate(profiles, known.locations)
-    elif not isinstance(model, AggregateModel) or model.locations != known.locations or model.T != parts.T:
-        raise InvalidParameter("`model` must be an `AggregateModel` of these places and `periods`.", code="E_MISMATCH")
+    elif model.locations != known.locations or model.T != parts.T:
+        raise InvalidParameter(
+            f"`model` must be of these places and of {parts.T} periods, as `periods` says.", code="E_MISMATCH"
+        )
     number, labels = _numbers(known, truth, isinstance(train, Traces) and isinstance(test, Traces))
     made: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
     label = None if classes is None else _label(classes, known.R)
@@ -252,7 +256,7 @@ def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floa
         for b in range(exposures):
             log = Sightings.of(truths[a], decoys, exposed[a, b], rng)
             cost[g, m, :, a, b] = [overhead(log, stage.label)[name] for name in OVERHEADS]
-            found = errors(log, chains, truths[a], pool=stage.pool, worth=stage.worth)
+            found = named(log, chains, truths[a], rng, pool=stage.pool, worth=stage.worth)
             for name, hit in found.items():
                 error[g, m, ADVERSARIES.index(name), :, :, a, b] = _missed(hit, exposed[a, b], truths[a] >= 0)
     return _mean(error), _mean(cost)

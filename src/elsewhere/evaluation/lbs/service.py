@@ -51,7 +51,9 @@ class Sightings:
         return Sightings(start, place[: start[-1]])
 
 
-def attack(log: Sightings, chain: Chain, truth: Ints, worth: Floats | None = None) -> tuple[Floats, Floats]:
+def attack(
+    log: Sightings, chain: Chain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
+) -> tuple[Floats, Floats]:
     """
     Chance that the adversary names the true place at each instant: by localization, and by tracking.
 
@@ -65,9 +67,11 @@ def attack(log: Sightings, chain: Chain, truth: Ints, worth: Floats | None = Non
     position = np.searchsorted(chain.place, log.place).astype(np.uint32)
     mark = np.full(len(chain.place), -1, dtype=np.int64)
     start = np.empty(L + 1, dtype=np.int64)
-    size = candidates(log.start, position, chain.between, mark, start, NOTHING)
+    # in any order: the first of equal candidates wins, and a place must not win by its number
+    between = rng.permutation(chain.between)
+    size = candidates(log.start, position, between, mark, start, NOTHING)
     place = np.empty(size, dtype=np.uint32)
-    candidates(log.start, position, chain.between, mark, start, place)
+    candidates(log.start, position, between, mark, start, place)
     weight = np.zeros(size)
     seen = log.seen
     if worth is not None:
@@ -100,15 +104,21 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     return found
 
 
-def errors(
-    log: Sightings, chains: Mapping[str, Chain], truth: Ints, *, pool: Ints | None, worth: Floats | None
+def named(
+    log: Sightings,
+    chains: Mapping[str, Chain],
+    truth: Ints,
+    rng: np.random.Generator,
+    *,
+    pool: Ints | None,
+    worth: Floats | None,
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Hits of every adversary that has what it needs, by name."""
-    found = {"aggregate": attack(log, chains["aggregate"], truth)}
+    """What every adversary that has what it needs finds, by name."""
+    found = {"aggregate": attack(log, chains["aggregate"], truth, rng)}
     if "user" in chains:
-        found["user"] = attack(log, chains["user"], truth)
+        found["user"] = attack(log, chains["user"], truth, rng)
     if worth is not None:
-        found["classes"] = attack(log, chains["aggregate"], truth, worth)
+        found["classes"] = attack(log, chains["aggregate"], truth, rng, worth)
     if pool is not None:
-        found["pool"] = attack(log.without(pool), chains["aggregate"], truth)
+        found["pool"] = attack(log.without(pool), chains["aggregate"], truth, rng)
     return found

@@ -1,0 +1,54 @@
+"""Command `demo`: the whole job on a simulated town; no input, no network."""
+
+from typing import Annotated, Any
+
+import typer
+
+from elsewhere.cli.options import Force, Json, Out, Seed
+from elsewhere.cli.output import bar, say, stage
+from elsewhere.cli.pairs import check_out, compare
+from elsewhere.cli.synthesize import summary, tables, write_pool
+from elsewhere.errors import require_whole
+
+FEWEST = 50  # people in a town whose places enough of them share
+
+
+def demo(
+    users: Annotated[int, typer.Option("--users", metavar="N", help="People who live in the town.")] = 400,
+    seed: Seed = 1,
+    out: Out = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Simulate a town, compare the days of its people, and make fakes of them.
+
+    No input and no network. With -o: histograms.png, similarity.json, and the fakes as `synthesize` writes them.
+    """
+    check_out(out, force)
+    require_whole("--users", users, 2, 5_000)
+    require_whole("--seed", seed, 0)
+    import numpy as np
+
+    from elsewhere.fakes import publish
+    from elsewhere.generate import generate_fakes
+    from elsewhere.profiles.markov import fit_profiles
+    from elsewhere.traces.town import simulate_town
+
+    with stage("simulating a town"):
+        traces = simulate_town(users=users, locations=150, rng=np.random.default_rng(seed)).traces
+    provenance: dict[str, Any] = {"command": "demo", "reproducible": True, "seed": seed}
+    result, shown = compare(traces, fit_profiles(traces), provenance, out)
+    if users < FEWEST:
+        note = f"no fakes: fewer than {FEWEST} people do not share enough places"
+        say({**result, "fakes": None}, [*shown, note], as_json=as_json)
+        return
+    with bar("making fakes") as progress:
+        fakes = generate_fakes(traces, rng=np.random.default_rng([seed, 1]), workers=2, progress=progress)
+    made = summary(fakes, traces)
+    shown += tables(made)
+    if out is not None:
+        pool = publish(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
+        written = write_pool(pool, out, None, [])
+        shown.append(f"wrote {', '.join(written)} into {out}: a laboratory pool, of simulated people")
+    say({**result, "fakes": made}, shown, as_json=as_json)

@@ -1,0 +1,388 @@
+"""Semantic classes: what is planted is found, whatever the numbers of places; class sizes; rare places."""
+
+import threading
+import warnings
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_mutual_info_score as ami
+from threadpoolctl import threadpool_limits
+
+import elsewhere as ew
+from elsewhere.profiles.markov import count
+from elsewhere.semantics import classes as room
+from elsewhere.semantics.ranks import RANKS, roles
+from elsewhere.semantics.rare import merge_rare
+
+DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+
+
+def rng(entropy=0):
+    return np.random.default_rng(entropy)
+
+
+def planted(kinds, *, users=40, per_kind=12, R_more=0):
+    """People who divide their day as 2^n, ..., 4, 2, 1 between one place of each kind; the kind of every place."""
+    generator = rng(7)
+    time = 2 ** np.arange(kinds - 1, -1, -1)
+    place = generator.integers(0, per_kind, (users, kinds)) + per_kind * np.arange(kinds)
+    r = np.repeat(place, time, axis=1)
+    traces = ew.Traces(r, ew.Locations(n=kinds * per_kind + R_more), step_minutes=1440 / r.shape[1])
+    return traces, np.repeat(np.arange(kinds), per_kind)
+
+
+def graph_of(traces, T=1, **choice):
+    return ew.semantic_graph(ew.fit_profiles(traces, periods=T), **choice)
+
+
+@pytest.fixture(scope="module")
+def town():
+    return ew.simulate_town(users=300, days=2, rng=rng(1))
+
+
+def agreement(classes, truth):
+    known = classes.label >= 0
+    return ami(truth[known], classes.label[known])
+
+
+@given(strategies.traces(max_users=4, max_places=6, days=2), st.sampled_from([1, 2, 3]))
+def test_roles_count_people_by_rank(traces, T):
+    tau = ew.Periods.of(T).of_minute(traces.minutes())
+    expected = naive.roles(traces.r.tolist(), traces.user.tolist(), tau.tolist(), traces.R, T, RANKS)
+
+    found = roles(ew.fit_profiles(traces, periods=T))
+
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_ranks_beyond_the_last_count_together():
+    long_list = ew.Traces([np.repeat(np.arange(20), np.arange(20, 0, -1))], ew.Locations(n=20), step_minutes=1)
+
+    found = graph_of(long_list).roles
+
+    assert found[10].tolist() == [0] * 10 + [1, 0]
+    assert np.all(found[11:, 11] == 1)
+
+
+@pytest.mark.parametrize("method", ["roles", "kmeans"])
+@pytest.mark.parametrize("kinds", [2, 3, 5])
+def test_planted_classes_and_their_number_are_found(kinds, method):
+    traces, truth = planted(kinds, R_more=3)
+
+    given_kappa = ew.semantic_clustering(graph_of(traces), kappa=kinds, method=method, rng=rng())
+    auto = ew.semantic_clustering(graph_of(traces), method=method, rng=rng())
+
+    for classes in (given_kappa, auto):
+        assert classes.kappa == kinds
+        known = classes.label >= 0
+        assert np.array_equal(known, graph_of(traces).visited)
+        assert ami(truth[known[: len(truth)]], classes.label[known]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("choice", [{"order": 1}, {"mapping": "common"}])
+def test_planted_classes_are_found_by_every_graph(choice):
+    traces, truth = planted(3, users=12, per_kind=5)
+    graph = graph_of(traces, T=2, rng=rng(), **choice)
+
+    classes = ew.semantic_clustering(graph, kappa=3, method="kmeans", rng=rng())
+
+    assert agreement(classes, truth) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("method", ["roles", "kmeans"])
+@pytest.mark.parametrize("kappa", ["auto", 8])
+def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa):
+    traces = town.traces
+    name, rows = rng(2).permutation(traces.R), rng(3).permutation(len(traces))
+    renamed = ew.Traces(name[traces.r][rows], traces.locations, users=traces.user[rows])
+
+    before = ew.semantic_clustering(graph_of(traces, T=4), kappa=kappa, method=method, c_min=3, rng=rng())
+    after = ew.semantic_clustering(graph_of(renamed, T=4), kappa=kappa, method=method, c_min=3, rng=rng())
+
+    assert np.array_equal(after.label[name], before.label)
+    np.testing.assert_allclose(after.nearness, before.nearness, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["roles", "kmeans"])
+def test_same_entropy_same_classes_however_many_threads(town, method):
+    graph = graph_of(town.traces, T=4)
+    found = []
+    for threads in (1, 2, 7):
+        with threadpool_limits(threads):
+            found.append(ew.semantic_clustering(graph, method=method, c_min=9, rng=rng(5)))
+    late = threading.Thread(
+        target=lambda: found.append(ew.semantic_clustering(graph, method=method, c_min=9, rng=rng(5)))
+    )
+    late.start()
+    late.join()
+
+    assert len(found) == 4
+    for again in found[1:]:
+        assert np.array_equal(again.label, found[0].label)
+
+
+def test_adding_users_gives_the_classes_of_all(town):
+    profiles = ew.fit_profiles(town.traces, periods=4)
+    grown = ew.semantic_graph(profiles[:200]).update(profiles[200:])
+
+    at_once = ew.semantic_clustering(ew.semantic_graph(profiles), kappa=6, rng=rng())
+
+    assert np.array_equal(ew.semantic_clustering(grown, kappa=6, rng=rng()).label, at_once.label)
+
+
+def test_roles_find_the_towns_classes_better_than_the_paper_and_geography():
+    town = ew.simulate_town(users=1000, days=2, rng=rng(1))
+    four, one = graph_of(town.traces, T=4), graph_of(town.traces)
+    visited = np.flatnonzero(four.visited)
+    geography = room._clusters(town.traces.locations.planar()[visited], 6, 0)
+
+    by_roles = [agreement(ew.semantic_clustering(four, kappa=6, rng=rng(i)), town.truth) for i in range(3)]
+    by_paper = [
+        agreement(ew.semantic_clustering(one, kappa=6, method="kmeans", rng=rng(i)), town.truth) for i in (0, 1)
+    ]
+
+    # five starts in each of three such towns: roles .86 to .90, the paper's rows .63 to .68
+    assert min(by_roles) > 0.8
+    assert min(by_roles) > max(by_paper) + 0.1
+    assert ami(town.truth[visited], geography) < 0.2
+
+
+def test_foursquare_categories_are_found_better_than_by_geography_or_time_of_day():
+    folder = DATA / "foursquare_nyc"
+    if not folder.is_dir():
+        pytest.skip("../shared/data/foursquare_nyc is not there")
+    import pandas as pd
+
+    seen = pd.read_csv(folder / "fsq_nyc_checkins.csv.gz", usecols=["uid", "timestamp_local", "poi", "category"])
+    seen = seen[seen.poi.map(seen.poi.value_counts()) >= 15]
+    seen = seen[seen.uid.map(seen.uid.value_counts()) >= 30].sort_values(["uid", "timestamp_local"])
+    user, place = pd.factorize(seen.uid)[0], pd.factorize(seen.poi)[0]
+    U, R = user.max() + 1, place.max() + 1
+    slot = seen.groupby("uid").cumcount()
+    r, tau = np.full((U, slot.max() + 1), -1, dtype=np.int32), np.zeros((U, slot.max() + 1), dtype=np.int32)
+    r[user, slot], tau[user, slot] = place, pd.to_datetime(seen.timestamp_local).dt.hour // 6
+    category = seen.groupby(place).category.first()
+    graph = ew.semantic_graph(count(r, np.arange(U), tau, U=U, R=R, T=4))
+
+    label = ew.semantic_clustering(graph, kappa=20, rng=rng()).label
+
+    # seven starts: .16 +- .01; time of day .10, geography .06 (docs/decisions/0001-classes.md)
+    assert (U, R) == (1028, 3328)
+    assert ami(category[category.notna()], label[category.notna()]) > 0.135
+
+
+@st.composite
+def rows_and_labels(draw):
+    n, kappa = draw(st.integers(3, 9)), draw(st.integers(2, 3))
+    rows = np.array(draw(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=n, max_size=n)), float)
+    label = np.array(
+        [*range(kappa), *draw(st.lists(st.integers(0, kappa - 1), min_size=n - kappa, max_size=n - kappa))]
+    )
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(length > 0, length, 1), label
+
+
+@given(rows_and_labels())
+def test_silhouette_is_the_mean_over_all_pairs(case):
+    rows, label = case
+
+    assert room.silhouette(rows, label) == pytest.approx(
+        naive.cosine_silhouette(rows.tolist(), label.tolist()), abs=1e-7
+    )
+
+
+@given(st.data(), st.integers(1, 5))
+def test_small_classes_are_merged_smallest_first_into_the_nearest(data, c_min):
+    n = data.draw(st.integers(2, 9))
+    half = rng(data.draw(st.integers(0, 99))).random((n, n))  # no ties
+    w = np.triu(half, 1) + np.triu(half, 1).T
+    label = room._numbered(np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))))
+    expected = naive.merge_small_classes(
+        [np.flatnonzero(label == i).tolist() for i in range(label.max() + 1)], w.tolist(), c_min
+    )
+
+    found = room._merged(label, w, c_min)
+
+    assert {frozenset(np.flatnonzero(found == i).tolist()) for i in range(found.max() + 1)} == set(
+        map(frozenset, expected)
+    )
+
+
+def test_classes_have_c_min_members(town):
+    graph = graph_of(town.traces, T=4)
+    for c_min in (2, 5, 20):
+        assert ew.semantic_clustering(graph, c_min=c_min, rng=rng()).sizes.min() >= c_min
+        with pytest.warns(UserWarning, match="`kappa` = 150"):
+            asked = ew.semantic_clustering(graph, kappa=150, c_min=c_min, rng=rng())
+        assert asked.sizes.min() >= c_min
+        assert 2 <= asked.kappa < 150
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ew.semantic_clustering(graph, kappa=150, rng=rng()).kappa == 150
+
+
+def test_auto_tries_at_most_24_values_in_geometric_steps(town, monkeypatch):
+    tried = []
+
+    def clusters(rows, kappa, entropy, starts=room.STARTS):
+        tried.append(kappa)
+        return np.arange(len(rows)) % kappa
+
+    monkeypatch.setattr(room, "_clusters", clusters)
+    graph = graph_of(town.traces)
+    ew.semantic_clustering(graph, c_min=4, rng=rng())
+    scouted = np.array(tried[:-1])
+
+    assert len(scouted) <= 24
+    assert scouted[0] == 2
+    assert scouted[-1] == graph.visited.sum() // 4
+    assert np.all(np.diff(scouted) > 0)
+    assert tried[-1] in scouted
+
+
+def test_auto_merges_where_no_partition_fits(monkeypatch):
+    traces, _ = planted(3)
+    monkeypatch.setattr(room, "_clusters", lambda rows, kappa, *_: np.minimum(np.arange(len(rows)), kappa - 1))
+
+    classes = ew.semantic_clustering(graph_of(traces), c_min=5, rng=rng())
+
+    assert classes.sizes.min() >= 5
+
+
+def test_nearness_is_the_mean_edge_weight(town):
+    graph = graph_of(town.traces)
+    classes = ew.semantic_clustering(graph, kappa=5, rng=rng())
+
+    for i in range(5):
+        for j in range(5):
+            weights = [graph.w[a, b] for a in classes.members(i) for b in classes.members(j) if a != b]
+            assert classes.nearness[i, j] == pytest.approx(np.mean(weights))
+    assert np.array_equal(classes.nearness, classes.nearness.T)
+
+
+def test_places_that_cannot_be_told_apart_share_a_class():
+    same = ew.Traces([[0, 1], [2, 3], [4, 5]], ew.Locations(n=6))
+    for method in ("roles", "kmeans"):
+        with pytest.warns(UserWarning, match="1 classes instead of `kappa` = 3"):
+            classes = ew.semantic_clustering(graph_of(same), kappa=3, method="roles", rng=rng())
+        assert classes.label.tolist() == [0] * 6
+        assert ew.semantic_clustering(graph_of(same), method=method, rng=rng()).kappa >= 1
+
+
+def test_a_graph_without_edges_still_has_classes():
+    alone = graph_of(ew.Traces([[0, 0, 1, 2]], ew.Locations(n=4)))
+
+    classes = ew.semantic_clustering(alone, kappa=2, rng=rng())
+
+    assert classes.label.tolist() == [1, 0, 0, -1]
+    assert not classes.nearness.any()
+
+
+@pytest.mark.parametrize("kappa", [1, 0, -3, 7, 2.5, True, "many", None, float("nan")])
+def test_refuses_kappa_out_of_range(kappa):
+    graph = graph_of(ew.Traces([[0, 0, 1], [2, 2, 3], [4, 4, 5]], ew.Locations(n=9)))
+    with pytest.raises(ew.InvalidParameter, match="`kappa`") as caught:
+        ew.semantic_clustering(graph, kappa=kappa, rng=rng())
+    assert caught.value.code == "E_PARAM"
+
+
+def test_refuses_what_it_cannot_cluster():
+    graph = graph_of(ew.Traces([[0, 0, 1], [2, 2, 3]], ew.Locations(n=9)))
+    for bad in ({"c_min": 0}, {"method": "best"}, {"rng": 5}):
+        with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(bad))}`"):
+            ew.semantic_clustering(graph, **{"rng": rng(), **bad})
+    with pytest.raises(ew.InvalidParameter, match="`graph`"):
+        ew.semantic_clustering(np.eye(3), rng=rng())
+    with pytest.raises(ew.InvalidParameter) as caught:
+        ew.semantic_clustering(graph, c_min=3, rng=rng())
+    assert caught.value.code == "E_TOO_FEW_PLACES"
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.semantic_clustering(graph_of(ew.Traces([[1, 1], [1, 1]], ew.Locations(n=2))), rng=rng())
+    assert caught.value.code == "E_TOO_FEW_PLACES"
+
+
+def test_classes_from_a_plain_array():
+    classes = ew.SemanticClasses([7, -1, 3, 3])
+
+    assert classes.label.tolist() == [1, -1, 0, 0]
+    assert (classes.kappa, classes.sizes.tolist(), classes.nearness) == (2, [2, 1], None)
+    assert classes.members(0).tolist() == [2, 3]
+    assert ew.SemanticClasses(np.array([0.0, 1.0])).label.dtype == np.int64
+    with pytest.raises(ValueError, match="read-only"):
+        classes.label[0] = 0
+    with pytest.raises(ew.InvalidParameter):
+        classes.members(2)
+    for bad in ([], [[0, 1]], [-2, 0], [-1, -1], [0.5, 1], ["home"], [0, np.nan], [[0], [1, 2]], [True, False], 3):
+        with pytest.raises(ew.InvalidTraces, match="`label`"):
+            ew.SemanticClasses(bad)
+    for bad in (np.eye(3), [[0, np.nan], [0, 0]], [["a", "b"], ["c", "d"]]):
+        with pytest.raises(ew.InvalidTraces, match="`nearness`"):
+            ew.SemanticClasses([0, 1], bad)
+
+
+@given(strategies.traces(max_users=5, min_users=2, max_places=6, days=2), st.integers(2, 3), st.integers(0, 9))
+def test_rare_places_become_the_nearest_shared_one(traces, m_min, entropy):
+    xy = rng(entropy).random((traces.R, 2))
+    where = ew.Locations(xy=xy)
+    traces = ew.Traces(traces.r, where, users=traces.user)
+    users = [len({u for row, u in zip(traces.r, traces.user, strict=True) if p in row}) for p in range(traces.R)]
+    if max(users) < m_min:
+        with pytest.raises(ew.InvalidTraces) as caught:
+            merge_rare(traces, m_min)
+        assert caught.value.code == "E_SUPPRESSED"
+        return
+    distance = [[float(where.distance(a, b)) for b in range(traces.R)] for a in range(traces.R)]
+
+    merged, place = merge_rare(traces, m_min)
+
+    assert place.tolist() == naive.merge_rare(traces.r.tolist(), traces.user.tolist(), distance, m_min)
+    assert np.array_equal(merged.r, place[traces.r])
+    for p in np.unique(merged.r):
+        assert len(np.unique(merged.user[np.any(merged.r == p, axis=1)])) >= m_min
+
+
+def test_rare_places_without_coordinates_become_missing():
+    r = [[0, 1, 1], [0, 2, 0], [3, 3, 3], [0, 0, -1]]
+    traces = ew.Traces(r, ew.Locations(n=5), users=["a", "b", "c", "a"], dates=["2024-01-01"] * 4)
+
+    merged, place = merge_rare(traces, 2)
+
+    assert place.tolist() == [0, -1, -1, -1, -1]
+    assert merged.r.tolist() == [[0, -1, -1], [0, -1, 0], [0, 0, -1]]
+    assert merged.users.tolist() == ["a", "b", "a"]
+    with pytest.raises(ew.InvalidTraces) as caught:
+        merge_rare(traces, 3)
+    assert caught.value.code == "E_SUPPRESSED"
+
+
+def test_the_nearest_place_may_lie_across_the_antimeridian():
+    where = ew.Locations(lat=[0, 0, 0], lon=[179.9, -179.9, 170])
+    merged, place = merge_rare(ew.Traces([[0, 2, 1], [2, 1, 1]], where), 2)
+
+    assert place.tolist() == [1, 1, 2]
+    assert merged.r.tolist() == [[1, 2, 1], [2, 1, 1]]
+
+
+def test_evidence_follows_its_places():
+    evidence = {(0, 0): {1: 0.5, 2: 0.25}}
+    on_a_map = ew.Traces([[-1, 0], [0, 0]], ew.Locations(xy=[[0, 0], [1, 0], [2, 0]]), evidence=evidence)
+    without = ew.Traces([[-1, 0], [0, 0]], ew.Locations(n=3), evidence=evidence)
+
+    assert merge_rare(on_a_map, 2)[0].evidence.place.tolist() == [0, 0]
+    assert merge_rare(without, 2)[0].evidence.place.tolist() == []
+
+
+def test_one_visitor_is_enough_where_m_min_is_1():
+    traces = ew.Traces([[0, 1]], ew.Locations(n=3))
+
+    merged, place = merge_rare(traces, 1)
+
+    assert merged is traces
+    assert place.tolist() == [0, 1, 2]
+    with pytest.raises(ew.InvalidParameter, match="`m_min`"):
+        merge_rare(traces, 0)

@@ -1,0 +1,138 @@
+"""The commands that make fakes: files in the columns of the input, one clear line for what is refused."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import elsewhere as ew
+from elsewhere.cli import app
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+
+SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    path = tmp_path_factory.mktemp("town") / "traces.csv"
+    people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    named = ew.Traces(
+        people.r, people.locations, users=[f"CANARY-{u}" for u in people.user], dates=people.dates, tz=people.tz
+    )
+    ew.write_traces(named, path)
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(w) for w in words], prog_name="elsewhere")
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out, said.err
+
+    return command
+
+
+def test_synthesize_writes_fakes_in_the_columns_of_the_input(run, town, tmp_path):
+    out = tmp_path / "out"
+    status, said, _ = run("synthesize", town, "-o", out, *SMALL, "--also", "gpx", "--also", "geojson", "--json")
+    told = json.loads(said)
+
+    assert status == 0
+    assert told["fakes"] > 0
+    assert told["per_trace"]["fakes"]["moves"] > 0
+    assert (out / "fakes.csv").read_text().splitlines()[0] == town.read_text().splitlines()[0]
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert set(manifest["files"]) == {p.name for p in out.iterdir()} - {"manifest.json"}
+    pool = ew.Pool.load(out)
+    assert len(pool) == told["fakes"]
+    assert b"CANARY" not in b"".join(p.read_bytes() for p in out.iterdir())
+    again = ew.read_traces(out / "fakes.csv")
+    assert len(again) == len(pool)
+
+
+def test_stages_give_what_the_whole_gives(run, town, tmp_path):
+    model, private, pool = (tmp_path / name for name in ("model", "private", "pool"))
+    fit = [*SMALL]
+    assert run("fit", town, "-o", model, *fit)[0] == 0
+    assert run("generate", town, "--model", model, "-o", private, *SMALL)[0] == 0
+    assert all(p.stat().st_mode & 0o077 == 0 for p in private.iterdir())
+    assert run("publish", private, "-o", pool)[0] == 0
+    assert len(ew.Pool.load(pool)) > 0
+    status, _, err = run("publish", private, "-o", tmp_path / "again")
+    assert (status, err[:8]) == (2, "E_BUDGET")
+    assert not (tmp_path / "again").exists()
+    assert run("publish", private, "-o", tmp_path / "again", "--per-seed", "2")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "code"),
+    [
+        (["--seed", "7"], 2, "E_LABORATORY"),
+        (["--kappa", "many"], 2, "E_PARAM"),
+        (["--kappa", "1"], 2, "E_PARAM"),
+        (["--kappa", "9999"], 2, "E_PARAM"),
+        (["--preset", "best"], 2, "E_PARAM"),
+        (["--set", "par_c=1"], 2, "E_PARAM"),
+        (["--set", "par_s=nan"], 2, "E_PARAM"),
+        (["--set", "nonsense"], 2, "E_PARAM"),
+        (["--set", "par_q=3"], 2, "E_PARAM"),
+        (["--per-seed", "0"], 2, "E_PARAM"),
+        (["--also", "png"], 2, "E_PARAM"),
+        (["--set", "k=500"], 2, "E_TOO_FEW"),
+        (["--set", "m_min=5000"], 2, "E_SUPPRESSED"),
+        (["--preset", "deniable"], 2, "E_TOO_FEW"),
+        (
+            ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "par_d=0", "--set", "max_tries=2"],
+            3,
+            "E_NOTHING_PASSED",
+        ),
+    ],
+)
+def test_a_refusal_is_one_line_and_leaves_nothing(run, town, tmp_path, words, status, code):
+    out = tmp_path / "out"
+    got, said, err = run("synthesize", town, "-o", out, *words)
+
+    assert got == status
+    assert said == ""
+    lines = [line for line in err.splitlines() if not line.startswith("warning:")]
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{code}: ")
+    assert "CANARY" not in err
+    assert not out.exists()
+
+
+def test_an_output_that_holds_something_is_refused_before_any_work(run, town, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    status, _, err = run("synthesize", town, "-o", tmp_path)
+    assert (status, err[:8]) == (2, "E_OUTPUT")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
+
+
+def test_a_laboratory_run_can_be_repeated_byte_for_byte(run, town, tmp_path):
+    for name in ("one", "two"):
+        words = ["synthesize", town, "-o", tmp_path / name, *SMALL, "--seed", "7", "--i-know"]
+        assert run(*words, "--workers", "1" if name == "one" else "3")[0] == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+    assert json.loads((tmp_path / "one" / "manifest.json").read_text())["provenance"]["reproducible"] is True
+
+
+def test_demo_makes_fakes(run, tmp_path):
+    status, said, _ = run("demo", "--users", "120", "-o", tmp_path / "out", "--json")
+    assert status == 0
+    assert json.loads(said)["fakes"]["fakes"] > 0
+    assert len(ew.Pool.load(tmp_path / "out")) > 0
+
+
+def test_help_of_every_command_is_light():
+    code = (
+        "import sys; from elsewhere.cli import app\n"
+        "try: app(['synthesize', '--help'])\nexcept SystemExit: pass\n"
+        "sys.exit(bool({'numpy', 'numba', 'pandas'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

@@ -1,0 +1,706 @@
+"""The location-based-service scenario: attacks against slow twins, ceilings, adversaries, baselines, bad input."""
+
+import itertools
+import json
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elsewhere as ew
+from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.baselines import aggregate_iid, from_pool, uniform_iid, walk_on_aggregate, walk_on_user
+from elsewhere.evaluation.lbs._kernels import localize, track
+from elsewhere.evaluation.lbs.days import home_found, home_of, night_hours, recurrence
+from elsewhere.evaluation.lbs.findings import attack_A17, attack_A18, attack_A19
+from elsewhere.evaluation.lbs.knowledge import Chain, chain_of, class_hours, period_steps, popular
+from elsewhere.evaluation.lbs.service import Sightings, attack, overhead
+
+STUDENTS = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "studentlife"
+Z = 4.9  # standard deviations: alpha 1e-6
+
+
+def sets_of(log):
+    return [set(log.place[a:b].tolist()) for a, b in zip(log.start[:-1], log.start[1:], strict=True)]
+
+
+def flat_model(R, locations=None):
+    """An aggregate model that knows nothing: all moves and all places alike, to the last bit."""
+    where = locations or ew.Locations(n=R)
+    return ew.aggregate(ew.fit_profiles(ew.Traces([[0, 0]], where)), where, epsilon=1e18)
+
+
+@st.composite
+def chains(draw):
+    """A small hidden chain: candidate sets, weights, first law, one or two matrices, zeros among them."""
+    R, L = draw(st.integers(2, 4)), draw(st.integers(1, 5))
+    number = st.sampled_from([0.0, 1e-3, 0.1, 0.3, 0.7, 1.0])
+    sets = [draw(st.lists(st.integers(0, R - 1), min_size=1, max_size=R, unique=True)) for _ in range(L)]
+    weights = [[draw(st.sampled_from([0.2, 1.0, 3.0])) for _ in s] for s in sets]
+    first = [draw(number) for _ in range(R)]
+    p = [[[draw(number) for _ in range(R)] for _ in range(R)] for _ in range(2)]
+    pair = [draw(st.integers(0, 1)) for _ in range(L - 1)]
+    return sets, weights, first, p, pair
+
+
+def run_chain(sets, weights, first, p, pair):
+    start = np.cumsum([0, *map(len, sets)])
+    place = np.concatenate(sets).astype(np.uint32)
+    posterior, path = np.empty(len(place)), np.empty(len(sets), dtype=np.int64)
+    with np.errstate(divide="ignore"):
+        logs = [np.log(np.array(x, dtype=float)) for x in (np.concatenate(weights), first, p)]
+    number = np.array(pair, dtype=np.int64)
+    total = localize(start, place, logs[0], logs[1], np.array(p, dtype=float), logs[2], number, posterior)
+    best = track(start, place, logs[0], logs[1], logs[2], number, path)
+    return total, posterior, best, path, start, place
+
+
+@given(chains())
+def test_both_attacks_equal_enumeration(case):
+    sets, weights, first, p, pair = case
+    total, posterior, best, path, start, place = run_chain(*case)
+    slow, whole, top = naive.hidden_chain(sets, weights, first, [p[i] for i in pair])
+
+    assert math.exp(total) == pytest.approx(whole, rel=1e-9, abs=0)
+    assert math.exp(best) == pytest.approx(top, rel=1e-9, abs=0)
+    if whole > 0:
+        found = [
+            dict(zip(place[a:b].tolist(), np.exp(posterior[a:b]), strict=True)) for a, b in itertools.pairwise(start)
+        ]
+        for t, law in enumerate(slow):
+            assert found[t] == pytest.approx({r: x / whole for r, x in law.items()}, abs=1e-12)
+        # the path that is returned has the probability that is returned
+        r = [int(place[e]) for e in path]
+        w = math.log(first[r[0]]) + sum(math.log(p[i][a][b]) for i, a, b in zip(pair, r[:-1], r[1:], strict=True))
+        w += sum(math.log(np.concatenate(weights)[e]) for e in path)
+        assert w == pytest.approx(best, abs=1e-9)
+
+
+def test_long_logs_do_not_underflow():
+    # a path of probability e^-20000, and a dead end that is better until the last instant
+    L = 2000
+    p = np.full((1, 3, 3), 1e-5)
+    p[0, 0, 0], p[0, 1, 1] = 1.0, 1e-4
+    p[0, 0, 2] = 0.0
+    p[0, 0, 1] = p[0, 1, 0] = 0.0
+    sets = [[0, 1]] * (L - 1) + [[2]]
+    total, posterior, _, path, _, place = run_chain(sets, [[1.0] * len(s) for s in sets], [1, 1, 1], p, [0] * (L - 1))
+
+    assert total == pytest.approx((L - 2) * math.log(1e-4) + math.log(1e-5))
+    assert set(place[path[:-1]].tolist()) == {1}
+    assert np.exp(posterior[1::2][: L - 1]) == pytest.approx(1)
+
+
+@given(st.data())
+def test_the_service_sees_sets_and_strikes_out_the_pool(data):
+    L, m, R = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 3)), 5
+    rows = st.lists(st.integers(0, R - 1), min_size=L, max_size=L)
+    truth = data.draw(rows)
+    fakes = data.draw(st.lists(st.lists(st.integers(-1, R - 1), min_size=L, max_size=L), min_size=m, max_size=m))
+    exposed = data.draw(st.lists(st.booleans(), min_size=L, max_size=L))
+    between = data.draw(st.lists(st.integers(0, R - 1), unique=True, max_size=3))
+    pool = data.draw(st.lists(rows, min_size=1, max_size=4)) + [f for f in fakes if min(f) >= 0]
+    log = Sightings.of(np.array(truth), np.array(fakes), np.array(exposed), np.random.default_rng(1))
+    sent, hidden = naive.seen_by_service(truth, fakes, exposed, between)
+
+    assert sets_of(log) == sent
+    assert len(log.place) == sum(map(len, sent))  # each place once
+    assert sets_of(log.without(np.array(pool))) == naive.struck_out(sent, pool)
+    # the hidden candidates, by an attack whose answers are forced: every place explains everything alike
+    chain = chain_of(flat_model(R), np.zeros(L, dtype=np.int32), np.arange(R))
+    chain = Chain(
+        chain.place, chain.first, chain.p, chain.log_p, chain.pair, np.array(sorted(between), dtype=np.uint32)
+    )
+    if all(hidden):
+        located, _ = attack(log, chain, np.array(truth), np.random.default_rng(1))
+        assert located == pytest.approx([(truth[t] in s) / len(s) for t, s in enumerate(hidden)])
+
+
+def test_order_of_what_is_sent_says_nothing():
+    rng = np.random.default_rng(3)
+    truth, fakes = np.zeros(4000, dtype=np.int64), np.ones((1, 4000), dtype=np.int64)
+    log = Sightings.of(truth, fakes, np.ones(4000, dtype=bool), rng)
+
+    assert abs((log.place[::2] == 0).mean() - 0.5) < Z * 0.5 / math.sqrt(4000)
+
+
+@pytest.mark.parametrize("m", [1, 5, 10])
+def test_indistinguishable_fakes_reach_the_ceiling(m):
+    # E67: one gives an error of 1/2, m give m/(m+1); every trace stays at a place of its own
+    U, L = 6, 72
+    truth = np.zeros((U, L), dtype=int)
+    decoys = np.repeat(np.arange(1, m + 1)[:, None], L, axis=1)
+    found = ew.evaluate_lbs(
+        truth,
+        truth,
+        {"decoys": lambda user, n, rng: decoys},
+        n_fakes=[m],
+        model=flat_model(m + 1),
+        rng=np.random.default_rng(1),
+        locations=ew.Locations(n=m + 1),
+    )
+    runs = U * 20 * L / 2
+
+    assert found.error[:, 0, 0, 0, 0, 0] == pytest.approx(m / (m + 1))  # localization shares ties
+    mean = found.figure("decoys", m, "aggregate", "tracking")["mean"]
+    assert mean == pytest.approx(m / (m + 1), abs=Z * math.sqrt(m) / (m + 1) / math.sqrt(runs))
+    assert found.overhead[:, 0, 0, 0] == pytest.approx(m + 1)
+
+
+def test_a_mirrored_fake_cannot_be_told_from_the_truth():
+    # not a flat chain: two copies of one town, the fake lives the same life in the other one
+    rng = np.random.default_rng(2)
+    life = rng.integers(3, size=(40, 24))
+    both = np.concatenate([life, life + 3])
+    found = ew.evaluate_lbs(
+        both,
+        life,
+        {"mirror": lambda user, n, rng: life[user : user + 1] + 3},
+        n_fakes=[1],
+        rng=rng,
+        model=ew.aggregate(ew.fit_profiles(ew.Traces(both, ew.Locations(n=6))), ew.Locations(n=6)),
+    )
+
+    assert found.error[:, 0, 0, 0, 0, 0] == pytest.approx(0.5)
+    # 40 users x 20 runs; within a run errors hang together, so a run counts as one trial
+    assert found.figure("mirror", 1)["mean"] == pytest.approx(0.5, abs=Z * 0.5 / math.sqrt(800))
+
+
+def persons(rng, U=30, L=48, R=40):
+    """People with a home, a workplace and a favourite place of their own, twice."""
+    own = np.array([rng.choice(R, 3, replace=False) for _ in range(U)])
+    p = np.array([[0.93, 0.05, 0.02], [0.06, 0.9, 0.04], [0.3, 0.2, 0.5]]).cumsum(axis=1)
+    days = np.zeros((2, U, L), dtype=int)
+    for day in days:
+        state = np.zeros(U, dtype=int)
+        for t in range(L):
+            state = (rng.random(U)[:, None] > p[state]).sum(axis=1)
+            day[:, t] = own[np.arange(U), state]
+    return ew.Locations(xy=rng.random((R, 2)) * 10), days[0], days[1]
+
+
+def test_who_knows_the_user_sees_through_more():
+    # E68, on the walk over the user's own places, and on every other baseline
+    where, train, test = persons(np.random.default_rng(4))
+    profiles = ew.fit_profiles(ew.Traces(train, where))
+    model = ew.aggregate(profiles, where)
+    generators = {"walk_on_user": walk_on_user(profiles, 48), "walk_on_aggregate": walk_on_aggregate(model, 48)}
+    found = ew.evaluate_lbs(
+        train, test, generators, n_fakes=[5], locations=where, rng=np.random.default_rng(5), repeats=(2, 3)
+    )
+    for name in generators:
+        for kind in ("localization", "tracking"):
+            known, not_known = (found.figure(name, 5, who, kind)["mean"] for who in ("user", "aggregate"))
+            assert known < not_known - 0.03
+
+
+def test_random_places_protect_nobody_and_real_days_do():
+    where, train, test = persons(np.random.default_rng(6))
+    strangers = persons(np.random.default_rng(7))[1]
+    generators = {"uniform": uniform_iid(40, 48), "real": from_pool(strangers)}
+    found = ew.evaluate_lbs(
+        np.concatenate([train, strangers]), test, generators, n_fakes=[1], locations=where, rng=np.random.default_rng(8)
+    )
+
+    assert found.figure("uniform", 1)["median"] < 0.1
+    assert found.figure("real", 1)["median"] > 0.4
+    assert any("descent" in note for note in found.notes)
+
+
+def test_a_service_that_holds_the_pool_finds_everything():
+    where, train, test = persons(np.random.default_rng(9))
+    pool = (np.random.default_rng(10).permutation(train) + 1) % 40
+    generators = {
+        "ours": from_pool(pool),
+        "walk": walk_on_aggregate(ew.aggregate(ew.fit_profiles(ew.Traces(train, where)), where), 48),
+    }
+    found = ew.evaluate_lbs(
+        train, test, generators, pool=pool, n_fakes=[1], locations=where, rng=np.random.default_rng(11), repeats=(2, 2)
+    )
+
+    # but where the truth stands at the fake's own place
+    assert found.figure("ours", 1, "pool")["median"] == 0
+    assert found.figure("ours", 1, "aggregate")["median"] > 0.2
+    assert found.figure("walk", 1, "pool")["mean"] == pytest.approx(
+        found.figure("walk", 1, "aggregate")["mean"], abs=0.05
+    )
+
+
+def test_overheads_count_the_truth():
+    label = np.array([0, 0, 1, -1, -1])
+    rng = np.random.default_rng(1)
+    seen = np.array([True, True, False])
+    same = Sightings.of(np.array([2, 3, 4]), np.array([[2, 3, 0], [2, 3, 0]]), seen, rng)
+    other = Sightings.of(np.array([0, 3, 4]), np.array([[1, 4, 0], [2, 3, 0]]), seen, rng)
+    nothing = Sightings.of(np.array([0, 3, 4]), np.array([[1, 4, 0]]), seen & False, rng)
+
+    assert overhead(same, label) == {"diversity": 1, "semantic": 1, "guess": 0}
+    # places 0, 1, 2 of two classes; places 3, 4 of unknown class
+    assert overhead(other, label) == {"diversity": 2.5, "semantic": 1.5, "guess": pytest.approx(7 / 12)}
+    assert math.isnan(overhead(nothing, label)["diversity"])
+    assert math.isnan(overhead(same, None)["semantic"])
+
+
+def test_classes_are_worth_what_their_hours_say():
+    label = np.array([0, 1, -1])
+    r = np.array([[0, 0, 1, 1]] * 50 + [[0, 2, 1, -1]], dtype=np.int32)
+    worth = np.exp(class_hours(r, label, np.array([0, 0, 1, 1])))
+
+    # 101 visits of each class, half of all: drawn towards that half by 10 visits
+    assert worth[0, 0] == pytest.approx((101 + 10 * 0.5) / 111 / 0.5)
+    assert worth[3, 0] == pytest.approx((0 + 10 * 0.5) / 111 / 0.5)
+    assert worth[:, 2].tolist() == [1, 1, 1, 1]
+    assert class_hours(r, np.full(3, -1), np.array([0, 0, 1, 1])).tolist() == np.zeros((4, 3)).tolist()
+
+
+def test_hours_of_classes_help_whoever_knows_them():
+    # homes by night, offices by day; decoys live the other way round
+    rng = np.random.default_rng(12)
+    home, office = rng.integers(0, 20, 30), rng.integers(20, 40, 30)
+    day = np.repeat(np.concatenate([home, office]).reshape(2, 30).T, 24, axis=1)
+    found = ew.evaluate_lbs(
+        day,
+        day,
+        {"owls": lambda user, n, rng: day[(user + 1 + np.arange(n)) % 30][:, ::-1]},
+        classes=np.repeat([0, 1], 20),
+        n_fakes=[1],
+        rng=rng,
+        locations=ew.Locations(n=40),
+        repeats=(1, 4),
+    )
+
+    assert found.figure("owls", 1, "classes")["mean"] < 0.1
+    assert found.figure("owls", 1, "aggregate")["mean"] > 0.3
+
+
+def test_what_nobody_visited_is_unlikely_and_not_impossible():
+    where = ew.Locations(n=4)
+    model = ew.aggregate(ew.fit_profiles(ew.Traces([[0, 1, 0, 1]], where)), where)
+    chain = chain_of(model, np.zeros(4, dtype=np.int32), np.array([3]))
+
+    assert chain.place.tolist() == [0, 1, 3]
+    assert np.exp(chain.first) == pytest.approx((np.array([0.5, 0.5, 0]) + 0.01 / 4) / 1.01)
+    assert np.array_equal(chain.p[0], model.block([0, 1, 3], [0, 1, 3]))
+    assert popular(np.array([0.2, 0, 0.5, 0.3]), 2).tolist() == [2, 3]
+    assert popular(np.array([0.2, 0, 0.5, 0.3])).tolist() == [0, 2, 3]
+
+
+def test_knowledge_that_explains_nothing_leaves_a_guess():
+    where = ew.Locations(n=5)
+    model = ew.aggregate(ew.fit_profiles(ew.Traces([[0, 0, 0, 0]], where)), where, epsilon=0)
+    log = Sightings.of(
+        np.array([3, 3, 3, 3]), np.array([[4, 4, 4, 4]]), np.array([1, 1, 0, 1], dtype=bool), np.random.default_rng(1)
+    )
+    chain = chain_of(model, np.zeros(4, dtype=np.int32), np.array([3, 4]))
+    located, tracked = attack(log, chain, np.array([3, 3, 3, 3]), np.random.default_rng(1))
+
+    assert located.tolist() == tracked.tolist() == [0.5, 0.5, 0, 0.5]
+
+
+def test_periods_of_the_day_reach_the_chain():
+    tau = np.array([0, 0, 1, 1, 0], dtype=np.int32)
+    pairs, pair = period_steps(tau)
+    assert (pairs, pair.tolist()) == ([(0, 0), (0, 1), (1, 0), (1, 1)], [0, 1, 3, 2])
+
+    # by night everybody stays, by day everybody changes: only a model with periods can tell the truth
+    night = np.repeat(np.arange(8)[:, None], 12, axis=1)
+    day = (np.arange(8)[:, None] + np.arange(12)) % 8
+    rows = np.concatenate([night, day], axis=1)
+    decoy = np.concatenate([day, night], axis=1)
+    errors = {}
+    for periods in (1, 2):
+        found = ew.evaluate_lbs(
+            rows,
+            rows,
+            {"other": lambda user, n, rng: decoy[(user + 4) % 8][None]},
+            n_fakes=[1],
+            beta=1,
+            periods=periods,
+            locations=ew.Locations(n=8),
+            rng=np.random.default_rng(1),
+        )
+        errors[periods] = found.figure("other", 1)["mean"]
+    Traces = ew.Traces(rows, ew.Locations(n=8), step_minutes=60)
+    found = ew.evaluate_lbs(
+        Traces,
+        Traces,
+        {"other": lambda user, n, rng: decoy[(user + 4) % 8][None]},
+        n_fakes=[1],
+        beta=1,
+        periods=2,
+        rng=np.random.default_rng(1),
+    )
+
+    assert found.figure("other", 1)["mean"] < 0.05 < errors[1]
+
+
+def test_fakes_never_protect_the_user_they_descend_from():
+    rng = np.random.default_rng(1)
+    fakes = np.arange(40)[:, None] * np.ones(3, dtype=int)
+    maker = np.repeat(np.arange(8), 5)
+    ours = from_pool(fakes, maker)
+    for user in range(9):
+        given_ = np.concatenate([ours(user, 10, rng)[:, 0] for _ in range(40)])
+        assert user not in maker[given_]
+    assert len(np.unique(ours(0, 35, rng)[:, 0])) == 35
+    assert ours.note == ""
+    with pytest.raises(ew.NotEnoughUsers):
+        ours(0, 36, rng)
+
+
+def test_fakes_of_ours_know_their_users_by_label_whatever_the_order():
+    town = ew.simulate_town(users=40, days=2, locations=60, rng=np.random.default_rng(1)).traces
+    first = np.flatnonzero(np.r_[True, town.user[1:] != town.user[:-1]])
+    train, test = town.select(first), town.select(first[::-1] + 1)
+    fakes = ew.generate_fakes(
+        train, preset="paper", kappa=6, per_seed=2, par_s=1, par_i=60, alternates=None, rng=np.random.default_rng(2)
+    )
+    given_ = []
+
+    class Spy:
+        def __init__(self, pool):
+            self.pool = pool
+
+        def for_users(self, labels):
+            return Spy(self.pool.for_users(labels))
+
+        def __call__(self, user, n, rng):
+            made = self.pool(user, n, rng)
+            given_.extend((user, r.tobytes()) for r in made)
+            return made
+
+    ew.evaluate_lbs(
+        train, test, {"ours": Spy(from_pool(fakes))}, n_fakes=[3], repeats=(3, 1), rng=np.random.default_rng(3)
+    )
+    makers = {}
+    for r, row in zip(fakes.r, fakes.seed, strict=True):
+        makers.setdefault(r.tobytes(), set()).add(int(train.user[row]))
+
+    assert len(given_) == test.U * 9
+    assert all(makers[r] != {user} for user, r in given_)
+
+
+def test_likely_fakes_are_chosen_more_often():
+    town = ew.simulate_town(users=30, locations=40, rng=np.random.default_rng(1)).traces
+    fakes = ew.generate_fakes(
+        town, preset="paper", kappa=4, per_seed=2, par_s=1, par_i=60, rng=np.random.default_rng(2)
+    )
+    rng = np.random.default_rng(3)
+    number = {r.tobytes(): i for i, r in enumerate(fakes.r)}
+    mean = {}
+    for choose, temp in (("uniform", 1.0), ("likelihood", 0.01)):
+        make = from_pool(fakes, choose=choose, temp=temp)
+        mean[choose] = np.mean([fakes.loglik[number[make(0, 1, rng)[0].tobytes()]] for _ in range(300)])
+
+    assert mean["likelihood"] > mean["uniform"] + 1
+    with pytest.raises(ew.InvalidParameter):
+        from_pool(fakes.r, choose="likelihood")
+
+
+def chi_square_fits(counts, law):
+    """Pearson's statistic below its 1 - 1e-6 quantile (Wilson-Hilferty); cells of law 0 must be empty."""
+    assert not np.any(counts[law == 0])
+    counts, law = counts[law > 0], law[law > 0]
+    expected = counts.sum() * law
+    k = len(law) - 1
+    bound = k * (1 - 2 / (9 * k) + 4.75 * math.sqrt(2 / (9 * k))) ** 3
+    return ((counts - expected) ** 2 / expected).sum() < bound
+
+
+def test_baselines_follow_their_laws():
+    rng = np.random.default_rng(13)
+    where = ew.Locations(xy=rng.random((5, 2)) * 4)
+    traces = ew.Traces(rng.integers(5, size=(3, 20)) % np.array([[2], [3], [5]]), where)
+    profiles = ew.fit_profiles(traces)
+    model = ew.aggregate(profiles, where, epsilon=0.5)
+
+    assert chi_square_fits(np.bincount(uniform_iid(5, 10)(0, 2000, rng).ravel(), minlength=5), np.full(5, 0.2))
+    assert chi_square_fits(np.bincount(aggregate_iid(model, 10)(0, 2000, rng).ravel(), minlength=5), model.pi_bar)
+    walks = walk_on_aggregate(model, 10)(0, 2000, rng)
+    assert chi_square_fits(np.bincount(walks[:, 0], minlength=5), model.pi_bar)
+    for r in range(5):
+        after = walks[:, 1:][walks[:, :-1] == r]
+        assert chi_square_fits(np.bincount(after, minlength=5), model.rows(r))
+    own = walk_on_user(profiles, 10)(1, 2000, rng)
+    u = profiles[1]
+    assert chi_square_fits(np.bincount(own[:, 0], minlength=5)[u.support], u.pi_r)
+    for k, r in enumerate(u.support):
+        after = own[:, 1:][own[:, :-1] == r]
+        assert chi_square_fits(np.bincount(after, minlength=5)[u.support], u.p()[k])
+
+
+def test_walks_know_periods_large_maps_and_dead_ends(monkeypatch):
+    where = ew.Locations(n=6)
+    traces = ew.Traces([[0, 0, 1, 1], [2, 2, 3, 3]], where, step_minutes=360)
+    profiles = ew.fit_profiles(traces, periods=2)
+    model = ew.aggregate(profiles, where, epsilon=0, n_min=1)
+    tau = ew.Periods.of(2).of_minute(traces.minutes())
+    walk = walk_on_aggregate(model, 4, tau=tau)
+    found = walk(0, 50, np.random.default_rng(1))
+    monkeypatch.setattr("elsewhere.evaluation.baselines.TABLE_PLACES", 2)
+
+    assert np.array_equal(found, walk_on_aggregate(model, 4, tau=tau)(0, 50, np.random.default_rng(1)))
+    assert {tuple(row) for row in found.tolist()} == {(0, 0, 1, 1), (2, 2, 3, 3)}
+    with pytest.raises(ew.InvalidParameter):
+        walk_on_aggregate(model, 4)
+    # a place that is only ever the last one leads back to where the user lives
+    ends = walk_on_user(ew.fit_profiles(ew.Traces([[0, 0, 5]], where)), 60)(0, 20, np.random.default_rng(2))
+    assert set(np.unique(ends)) == {0, 5}
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**32))
+def test_a_result_depends_on_its_arguments_alone(seed):
+    where, train, test = persons(np.random.default_rng(1), U=5, L=8, R=6)
+    generators = {"a": uniform_iid(6, 8), "b": walk_on_user(ew.fit_profiles(ew.Traces(train, where)), 8)}
+
+    def run(**more):
+        return ew.evaluate_lbs(
+            train,
+            test,
+            generators,
+            n_fakes=(2, 1),
+            locations=where,
+            rng=np.random.default_rng(seed),
+            classes=np.arange(6) % 2,
+            **more,
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        first, again, threads = run(), run(), run(executor=pool)
+
+    assert np.array_equal(first.error, again.error, equal_nan=True)
+    assert np.array_equal(first.error, threads.error, equal_nan=True)
+    assert first.to_dict() == threads.to_dict()
+    assert 0 <= np.nanmin(first.error) <= np.nanmax(first.error) <= 1
+
+
+def test_result_is_plain_and_names_its_axes():
+    where, train, test = persons(np.random.default_rng(1), U=5, L=12, R=6)
+    done = []
+    found = ew.evaluate_lbs(
+        train,
+        test,
+        {"uniform": uniform_iid(6, 12)},
+        n_fakes=(1, 3),
+        classes=np.arange(6) % 2,
+        pool=train,
+        locations=where,
+        rng=np.random.default_rng(2),
+        progress=lambda i, n: done.append((i, n)),
+    )
+    plain = json.loads(json.dumps(found.to_dict()))
+
+    assert done == [(i, 5) for i in range(1, 6)]
+    assert found.adversaries == ("aggregate", "user", "classes", "pool")
+    assert found.error.shape == (5, 1, 2, 4, 2, 2)
+    assert plain["generators"]["uniform"]["3"]["ceiling"] == 0.75
+    figure = plain["generators"]["uniform"]["3"]["error"]["user"]["tracking"]["all"]
+    each = found.error[:, 0, 1, 1, 1, 1]
+    assert figure["median"] == pytest.approx(np.median(each))
+    assert figure["interval"][0] <= figure["median"] <= figure["interval"][1]
+    assert len(found.table()) == 2 * 4 * 2
+
+
+def test_error_at_exposed_instants_and_at_all():
+    # beta = 1: both are one; nothing exposed: no error at exposed instants
+    where, train, test = persons(np.random.default_rng(1), U=4, L=10, R=6)
+    always = ew.evaluate_lbs(
+        train, test, {"u": uniform_iid(6, 10)}, beta=1, n_fakes=[1], locations=where, rng=np.random.default_rng(2)
+    )
+    hardly = ew.evaluate_lbs(
+        train, test, {"u": uniform_iid(6, 10)}, beta=1e-12, n_fakes=[1], locations=where, rng=np.random.default_rng(2)
+    )
+
+    assert np.array_equal(always.error[..., 0], always.error[..., 1])
+    assert np.isnan(hardly.error[..., 0]).all()
+    assert np.isfinite(hardly.error[..., 1]).all()
+    assert hardly.to_dict()["generators"]["u"]["1"]["error"]["aggregate"]["tracking"]["exposed"]["median"] is None
+
+
+def test_missing_instants_are_never_sent_nor_counted():
+    truth = np.array([[0, -1, 0, -1]] * 3)
+    found = ew.evaluate_lbs(
+        truth,
+        truth,
+        {"none": lambda user, n, rng: np.full((n, 4), -1)},
+        n_fakes=[2],
+        beta=1,
+        rng=np.random.default_rng(1),
+    )
+
+    assert found.error[..., 0].max() == 0
+    assert found.overhead[:, 0, 0, 0].tolist() == [1, 1, 1]
+
+
+def test_users_are_matched_by_label():
+    where, train, test = persons(np.random.default_rng(3), U=6)
+    one = ew.Traces(train, where, users=list("abcdef"))
+    two = ew.Traces(test[[5, 0, 3]], where, users=["f", "a", "z"])
+    asked = set()
+
+    def spy(user, n, rng):
+        asked.add(user)
+        return np.zeros((n, 48), dtype=int)
+
+    found = ew.evaluate_lbs(one, two, {"spy": spy}, n_fakes=[1], rng=np.random.default_rng(1), repeats=(1, 1))
+
+    assert asked == {5, 0, 6}  # "z" is nobody of train
+    assert np.isnan(found.error[:, 0, 0, 1, 0, 0]).tolist() == [False, False, True]
+
+
+def test_home_recurs_among_fresh_decoys_and_not_among_personas():
+    rng = np.random.default_rng(14)
+    U, days, L, R = 12, 10, 24, 60
+    home = rng.permutation(R)[:U]
+    rows = rng.integers(R, size=(U * days, L))
+    rows[:, :6] = np.repeat(home, days)[:, None]
+    test = ew.Traces(rows, ew.Locations(n=R), users=np.repeat(np.arange(U), days), step_minutes=60)
+    fakes = rng.integers(R, size=(300, L))
+    fakes[:, :6] = fakes[:, :1]
+    options = {"n": 4, "days": 7, "beta": 1.0, "repeats": 40}
+    users, fresh = home_found(test, from_pool(fakes), personas=False, rng=rng, **options)
+    _, personas = home_found(test, from_pool(fakes), personas=True, rng=rng, **options)
+
+    assert users.tolist() == list(range(U))
+    assert fresh.mean() > 0.99
+    # five cells recur alike: ties are shared, but for two that coincide
+    assert personas.mean() == pytest.approx(1 / 5, abs=0.03)
+    assert home_found(test, from_pool(fakes), personas=True, rng=rng, **{**options, "days": 11})[0].size == 0
+
+
+def test_recurrence_by_hand():
+    hour = night_hours(np.array([0.0, 30, 60, 720]))
+    days = np.array([[1, 1, 2, 9], [1, 3, 2, 9]])
+    decoys = np.array([[[5, 5, 5, 5]], [[-1, 5, 6, 5]]])
+    exposed = np.array([[True, True, True, True], [True, True, False, True]])
+
+    assert hour.tolist() == [0, 0, 1, -1]
+    assert night_hours(np.array([600.0, 660])).tolist() == [10, 11]
+    # place 1 at hour 0 of both days; place 5 at hours 0 and 1 of the first, at hour 0 of the second
+    assert recurrence(days, decoys, exposed, hour, 10).tolist() == [0, 2, 1, 1, 0, 3, 0, 0, 0, 0]
+    assert home_of(days, hour, 10) == 1
+
+
+def ground(seeds, holdout, fakes, owner, seed=1, **more):
+    return Ground.of(seeds, holdout, fakes, owner, rng=np.random.default_rng(seed), parameters={"m_min": 1}, **more)
+
+
+def test_findings_have_the_shape_of_the_audit_and_flag_uniform_dummies():
+    rng = np.random.default_rng(15)
+    town = ew.simulate_town(users=120, locations=60, rng=rng).traces
+    seeds, holdout = town.select(np.arange(60)), town.select(np.arange(60, 120))
+    dummies = rng.integers(60, size=(120, seeds.L))
+    good = rng.permutation(holdout.r)[np.arange(120) % 60]
+    owner = np.arange(120) % 60
+    flagged, fine = (attack_A17(ground(seeds, holdout, f, owner)) for f in (dummies, good))
+
+    assert flagged.passed is False
+    assert flagged.main > 0.8 > flagged.bar
+    assert fine.passed is not False
+    assert fine.main < flagged.main - 0.3
+    plain = json.loads(json.dumps(flagged.to_dict()))
+    assert {"main", "control", "baseline", "interval", "bar", "passed"} <= set(plain)
+    assert plain["interval"][0] <= plain["main"] <= plain["interval"][1]
+    held = attack_A19(ground(seeds, holdout, dummies, owner))
+    assert held.main > 0.99
+    assert held.bar is None
+    assert attack_A18(ground(seeds, holdout, dummies, owner)).status == "not run"
+    assert attack_A17(ground(seeds, holdout, dummies, owner * 0)).status == "not run"
+    assert attack_A17(ground(seeds, holdout.select([0, 1, 2]), dummies, owner)).main > 0.5
+
+
+def test_intersection_finding():
+    rng = np.random.default_rng(16)
+    town = ew.simulate_town(users=16, days=8, locations=80, rng=rng).traces
+    seeds, holdout = town.of_users(np.arange(8)), town.of_users(np.arange(8, 16))
+    fakes = holdout.r[rng.permutation(len(holdout))]
+    found = attack_A18(ground(seeds, holdout, fakes, np.arange(len(fakes)) % len(seeds)))
+    fresh = found.details["fresh_every_day"]
+
+    assert found.details["days"] == 7
+    assert found.main < 0.5
+    assert max(rate.value for rate in fresh.values()) > 0.7
+    assert found.bar == pytest.approx(1 / (found.details["fakes"] + 1) + 0.05)
+
+
+ZEROS = np.zeros((3, 4), dtype=int)
+ONE = {"a": uniform_iid(1, 4)}
+
+
+@pytest.mark.parametrize(
+    ("generators", "options", "code"),
+    [
+        (ONE, {"beta": 0}, "E_PARAM"),
+        (ONE, {"beta": math.nan}, "E_PARAM"),
+        (ONE, {"n_fakes": [0]}, "E_PARAM"),
+        (ONE, {"n_fakes": []}, "E_PARAM"),
+        (ONE, {"n_fakes": 5}, "E_PARAM"),
+        (ONE, {"n_fakes": [1.5]}, "E_PARAM"),
+        (ONE, {"repeats": (4,)}, "E_PARAM"),
+        (ONE, {"repeats": (4, 0)}, "E_PARAM"),
+        (ONE, {"rng": None}, "E_PARAM"),
+        (ONE, {"between": 0}, "E_PARAM"),
+        (ONE, {"classes": [0, 1]}, "E_MISMATCH"),
+        (ONE, {"classes": [0.5]}, "E_MISMATCH"),
+        (ONE, {"model": 5}, "E_PARAM"),
+        (ONE, {"model": flat_model(1), "periods": 2}, "E_MISMATCH"),
+        (ONE, {"pool": ZEROS[:, :2]}, "E_SHAPE"),
+        ({}, {}, "E_PARAM"),
+        ({"a": 5}, {}, "E_PARAM"),
+        (["a"], {}, "E_PARAM"),
+        ({"a": lambda user, n, rng: np.zeros((n, 3), dtype=int)}, {}, "E_SHAPE"),
+        ({"a": lambda user, n, rng: np.zeros((n, 4))}, {}, "E_SHAPE"),
+        ({"a": lambda user, n, rng: np.full((n, 4), 7)}, {}, "E_INDEX"),
+    ],
+)
+def test_bad_input_is_refused_with_a_code(generators, options, code):
+    with pytest.raises(ew.ElsewhereError) as error:
+        ew.evaluate_lbs(ZEROS, ZEROS, generators, **{"rng": np.random.default_rng(1), **options})
+
+    assert error.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("pool", "users", "code"),
+    [
+        (ZEROS[0], None, "E_SHAPE"),
+        (ZEROS * 0.5, None, "E_SHAPE"),
+        (ZEROS, [0, 1], "E_SHAPE"),
+        (ZEROS, [0, 1, -2], "E_SHAPE"),
+    ],
+)
+def test_a_bad_pool_is_refused(pool, users, code):
+    with pytest.raises(ew.InvalidParameter) as error:
+        from_pool(pool, users)
+
+    assert error.value.code == code
+
+
+def test_studentlife_in_the_shape_of_the_paper():
+    if not STUDENTS.exists():
+        pytest.skip("the StudentLife data are not beside the project")
+    days = ew.read_traces(STUDENTS / "paperlike_30users_2days_72slots.csv.gz")
+    first = np.flatnonzero(np.r_[True, days.user[1:] != days.user[:-1]])
+    train, test = days.select(first), days.select(first + 1)
+    profiles = ew.fit_profiles(train)
+    model = ew.aggregate(profiles, train.locations)
+    generators = {
+        "uniform": uniform_iid(train.R, 72),
+        "aggregate": aggregate_iid(model, 72),
+        "walk_on_aggregate": walk_on_aggregate(model, 72),
+        "walk_on_user": walk_on_user(profiles, 72),
+    }
+    found = ew.evaluate_lbs(train, test, generators, n_fakes=[5], repeats=(2, 2), rng=np.random.default_rng(1))
+    error = {name: found.figure(name, 5)["median"] for name in generators}
+    spread = {name: np.median(found.overhead[:, g, 0, 0]) for g, name in enumerate(generators)}
+
+    # the order of the paper's figure: places drawn alone are seen through, walks less so, and cost fewer places
+    assert error["uniform"] < error["aggregate"] < error["walk_on_aggregate"]
+    assert spread["walk_on_user"] < spread["walk_on_aggregate"] < spread["uniform"]
+    assert all(found.figure(name, 5, "user")["mean"] < found.figure(name, 5)["mean"] for name in generators)

@@ -1,0 +1,485 @@
+"""The publishing scenario: golden divergences, slow twins, laws, datasets, and what bad input gets."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import traces
+
+import elsewhere as ew
+from elsewhere.evaluation.publishing import allocation, divergence, likeness
+from elsewhere.evaluation.publishing.habits import Steps, habits, step_distance
+from elsewhere.evaluation.publishing.scene import Scene, datasets_of
+
+PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
+COUNTS = st.lists(st.integers(0, 9), min_size=3, max_size=6).filter(any)
+
+
+def small(rng, N=6, L=9, R=5):
+    return ew.Traces(rng.integers(R, size=(N, L)), ew.Locations(xy=rng.random((R, 2)) * 5), step_minutes=1440 / L)
+
+
+def test_golden_kl_of_small_counts():
+    real = [6, 3, 1, 0]
+
+    assert divergence.kl(real, [4, 4, 2, 0]) == pytest.approx(0.086792, abs=5e-7)
+    assert divergence.kl(real, np.ones(4)) == pytest.approx(0.441693, abs=5e-7)
+    assert divergence.kl(real, [10, 0, 0, 0]) == pytest.approx(0.954383, abs=5e-7)
+
+
+def test_golden_baselines_of_the_paper():
+    # 2,160 visits of 400 places, 115.24 of them at the first, entropy 4.7997: a falling tail is bent until it fits
+    N, R, p1, H = 2160, 400, 0.053353, 4.7997
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        bend = (low + high) / 2
+        tail = np.exp(-bend * np.arange(R - 1))
+        p = np.concatenate([[p1], (1 - p1) * tail / tail.sum()])
+        low, high = (bend, high) if divergence.entropy(p) > H else (low, bend)
+    counts = N * p
+    single = np.zeros(R)
+    single[0] = N
+
+    assert counts.min() > 0
+    assert divergence.kl(counts, np.ones(R)) == pytest.approx(1.1918, abs=1e-4)
+    assert divergence.kl(counts, single) == pytest.approx(4.6666, abs=1e-4)
+
+
+@given(COUNTS, COUNTS)
+def test_divergences_equal_their_slow_twins_and_keep_their_bounds(real, other):
+    n = min(len(real), len(other))
+    real, other = real[:n], other[:n]
+    if not (any(real) and any(other)):
+        return
+    p, q = (np.array(x) / sum(x) for x in (real, other))
+
+    assert divergence.kl(real, other) == pytest.approx(naive.kl_of_counts(real, other), abs=1e-12)
+    assert divergence.kl(real, real) == divergence.js(real, real) == divergence.tv(real, real) == 0
+    assert divergence.js(real, other) == pytest.approx(divergence.js(other, real))
+    assert 0 <= divergence.js(real, other) <= math.log(2) + 1e-12
+    assert divergence.tv(real, other) == pytest.approx(1 - np.minimum(p, q).sum())
+    assert divergence.kl(real, other, ordered=True) == pytest.approx(
+        naive.kl_of_counts(sorted(real), sorted(other)), abs=1e-12
+    )
+
+
+@given(COUNTS, st.integers(1, 8), st.randoms(use_true_random=False))
+def test_top_overlap_shares_ties_and_is_blind_to_names_of_places(count, n, random):
+    other = random.sample(count, len(count))
+    order = random.sample(range(len(count)), len(count))
+    a, b = np.array(count), np.array(other)
+
+    assert divergence.top_overlap(a, a, n) == pytest.approx(1)
+    assert divergence.top_overlap(a, b, n) == pytest.approx(divergence.top_overlap(a[order], b[order], n))
+    assert 0 <= divergence.top_overlap(a, b, n) <= 1 + 1e-12
+
+
+def test_top_overlap_by_hand():
+    assert divergence.top_overlap([5, 4, 3, 0], [5, 0, 3, 4], 2) == 0.5
+    # two places share the second rank
+    assert divergence.top_overlap([5, 4, 0], [5, 4, 4], 2) == 0.75
+    assert divergence.top_overlap([5, 4, 0, 0], [0, 0, 1, 1], 50) == 0
+
+
+def test_samples_are_as_far_as_their_quantiles():
+    rng = np.random.default_rng(3)
+    x, y = rng.random(200), rng.random(200) * 3
+
+    assert divergence.sample_emd(x, y) == pytest.approx(np.abs(np.sort(x) - np.sort(y)).mean())
+    assert divergence.sample_emd(np.array([1.0]), np.array([1.0, 4.0])) == 1.5
+    assert divergence.sample_emd(x, x) == pytest.approx(0, abs=1e-12)
+    assert math.isnan(divergence.sample_emd(x, x[:0]))
+
+
+@pytest.mark.parametrize(
+    ("real", "other", "code"),
+    [
+        ([1, 2], [1], "E_PARAM"),
+        ([1, math.nan], [1, 2], "E_NUMBER"),
+        ([0, 0], [1, 2], "E_EMPTY"),
+        ([-1, 2], [1, 2], "E_NUMBER"),
+    ],
+)
+def test_counts_that_are_none_are_refused(real, other, code):
+    for distance in (divergence.kl, divergence.js, divergence.tv):
+        with pytest.raises(ew.InvalidParameter) as error:
+            distance(real, other)
+
+        assert error.value.code == code
+
+
+@given(st.data())
+def test_habits_equal_their_slow_twin(data):
+    L = data.draw(st.integers(1, 7))
+    rows = data.draw(
+        st.lists(
+            st.lists(st.integers(-1, 3), min_size=L, max_size=L).filter(lambda x: max(x) >= 0), min_size=1, max_size=4
+        )
+    )
+    xy = [(0.0, 0.0), (0.0, 3.0), (4.0, 0.0), (1.0, 1.0)]
+    found = habits(np.array(rows, dtype=np.int32), ew.Locations(xy=xy), 20)
+    by_hand = [naive.trace_habits(row, xy, 20) for row in rows]
+
+    assert found["moves"].tolist() == [h[0] for h in by_hand]
+    assert found["distinct_places"].tolist() == [h[1] for h in by_hand]
+    assert found["visit_entropy"] == pytest.approx([h[2] for h in by_hand], abs=1e-12)
+    assert found["dwell"].tolist() == [stay for h in by_hand for stay in h[3]]
+    assert found["trip_length"] == pytest.approx([trip for h in by_hand for trip in h[4]])
+    assert found["radius_of_gyration"] == pytest.approx([h[5] for h in by_hand], abs=1e-12)
+
+
+def test_distances_need_coordinates():
+    assert set(habits(np.array([[0, 1]], dtype=np.int32), ew.Locations(n=2), 20)) == {
+        "moves",
+        "distinct_places",
+        "visit_entropy",
+        "dwell",
+    }
+
+
+@given(st.data())
+def test_steps_equal_their_slow_twin(data):
+    L = data.draw(st.integers(2, 6))
+    rows = st.lists(st.lists(st.integers(0, 3), min_size=L, max_size=L), min_size=1, max_size=4)
+    real, other = data.draw(rows), data.draw(rows)
+    position = [0.0, 2.0, 3.0, 7.0]
+    a, b = (Steps.of(np.array(x, dtype=np.int32), 4) for x in (real, other))
+
+    assert step_distance(a, b) == pytest.approx(naive.step_distance(real, other, 4))
+    assert step_distance(a, b, np.array(position)) == pytest.approx(naive.step_distance(real, other, 4, position))
+    assert step_distance(a, a) == step_distance(a, a, np.array(position)) == 0
+
+
+@given(traces(min_users=2, max_instants=8), st.integers(0, 2))
+def test_time_allocation_equals_its_slow_twin(t, rank):
+    other = (t.r + t.r[:, ::-1]) % t.R
+    a, b = allocation.top_shares(t.r)[:, rank], allocation.top_shares(other)[:, rank]
+
+    assert allocation.allocation_kl(a, b, t.L) == pytest.approx(
+        naive.allocation_kl(t.r.tolist(), other.tolist(), rank, t.L), abs=1e-12
+    )
+    assert allocation.allocation_kl(a, a, t.L) == 0
+    # a third each, whatever the rank: the uniform law over traces
+    uniform = allocation.allocation_kl(a, np.full(len(a), 1 / 3), t.L)
+    smooth = np.where(a > 0, a * t.L, 0.1) if a.any() else np.ones(len(a))
+    assert uniform == pytest.approx(math.log(len(a)) - divergence.entropy(smooth), abs=1e-12)
+
+
+def test_random_lies_above_uniform_by_one_minus_ln_2():
+    rng = np.random.default_rng(5)
+    real = np.full(30, 0.5)
+    found = allocation.random_allocation(real, 72, rng)
+    # sum_i p_i (-ln x_i) + ln mean(x): one value has standard deviation about .18 at 30 users
+    tolerance = 4.9 * 0.18 / math.sqrt(allocation.RANDOM_DRAWS)
+
+    assert found.mean() == pytest.approx(1 - math.log(2), abs=tolerance)
+    assert allocation.random_allocation(real, 72, rng, ordered=True).mean() == pytest.approx(found.mean(), abs=0.1)
+
+
+def test_other_numbers_of_traces_are_read_at_quantiles():
+    real = np.array([0.1, 0.2, 0.3, 0.4])
+
+    assert allocation.allocation_kl(real, np.repeat(real, 5), 72) < 0.01
+    assert allocation.allocation_kl(real, real[::-1], 72) == 0
+    assert allocation.allocation_kl(real, real[::-1], 72, paired=True) > 0.1
+
+
+@settings(max_examples=25)
+@given(traces(min_users=2), st.sampled_from([1, 3]))
+def test_a_dataset_against_itself_is_as_near_as_can_be(t, periods):
+    found = ew.evaluate_publishing(t, t, t, periods=periods).to_dict()
+
+    for name in ("p_bar", "pi_bar"):
+        assert found["aggregate"][name]["fakes"]["mean"] == pytest.approx(1, abs=1e-12)
+        assert found["aggregate"][name]["testing"] == pytest.approx(1, abs=1e-12)
+    for table in (*found["visits"].values(), *found["allocation"].values()):
+        assert table["fakes"]["mean"] == table["testing"] == 0
+    for name, figure in found["beyond"].items():
+        ideal = figure["train"] if name == "visits_entropy" else 1 if "overlap" in name else 0
+        assert figure["fakes"]["mean"] == pytest.approx(ideal, abs=1e-12)
+        assert figure["testing"] == pytest.approx(ideal, abs=1e-12)
+    for figure in found["habits"].values():
+        assert figure["fakes"] == figure["train"] == figure["testing"]
+        assert figure["distance"]["fakes"] == pytest.approx(0, abs=1e-9)
+    assert found["qq"]["real"] == found["qq"]["fake"]
+
+
+@pytest.mark.parametrize("T", [1, 3])
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 1.0])
+def test_aggregate_similarity_equals_its_slow_twin(T, epsilon):
+    rng = np.random.default_rng(11)
+    real, other = small(rng, R=4), small(rng, R=4)
+    other = ew.Traces(other.r, real.locations, step_minutes=real.step_minutes)
+    tau = ew.Periods.of(T).of_minute(real.minutes()).tolist()
+    d = real.locations.distance(np.arange(4)[:, None], np.arange(4)).tolist()
+    found = ew.evaluate_publishing(real, None, other, periods=T, epsilon=epsilon).aggregate
+
+    slow = naive.aggregate_similarity(real.r.tolist(), other.r.tolist(), tau, T, 4, d, epsilon)
+    assert found["p_bar"]["fakes"]["mean"] == pytest.approx(slow, abs=1e-12)
+    if T == 1:
+        a, b = (naive.aggregate_first([[x] for x in rows.r.tolist()], tau, 1, 4) for rows in (real, other))
+        assert found["pi_bar"]["fakes"]["mean"] == pytest.approx(sum(map(min, a, b)), abs=1e-12)
+
+
+def test_the_whole_aggregate_is_compared_where_nobody_moves():
+    # blocks of rows and places that somebody moved to, against the whole of p_bar
+    rng = np.random.default_rng(12)
+    where = ew.Locations(xy=rng.random((200, 2)) * 9)
+    real, other = (ew.Traces(rng.integers(150, size=(40, 12)), where) for _ in range(2))
+    a, b = (ew.aggregate(ew.fit_profiles(t), where) for t in (real, other))
+    dense = a.pi_bar @ np.minimum(a.table(), b.table()).sum(axis=1)
+
+    assert ew.evaluate_publishing(real, None, other).aggregate["p_bar"]["fakes"]["mean"] == pytest.approx(dense)
+
+
+def test_epsilon_is_reported_with_its_neighbours():
+    t = small(np.random.default_rng(1))
+    found = ew.evaluate_publishing(t, None, t.r[:, ::-1], epsilon=0.3).aggregate["p_bar"]
+
+    assert list(found["by_epsilon"]) == ["0.0001", "0.01", "0.3", "1"]
+    assert found["by_epsilon"]["0.3"]["fakes"] == found["fakes"]
+    assert found["by_epsilon"]["1"]["fakes"]["mean"] > found["by_epsilon"]["0.0001"]["fakes"]["mean"]
+
+
+def test_sorted_kl_does_not_see_a_renaming_that_unsorted_kl_sees():
+    rng = np.random.default_rng(2)
+    t = ew.Traces(np.minimum(rng.integers(9, size=(20, 10)), rng.integers(9, size=(20, 10))), ew.Locations(n=9))
+    found = ew.evaluate_publishing(t, None, 8 - t.r)
+
+    assert found.visits["all"]["fakes"]["mean"] == 0
+    assert found.beyond["visits_kl"]["fakes"]["mean"] > 0.1
+
+
+def test_visits_follow_the_tables_of_the_paper():
+    rng = np.random.default_rng(8)
+    R = 70
+    real = ew.Traces(rng.zipf(1.5, size=(20, 15)) % R, ew.Locations(n=R))
+    other, test = rng.integers(R, size=(2, 20, 15))
+    found = ew.evaluate_publishing(real, test, other).visits
+    counts = {
+        name: sorted(naive.place_counts(r.tolist(), R), reverse=True)
+        for name, r in (("real", real.r), ("f", other), ("t", test))
+    }
+
+    for name, n in (("all", R), ("top", 50)):
+        top = counts["real"][:n]
+        assert found[name]["places"] == n
+        assert found[name]["fakes"]["mean"] == pytest.approx(naive.kl_of_counts(top, counts["f"][:n]))
+        assert found[name]["testing"] == pytest.approx(naive.kl_of_counts(top, counts["t"][:n]))
+        assert found[name]["uniform"] == pytest.approx(naive.kl_of_counts(top, [1] * n))
+        # all visits of these places at one of them
+        assert found[name]["single"] == pytest.approx(naive.kl_of_counts(top, [sum(top)] + [0] * (n - 1)))
+
+
+def test_time_of_day_is_a_mean_over_instants():
+    real, other = [[0, 0], [0, 1]], [[1, 0], [0, 1]]
+    found = ew.evaluate_publishing(real, None, other).beyond
+
+    assert found["time_of_day_tv"]["fakes"]["mean"] == 0.25
+    assert found["visits_tv"]["fakes"]["mean"] == 0.25
+
+
+def test_similarities_with_the_own_seed_and_with_others_equal_single_pairs():
+    rng = np.random.default_rng(4)
+    seeds, fakes = rng.integers(5, size=(2, 6, 12))
+    train = ew.Traces(seeds, ew.Locations(n=5), users=[0, 0, 1, 1, 2, 2])
+    owner = np.array([3, 3, 0, 5, 1, 4])
+    for periods in (1, 2):
+        found = ew.evaluate_publishing(train, None, fakes, seed_index=owner, periods=periods)
+        one = [ew.fit_profiles(ew.Traces(r, ew.Locations(n=5)), periods=periods) for r in (seeds, fakes)]
+        sim = np.array([[ew.semantic_similarity(s, f).sim for f in one[1]] for s in one[0]])
+        own = [ew.geographic_similarity(one[0][s], one[1][f]) for f, s in enumerate(owner)]
+        gaps = [abs(sim[s, f] - sim[o, f]) for f, s in enumerate(owner) for o in range(6) if o // 2 != s // 2]
+
+        assert found.samples["geographic"] == pytest.approx(own)
+        assert found.samples["semantic"] == pytest.approx([sim[s, f] for f, s in enumerate(owner)])
+        assert np.sort(found.samples["differential"]) == pytest.approx(np.sort(gaps))
+        assert sum(found.to_dict()["similarity"]["differential"]["histogram"]) == pytest.approx(1)
+
+
+def test_qq_compares_pairs_within_the_datasets():
+    rng = np.random.default_rng(6)
+    train = rng.integers(4, size=(12, 10))
+    found = ew.evaluate_publishing(train, None, rng.integers(6, size=(12, 10)))
+    real = ew.pairwise_semantic_similarity(ew.fit_profiles(ew.Traces(train, ew.Locations(n=6))))
+    pairs = real[np.triu_indices(12, 1)]
+
+    assert found.qq["real"][[24, 49, 74]] == pytest.approx(np.quantile(np.repeat(pairs, 2), [0.25, 0.5, 0.75]))
+    assert found.qq["correlation"] == pytest.approx(np.corrcoef(found.qq["real"], found.qq["fake"])[0, 1])
+
+
+def scene(N, F, owner=None):
+    r = np.zeros((max(N, F), 3), dtype=np.int32)
+    rows = None if owner is None else np.array(owner)
+    return Scene(r[:N], np.arange(N), None, r[:F], rows, ew.Locations(n=1), np.zeros(3, dtype=np.int32), 1, 20)
+
+
+def test_every_dataset_holds_one_fake_of_every_seed():
+    owner = np.repeat(np.arange(30), 50)
+    chosen, notes = datasets_of(
+        scene(30, 1500, np.random.default_rng(1).permutation(owner)), 10, np.random.default_rng(2)
+    )
+    owner = np.random.default_rng(1).permutation(owner)
+
+    assert notes == []
+    assert [sorted(owner[rows]) for rows in chosen] == [list(range(30))] * 10
+    assert len(np.unique(np.concatenate(chosen))) == 300
+
+
+def test_too_few_fakes_are_said_and_used_again():
+    chosen, notes = datasets_of(scene(4, 6, [0, 0, 0, 1, 1, 3]), 10, np.random.default_rng(2))
+
+    assert len(chosen) == 3
+    assert sorted(chosen[0]) + sorted(chosen[1]) != sorted(chosen[0]) * 2
+    assert all(5 in rows and len(rows) == 3 for rows in chosen)
+    assert [n.split(" ")[0] for n in notes] == ["1", "no", "seeds"]
+
+
+def test_without_seeds_datasets_are_random_parts_of_the_size_of_the_real_one():
+    rng = np.random.default_rng(2)
+
+    assert [sorted(d) for d in datasets_of(scene(4, 4), 10, rng)[0]] == [[0, 1, 2, 3]]
+    apart = datasets_of(scene(4, 20), 5, rng)[0]
+    assert sorted(np.concatenate(apart)) == list(range(20))
+    again, notes = datasets_of(scene(4, 7), 5, rng)
+    assert [len(np.unique(d)) for d in again] == [4] * 5
+    assert notes
+
+
+def test_mean_median_and_standard_deviation_are_over_the_datasets():
+    rng = np.random.default_rng(3)
+    train, fakes = rng.integers(6, size=(10, 8)), rng.integers(6, size=(40, 8))
+    found = ew.evaluate_publishing(train, None, fakes, datasets=4, rng=np.random.default_rng(9))
+    chosen, _ = datasets_of(
+        scene(10, 40)._replace(real=train, fakes=fakes, places=ew.Locations(n=6)), 4, np.random.default_rng(9)
+    )
+    each = [
+        divergence.tv(np.bincount(train.ravel(), minlength=6), np.bincount(fakes[d].ravel(), minlength=6))
+        for d in chosen
+    ]
+
+    assert found.beyond["visits_tv"]["fakes"] == pytest.approx(
+        {"mean": np.mean(each), "median": np.median(each), "std": np.std(each, ddof=1)}
+    )
+
+
+def test_large_inputs_are_sampled_and_it_is_said(monkeypatch):
+    monkeypatch.setattr(likeness, "MOST_PAIRS", 40)
+    monkeypatch.setattr(likeness, "MOST_COMPARED", 4)
+    rng = np.random.default_rng(3)
+    found = ew.evaluate_publishing(
+        rng.integers(6, size=(10, 8)), None, rng.integers(6, size=(20, 8)), seed_index=np.arange(20) % 10
+    )
+
+    assert len(found.samples["semantic"]) == 4
+    assert len(found.samples["real_real"]) == 12
+    assert any("4 fakes" in note for note in found.notes)
+
+
+def test_result_is_plain_and_repeatable_and_says_little():
+    rng = np.random.default_rng(3)
+    t = ew.Traces(
+        rng.integers(77, size=(9, 8)), ew.Locations(xy=rng.random((80, 2))), users=[f"canary{i}" for i in range(9)]
+    )
+    fakes = rng.integers(80, size=(36, 8))
+    first, again = (ew.evaluate_publishing(t, None, fakes, seed_index=np.arange(36) % 9).to_dict() for _ in range(2))
+
+    assert json.loads(json.dumps(first)) == again
+    assert "canary" not in json.dumps(first)
+    assert "testing" not in first["visits"]["all"]
+    assert {row["measure"] for row in ew.evaluate_publishing(t, t, fakes).table()} >= {
+        "aggregate similarity of p_bar",
+        "visits, all places, sorted",
+        "time at place number 1",
+        "radius of gyration",
+    }
+
+
+def test_missing_instants_are_no_visits():
+    holes = np.array([[0, -1, 1, 1], [2, 2, -1, 0]])
+    found = ew.evaluate_publishing(holes, holes[::-1], holes)
+
+    assert found.visits["all"]["fakes"]["mean"] == 0
+    assert found.habits["moves"]["train"]["mean"] == 0
+    assert found.habits["dwell"]["train"]["mean"] == 30
+
+
+def test_fakes_of_ours_bring_their_seeds_and_a_pool_its_places():
+    town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(1))
+    fakes = ew.generate_fakes(town.traces, classes=town.truth, m_min=2, rng=np.random.default_rng(2))
+    found = ew.evaluate_publishing(town.traces, None, fakes)
+    pool = ew.publish(fakes, laboratory=True, rng=np.random.default_rng(3))
+
+    assert found.samples["semantic"].shape == (len(fakes),)
+    assert found.samples["geographic"].max() <= 0.1
+    assert "semantic" not in ew.evaluate_publishing(town.traces, None, pool).samples
+
+
+R5 = np.zeros((3, 4), dtype=int)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "fakes", "options", "code"),
+    [
+        (R5, None, R5, {"datasets": 0}, "E_PARAM"),
+        (R5, None, R5, {"datasets": 2.5}, "E_PARAM"),
+        (R5, None, R5, {"epsilon": -1}, "E_PARAM"),
+        (R5, None, R5, {"epsilon": math.nan}, "E_PARAM"),
+        (R5, None, R5, {"rng": 7}, "E_PARAM"),
+        (R5, None, R5, {"seed_index": [0, 1]}, "E_SHAPE"),
+        (R5, None, R5, {"seed_index": [0, 1, 3]}, "E_INDEX"),
+        (R5, None, R5, {"seed_index": [0.0, 1, 2]}, "E_SHAPE"),
+        (R5, None, R5, {"locations": ew.Locations(n=1), "periods": 0}, "E_PARAM"),
+        (R5, None, R5[:, :2], {}, "E_SHAPE"),
+        (R5, R5[:, :2], R5, {}, "E_SHAPE"),
+        (R5, None, R5 + 5, {"locations": ew.Locations(n=4)}, "E_INDEX"),
+        (R5, None, R5 - 2, {}, "E_INDEX"),
+        (R5 * math.nan, None, R5, {}, "E_NUMBER"),
+        (R5, None, R5[0], {}, "E_SHAPE"),
+        (R5, None, R5[:0], {"locations": ew.Locations(n=1)}, "E_EMPTY"),
+        (R5, None, "fakes.csv", {}, "E_NUMBER"),
+        (ew.Traces(R5, ew.Locations(n=3)), None, ew.Traces(R5, ew.Locations(n=4)), {}, "E_MISMATCH"),
+    ],
+)
+def test_bad_input_is_refused_with_a_code(train, test, fakes, options, code):
+    with pytest.raises(ew.ElsewhereError) as error:
+        ew.evaluate_publishing(train, test, fakes, **options)
+
+    assert error.value.code == code
+
+
+def test_the_original_tool_on_pf_tokyo():
+    if not PF.exists():
+        pytest.skip("the PF Tokyo data are not beside the project")
+    import pandas as pd
+
+    people = pd.read_csv(PF / "pf_tokyo_traces.csv.gz").sort_values(["uid", "slot"])["loc"].to_numpy().reshape(1000, 30)
+    places = pd.read_csv(PF / "pf_tokyo_locations.csv")
+    made = pd.read_parquet(
+        PF / "sglt_reference_outputs.parquet", filters=[("clusters", "==", 50), ("par_l", "==", 1.0)]
+    ).sort_values(["user", "trace_no", "time_period"])
+    fakes = made["poi_index"].to_numpy().reshape(5000, 30)
+    where = ew.Locations(lat=places["lat"], lon=places["lon"])
+    train = ew.Traces(people[:500], where, start="09:00")
+    before = time.process_time()
+    found = ew.evaluate_publishing(
+        train, people[500:], fakes, seed_index=made["user"].to_numpy().reshape(5000, 30)[:, 0]
+    ).to_dict()
+    took = time.process_time() - before
+
+    assert found["sizes"]["datasets"] == 10
+    assert found["sizes"]["dataset_size"] == 500
+    # published: TP-TV .5430, of the training set .3855; moves and places of fakes and of people
+    assert found["beyond"]["time_of_day_tv"]["to_test"]["fakes"]["mean"] == pytest.approx(0.5430, abs=5e-5)
+    assert found["beyond"]["time_of_day_tv"]["to_test"]["train"] == pytest.approx(0.3855, abs=5e-5)
+    assert found["habits"]["moves"]["fakes"]["mean"] == pytest.approx(4.6, abs=0.05)
+    assert found["habits"]["distinct_places"]["train"]["mean"] == pytest.approx(11.6, abs=0.05)
+    # far from the real aggregates, where a second real dataset is near
+    assert found["aggregate"]["p_bar"]["testing"] > found["aggregate"]["p_bar"]["fakes"]["mean"] + 0.2
+    assert took < 30
