@@ -66,7 +66,7 @@ class Learnt:
             raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
         profiles = fit_profiles(self.translate(traces), periods=self.preset.periods, missing="skip")
         graph = self.graph.update(profiles)
-        classes = semantic_clustering(graph, kappa=kappa, c_min=self.preset.c_min, rng=rng)
+        classes = semantic_clustering(graph, kappa=kappa, method=self.preset.method, c_min=self.preset.c_min, rng=rng)
         return replace(self, model=self.model.update(profiles), classes=classes, graph=graph)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
@@ -145,7 +145,7 @@ def learn(
         feasible = np.broadcast_to(visited, (traces.R, traces.R))
     model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min, feasible=feasible)
     graph = semantic_graph(profiles, order=settings.order, mapping=settings.mapping, rng=rng)
-    classes = semantic_clustering(graph, kappa=kappa, c_min=settings.c_min, rng=rng)
+    classes = semantic_clustering(graph, kappa=kappa, method=settings.method, c_min=settings.c_min, rng=rng)
     return Learnt(model, classes, settings, place, graph)
 
 

@@ -21,6 +21,7 @@ class Preset:
     periods: int | tuple[float, ...] = 1  # E5, E24
     order: int = 0
     mapping: str = "per-period"  # E19
+    method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
     sampler: str = "viterbi"  # E46, E49
     law: str = "mean"  # E35: mean over visitors; "pooled": all moves count alike
     tempo: bool = False  # whether fakes keep the population's pace (docs/decisions/0002-tempo.md)
@@ -59,6 +60,7 @@ class Preset:
         require_choice("name", self.name, tuple(_NAMES))
         require_whole("order", self.order, 0, 1)
         require_choice("mapping", self.mapping, ("per-period", "common"))
+        require_choice("method", self.method, ("roles", "kmeans"))
         require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
         require_choice("law", self.law, ("mean", "pooled"))
         require_between("par_c", self.par_c, 0, 1, open_high=True)
@@ -107,6 +109,7 @@ PRESETS = {
     "product": Preset(
         "product",
         periods=4,
+        method="roles",
         sampler="ffbs",
         law="pooled",
         tempo=True,
@@ -118,7 +121,9 @@ PRESETS = {
         alternates="split",
         max_days=1,
     ),
-    "deniable": Preset("deniable", periods=4, sampler="ffbs", m_min=5, k=50, alternates="split", max_days=1),
+    "deniable": Preset(
+        "deniable", periods=4, method="roles", sampler="ffbs", m_min=5, k=50, alternates="split", max_days=1
+    ),
 }
 
 
