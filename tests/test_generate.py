@@ -14,7 +14,7 @@ from elsewhere.presets import PRESETS
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
 LABORATORY = {"kappa": 8, "m_min": 2, "k": 3}
-ARCHETYPES = {"emission": "archetypes", "archetypes": 2, "lam": 0.3, "delta_target": 1e-4}
+SMALL_GATE = {"k": 16, "delta_target": 1e-4}
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ class TestRefusals:
 class TestDeniable:
     def test_end_to_end(self):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, k=16, rng=lab(), m_min=3, **ARCHETYPES)
+        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=3, **SMALL_GATE)
         assert len(fakes) == 80
         assert fakes.ledger.released == 80
         assert fakes.ledger.k == 16

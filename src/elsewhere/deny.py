@@ -36,7 +36,9 @@ def sampler_of(learnt: Learnt, settings: Preset, tau: Ints, model_traces: Traces
     if settings.emission == "archetypes":
         shared = learnt.translate(model_traces)
         classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
-        archetypes = learn_archetypes(classes, learnt.classes.kappa, settings.archetypes, rng=rng)
+        # a group must be large enough to pass the gate as a whole; counted on the model's users, never on the seeds
+        n = settings.archetypes or max(1, int(model_traces.U / (1.25 * settings.k)))
+        archetypes = learn_archetypes(classes, learnt.classes.kappa, n, rng=rng)
     return DeniableSampler(
         learnt.model,
         learnt.classes,

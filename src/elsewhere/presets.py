@@ -54,7 +54,7 @@ class Preset:
     delta_target: float = 1e-6
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
-    archetypes: int = 8
+    archetypes: int | None = None  # groups of model users; None: as many as leave 1.25 k of them to a group
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
@@ -91,7 +91,9 @@ class Preset:
         require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
         require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
         require_between("acceptance", self.acceptance, 0, 1, open_low=True)
-        require_whole("archetypes", self.archetypes, 1)
+        require_choice("emission", self.emission, ("window", "archetypes"))
+        if self.archetypes is not None:
+            require_whole("archetypes", self.archetypes, 1)
 
     def changed(self, **parameters: Any) -> "Preset":
         """The same preset with these parameters; an unknown name is refused with the list of all."""
@@ -122,7 +124,16 @@ PRESETS = {
         max_days=1,
     ),
     "deniable": Preset(
-        "deniable", periods=4, method="roles", sampler="ffbs", m_min=5, k=50, alternates="split", max_days=1
+        "deniable",
+        periods=4,
+        method="roles",
+        sampler="ffbs",
+        m_min=5,
+        k=50,
+        alternates="split",
+        max_days=1,
+        emission="archetypes",
+        eta=0.1,
     ),
 }
 
