@@ -9,6 +9,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
+from elsewhere.contributors import contributed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -59,8 +60,15 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     model, private, pool = (tmp_path / name for name in ("model", "private", "pool"))
     fit = [*SMALL]
     assert run("fit", town, "-o", model, *fit)[0] == 0
+    people = ew.read_traces(town)
+    met = contributed(model, people)
+    assert 0 < met.sum() < people.U
+    assert b"CANARY" not in (model / "contributors.json").read_bytes()
+    assert (model / "contributors.json").stat().st_mode & 0o077 == 0
     assert run("generate", town, "--model", model, "-o", private, *SMALL)[0] == 0
     assert all(p.stat().st_mode & 0o077 == 0 for p in private.iterdir())
+    status, _, err = run("generate", town, "--model", model, "-o", tmp_path / "den", "--preset", "deniable")
+    assert (status, err[:9]) == (2, "E_TOO_FEW")
     assert run("publish", private, "-o", pool)[0] == 0
     assert len(ew.Pool.load(pool)) > 0
     status, _, err = run("publish", private, "-o", tmp_path / "again")
@@ -81,6 +89,9 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
         (["--set", "par_s=nan"], 2, "E_PARAM"),
         (["--set", "nonsense"], 2, "E_PARAM"),
         (["--set", "par_q=3"], 2, "E_PARAM"),
+        (["--set", "kappa=5"], 2, "E_PARAM"),
+        (["--set", "rng=3"], 2, "E_PARAM"),
+        (["--set", "tempo=7"], 2, "E_PARAM"),
         (["--per-seed", "0"], 2, "E_PARAM"),
         (["--also", "png"], 2, "E_PARAM"),
         (["--set", "k=500"], 2, "E_TOO_FEW"),

@@ -299,6 +299,14 @@ class TestGate:
         assert caught.value.code == "E_ACCEPTANCE"
         assert caught.value.exit_status == 3
 
+    def test_luck_does_not_hide_an_acceptance_below_the_floor(self):
+        _, _, mechanism = self.mechanism(k=12)
+        rate = release(mechanism, 1, floor=0.01, entropy=1, laboratory=True)
+        accepted = rate.passed / rate.attempts
+        assert accepted < 0.9
+        with pytest.raises(ew.NothingPassed):
+            release(mechanism, 1, floor=min(1.0, accepted * 1.3), entropy=1, laboratory=True)
+
     def test_refuses_what_it_cannot_promise(self):
         for wrong in ({"gamma": 1.0}, {"k": 1}, {"eps0": 0.0}):
             with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(wrong))}`"):

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
+from elsewhere.deny import sampler_of
 from elsewhere.presets import PRESETS
+from elsewhere.split import split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
@@ -138,9 +140,16 @@ class TestProduct:
             stands_for = np.flatnonzero(merged == r)
             assert len(set().union(*(users[i] for i in stands_for))) >= LABORATORY["m_min"]
 
-    def test_seeds_and_alternates_are_different_users(self, town, product):
-        assert "alternates" in product.notes[0]
-        assert len(np.unique(town.user[product.seed])) <= town.U - (LABORATORY["k"] - 1)
+    def test_seeds_and_alternates_are_different_users(self, town):
+        roles = split_users(town, PRESETS["product"], None, lab())
+        seeds, others, model = (set(t.labels) for t in (roles.seeds, roles.alternates, roles.model))
+        assert not seeds & others
+        assert model == seeds
+        assert len(others) == round(0.3 * town.U)
+        assert "alternates" in roles.notes[0]
+
+    def test_the_model_has_not_met_the_alternates(self, town, product):
+        assert product.learnt.model.n_users == town.U - round(0.3 * town.U)
 
     def test_every_verdict_passed(self, product):
         assert len(product.verdicts) == len(product)
@@ -222,6 +231,41 @@ class TestGivenModelAndClasses:
             ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab())
         assert caught.value.code == "E_MISMATCH"
 
+    def test_of_few_visitors_bring_no_place_that_too_few_share(self, town):
+        learnt = ew.learn(town, ew.Preset("product", m_min=1, periods=4), kappa=6, rng=lab())
+        fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=8)
+        assert learnt.model.visitors[np.unique(fakes.r)].min() >= 8
+
+    def test_a_model_of_one_period_serves_any_preset_and_others_must_agree(self, town):
+        one, two = (ew.learn(town, ew.Preset("product", m_min=2, periods=T), kappa=6, rng=lab()) for T in (1, 2))
+        assert len(ew.generate_fakes(town, classes=one.classes, model=one.model, rng=lab(), k=3, m_min=2))
+        with pytest.raises(ew.InvalidParameter, match="`periods`") as caught:
+            ew.generate_fakes(town, classes=two.classes, model=two.model, rng=lab(), k=3, m_min=2)
+        assert caught.value.code == "E_MISMATCH"
+
+    def test_what_learn_returns_is_a_model(self, town):
+        learnt = ew.learn(town, ew.Preset("product", m_min=3, periods=4), kappa=6, rng=lab())
+        fakes = ew.generate_fakes(town, model=learnt, rng=lab(), k=3, m_min=3)
+        assert (fakes.learnt.place == learnt.place).all()
+
+
+class TestOddShapes:
+    def test_places_without_coordinates(self, town):
+        bare = ew.Traces(town.r, ew.Locations(n=town.R), users=town.user)
+        fakes = ew.generate_fakes(bare, rng=lab(), **{**LABORATORY, "m_min": 4})
+        assert len(fakes)
+
+    @pytest.mark.parametrize("L", [1, 2])
+    def test_very_short_traces(self, L):
+        r = lab(6).integers(0, 30, (200, L))
+        people = ew.Traces(r, ew.Locations(xy=lab(7).random((30, 2)) * 5), step_minutes=60, start="09:00")
+        fakes = ew.generate_fakes(people, kappa=3, rng=lab(), k=3, par_d=1, against="own")
+        assert (fakes.r != r[fakes.seed]).all()
+
+    def test_many_periods_and_hour_bounds(self, town):
+        for periods in (24, (0, 7, 9.5, 17, 24)):
+            assert len(ew.generate_fakes(town, rng=lab(), periods=periods, **LABORATORY))
+
 
 class TestRefusals:
     def test_one_user_short(self, town):
@@ -235,8 +279,9 @@ class TestRefusals:
         assert len(ew.generate_fakes(seeds, alternates=rest, rng=lab(), **LABORATORY))
         with pytest.raises(ew.NotEnoughAlternates, match="2"):
             ew.generate_fakes(seeds, alternates=rest.select([0]), rng=lab(), **LABORATORY)
-        with pytest.raises(ew.ElsewhereError):
+        with pytest.raises(ew.ElsewhereError) as caught:
             ew.generate_fakes(town, alternates=rest, rng=lab(), **LABORATORY)
+        assert caught.value.code == "E_OVERLAP"
 
     def test_everybody_the_same(self):
         same = ew.Traces(np.tile([0] * 6 + [1] * 6, (20, 1)), ew.Locations(n=4), step_minutes=120)
@@ -298,3 +343,41 @@ class TestDeniable:
         with pytest.raises(ew.InvalidParameter) as caught:
             ew.generate_fakes(town, preset="deniable", k=10, **given)
         assert caught.value.code == "E_DISJOINT"
+
+    def test_a_given_model_speaks_by_windows_since_nobody_is_left_to_learn_archetypes_from(self):
+        people = ew.simulate_town(users=200, locations=60, rng=lab(6)).traces
+        model, seeds = people.select(np.arange(100)), people.select(np.arange(100, 200))
+        learnt = ew.learn(model, ew.Preset("deniable", m_min=3), kappa=4, rng=lab())
+        given = {"model": learnt.model, "classes": learnt.classes, "disjoint": True, "periods": 1}
+        fakes = ew.generate_fakes(
+            seeds, preset="deniable", rng=lab(), k=12, lam=0.02, delta_target=1e-3, m_min=3, **given
+        )
+        assert fakes.preset.emission == "window"
+        assert "assertion" in fakes.notes[0]
+        assert learnt.model.visitors[np.unique(fakes.r)].min() >= 3
+        with pytest.raises(ew.InvalidParameter) as caught:
+            sampler_of(learnt, PRESETS["deniable"], np.zeros(72, dtype=int), None, lab())
+        assert caught.value.code == "E_DISJOINT"
+
+    def test_fakes_visit_only_places_that_enough_model_users_share(self):
+        people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        fakes = ew.generate_fakes(people, preset="deniable", kappa=6, rng=lab(), m_min=5, **SMALL_GATE)
+        assert fakes.learnt.model.visitors[np.unique(fakes.r)].min() >= 5
+
+
+def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
+    class Spy(ThreadPoolExecutor):
+        shown = ""
+
+        def map(self, work, *items, **options):
+            Spy.shown += repr(work)
+            return super().map(work, *items, **options)
+
+    with Spy(1) as pool:
+        ew.generate_fakes(town, rng=lab(), executor=pool, **LABORATORY)
+        people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        ew.generate_fakes(people, preset="deniable", kappa=6, rng=lab(), m_min=3, executor=pool, **SMALL_GATE)
+        ew.semantic_graph(ew.fit_profiles(town.select(np.arange(4))), order=1, rng=lab(), executor=pool)
+    assert len(Spy.shown) > 100
+    assert "array" not in Spy.shown
+    assert "entropy" not in Spy.shown

@@ -150,3 +150,8 @@ def test_refuses_what_it_cannot_do():
     with pytest.raises(ew.InvalidParameter) as caught:
         ew.semantic_graph(profiles).update(other_map)
     assert caught.value.code == "E_MISMATCH"
+
+
+def test_order_1_without_any_match_has_no_edge():
+    people = ew.Traces([[0, 0, 0, 0], [1, 2, 1, 2]], ew.Locations(n=3))
+    assert not ew.semantic_graph(ew.fit_profiles(people), order=1).w.any()

@@ -104,9 +104,17 @@ class TestPublish:
             chosen += [where[tuple(f)] for f in pool.traces.r.tolist() if tuple(f) in where]
         assert stats.chisquare(np.bincount(chosen, minlength=3)).pvalue > 1e-6
 
-    def test_dates_are_of_the_same_kind_of_day_and_tell_no_more(self, fakes, town):
-        pool = ew.publish(fakes)
-        assert set(pool.traces.dates.tolist()) <= set(town.dates.tolist())
+    def test_a_date_that_one_user_has_is_never_shown(self, town):
+        dates = np.where(town.user == 17, np.datetime64("2024-01-06"), np.datetime64("2024-01-01"))
+        alone = ew.Traces(town.r, town.locations, users=town.user, dates=dates, step_minutes=town.step_minutes)
+        for _ in range(5):
+            pool = ew.publish(made(alone))
+            assert set(pool.traces.dates.astype(str).tolist()) == {"2024-01-01"}
+
+    def test_no_date_is_shown_if_none_is_shared(self, town):
+        dates = np.datetime64("2024-01-01") + np.arange(len(town))
+        days = ew.Traces(town.r, town.locations, users=town.user, dates=dates, step_minutes=town.step_minutes)
+        assert ew.publish(made(days)).traces.dates is None
 
     def test_parameters_are_checked(self, fakes):
         for wrong in ({"per_seed": 0}, {"choose": "best"}, {"temp": 0.0}):

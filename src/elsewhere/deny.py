@@ -7,7 +7,7 @@ here, or the caller asserts it for a model of his own.
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,17 @@ class GateVerdict(NamedTuple):
     in_bucket: int
 
 
-def sampler_of(learnt: Learnt, settings: Preset, tau: Ints, model_traces: Traces, rng: np.random.Generator) -> Any:
+def sampler_of(
+    learnt: Learnt, settings: Preset, tau: Ints, model_traces: Traces | None, rng: np.random.Generator
+) -> DeniableSampler:
     """The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone."""
     archetypes = None
     if settings.emission == "archetypes":
+        if model_traces is None:
+            raise InvalidParameter(
+                'archetypes are learnt from the users of the model: with a given model take `emission="window"`.',
+                code="E_DISJOINT",
+            )
         shared = learnt.translate(model_traces)
         classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
         # a group must be large enough to pass the gate as a whole; counted on the model's users, never on the seeds
@@ -93,7 +100,7 @@ def release_fakes(
         mechanism,
         n,
         floor=settings.acceptance,
-        entropy=int(_child(entropy, 3).generate_state(2, np.uint64)[0]),
+        entropy=int.from_bytes(_child(entropy, 3).generate_state(2, np.uint64).tobytes(), "little"),
         laboratory=laboratory,
         executor=executor,
         progress=progress,
@@ -106,7 +113,7 @@ def release_fakes(
         attempts=np.array([out.attempts]),
         tally={"tested": out.attempts, "passed": out.passed},
         seeds=traces,
-        frame=Frame.of(traces, learnt),
+        frame=Frame.of(traces, learnt, roles.model),
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,

@@ -39,7 +39,8 @@ class Frame:
     """
     The places, the clock and the dates of a dataset, without its traces: what a published fake may show of it.
 
-    Only `known` places, those that enough users share, are shown on a published map (E31).
+    Only `known` places, those that enough users share, are shown on a published map (E31), and only `dates` that
+    enough of the model's users share.
     """
 
     locations: Locations
@@ -50,10 +51,16 @@ class Frame:
     tz: str
 
     @staticmethod
-    def of(traces: Traces, learnt: Learnt) -> "Frame":
-        """The frame of these traces, with the places that were learnt of."""
-        known = np.asarray(learnt.model.visitors > 0)
-        return Frame(traces.locations, known, traces.dates, traces.step_minutes, traces.start, traces.tz)
+    def of(traces: Traces, learnt: Learnt, people: Traces | None) -> "Frame":
+        """The frame of these traces, with what `people`, those the model was learnt from, share."""
+        dates = None
+        if people is not None and people.dates is not None:
+            day, user = people.dates.astype(np.int64), people.user
+            pairs = np.unique(np.column_stack([day, user]), axis=0)
+            days, users = np.unique(pairs[:, 0], return_counts=True)
+            shared = days[users >= learnt.preset.m_min]
+            dates = shared.astype("datetime64[D]") if len(shared) else None
+        return Frame(traces.locations, learnt.known, dates, traces.step_minutes, traces.start, traces.tz)
 
     def public_locations(self) -> Locations:
         """The map with every unknown place moved to the middle of the known ones, its number kept."""
@@ -259,7 +266,7 @@ def publish(
             raise PublicationRefused("these fakes are published already; the ledger counts each once.", code="E_BUDGET")
     else:
         chosen = _within_budget(fakes, per_seed, choose, temp, draw)
-    fakes.published[chosen] = True
+    given_out = chosen
     chosen = draw.permutation(chosen)
     ids = [secrets.token_hex(16) if rng is None else draw.bytes(16).hex() for _ in chosen]
     frame = fakes.frame
@@ -267,11 +274,13 @@ def publish(
         fakes.r[chosen],
         frame.public_locations(),
         users=ids,
-        dates=_dates(frame.dates, fakes.seed[chosen], draw),
+        # any date that enough people share, whatever the seed's: a date must not name a day only one was there
+        dates=None if frame.dates is None else draw.choice(frame.dates, len(chosen)),
         step_minutes=frame.step_minutes,
         start=frame.start,
         tz=frame.tz,
     )
+    fakes.published[given_out] = True
     return Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
 
 
@@ -292,19 +301,6 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     seed = fakes.seed[order]
     rank = np.arange(len(seed)) - np.searchsorted(seed, seed)
     return np.asarray(order[rank < left[seed]])
-
-
-def _dates(dates: NDArray[np.datetime64] | None, seed: Ints, rng: np.random.Generator) -> Any:
-    # a fake gets any date of the dataset of the same kind of day, so its date says nothing of its seed's beyond that
-    if dates is None:
-        return None
-    weekend = (dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5  # 1970-01-01 was a Thursday
-    drawn = np.empty(len(seed), dtype="datetime64[D]")
-    for kind in (False, True):
-        pool, wanted = np.unique(dates[weekend == kind]), np.flatnonzero(weekend[seed] == kind)
-        if len(wanted):
-            drawn[wanted] = rng.choice(pool, len(wanted))
-    return drawn
 
 
 def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:

@@ -8,16 +8,16 @@ test; or, in the deniable mode, draw from the exact sampler and keep what passes
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.deny import release_fakes
-from elsewhere.errors import InvalidParameter, NothingPassed, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes, Frame
-from elsewhere.learnt import Learnt, learn
+from elsewhere.learnt import Learnt, learn, only_known
 from elsewhere.presets import Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
@@ -42,7 +42,7 @@ def generate_fakes(
     per_seed: int = 1,
     kappa: int | str = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
-    model: AggregateModel | None = None,
+    model: AggregateModel | Learnt | None = None,
     alternates: Traces | str | None = None,
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
@@ -65,7 +65,7 @@ def generate_fakes(
     kappa
         Number of semantic classes, or "auto" (E29).
     classes, model
-        Learnt beforehand; by default they are learnt from the traces.
+        Learnt beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
     alternates
         Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
         preset takes all other users ("all").
@@ -96,9 +96,13 @@ def generate_fakes(
     require_whole("per_seed", per_seed, 1)
     entropy = _entropy(rng)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
-    given = model is not None and classes is not None
+    given = isinstance(model, Learnt) or (model is not None and classes is not None)
+    if given and settings.name == "deniable" and settings.emission == "archetypes":
+        # there is nobody to learn archetypes from
+        settings = settings.changed(emission="window", lam=min(settings.lam, 0.3))
     roles = split_users(traces, settings, alternates, draw, learnt=given)
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
+    roles = _with_known_places(roles, learnt)
     if settings.name == "deniable":
         with workers_or(executor, workers) as where:
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
@@ -109,7 +113,7 @@ def generate_fakes(
     pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
     with workers_or(executor, workers) as where:
         made = map_over(_Attempts(maker, test, seeds, settings.max_tries), pieces, executor=where, progress=progress)
-    return _gathered(made, units, traces, roles, learnt, settings, rng is not None)
+    return _gathered(made, maker, units, traces, roles, learnt, settings, rng is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +131,9 @@ class _Made:
 class _Attempts:
     """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
 
-    maker: FakeMaker | TempoMaker
-    test: PrivacyTest
-    seeds: Traces
+    maker: FakeMaker | TempoMaker = field(repr=False)
+    test: PrivacyTest = field(repr=False)
+    seeds: Traces = field(repr=False)
     max_tries: int
 
     def __call__(self, units: Ints) -> _Made:
@@ -159,7 +163,14 @@ class _Attempts:
 
 
 def _gathered(
-    made: list[_Made], units: Ints, traces: Traces, roles: Roles, learnt: Learnt, settings: Preset, laboratory: bool
+    made: list[_Made],
+    maker: FakeMaker | TempoMaker,
+    units: Ints,
+    traces: Traces,
+    roles: Roles,
+    learnt: Learnt,
+    settings: Preset,
+    laboratory: bool,
 ) -> Fakes:
     tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
     tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
@@ -182,13 +193,22 @@ def _gathered(
         attempts=attempts,
         tally=tally,
         seeds=traces,
-        frame=Frame.of(traces, learnt),
+        frame=Frame.of(traces, learnt, roles.model if roles.model is not None else traces),
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=roles.notes,
+        notes=(*roles.notes, *_lost_tempo(maker, settings)),
         published=np.zeros(len(fakes), dtype=bool),
+    )
+
+
+def _lost_tempo(maker: FakeMaker | TempoMaker, settings: Preset) -> tuple[str, ...]:
+    plain = not isinstance(maker, TempoMaker) or maker.maker.chain is None
+    if not (settings.tempo and settings.sampler == "ffbs" and plain):
+        return ()
+    return (
+        "fakes do not keep the people's tempo: the map is too large, or no complete trace is left to learn it from.",
     )
 
 
@@ -208,7 +228,7 @@ def _learn(
     settings: Preset,
     kappa: int | str,
     classes: SemanticClasses | ArrayLike | None,
-    model: AggregateModel | None,
+    model: AggregateModel | Learnt | None,
     disjoint: bool,
     rng: np.random.Generator,
 ) -> Learnt:
@@ -222,20 +242,40 @@ def _learn(
         warnings.warn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=3
         )
-    given = None if classes is None or isinstance(classes, SemanticClasses) else SemanticClasses(classes)
-    given = classes if isinstance(classes, SemanticClasses) else given
-    if model is not None and given is not None:
-        if model.locations != roles.seeds.locations:
-            raise InvalidParameter("`model` and `traces` are not on the same map.", code="E_MISMATCH")
+    given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
+    if isinstance(model, Learnt):
+        learnt = replace(model, preset=settings, classes=given or model.classes)
+    elif model is not None and given is not None:
         learnt = Learnt(model, given, settings, np.arange(model.R))
     else:
+        assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
+    if learnt.model.locations != roles.seeds.locations:
+        raise InvalidParameter("`model` and `traces` are not on the same map.", code="E_MISMATCH")
+    learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(
             f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.", code="E_MISMATCH"
         )
-    return learnt
+    return only_known(learnt)
+
+
+def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
+    """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
+    shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
+    alternates = roles.alternates
+    if isinstance(alternates, Traces):
+        alternates = alternates.select(np.any(learnt.place[alternates.r] >= 0, axis=1))
+    if shown.all():
+        return replace(roles, alternates=alternates)
+    if not shown.any():
+        raise InvalidTraces("no seed visits a place that enough users share; lower `m_min`.", code="E_SUPPRESSED")
+    note = f"{int((~shown).sum())} seeds visit only places that fewer than `m_min` users share, and were left out."
+    rows = roles.seed_rows[shown]
+    return replace(
+        roles, seeds=roles.seeds.select(shown), seed_rows=rows, alternates=alternates, notes=(*roles.notes, note)
+    )
 
 
 def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker | TempoMaker:
@@ -248,17 +288,17 @@ def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entrop
         subsample=settings.subsample,
         merge=settings.merge,
     )
-    # places nobody in the model visits are never candidates (E30)
-    sets = ClassSets.of(
-        learnt.classes.label, nearness=learnt.classes.nearness, model_places=np.asarray(learnt.model.visitors > 0)
-    )
+    # places that too few people in the model visit are never candidates (E30, E31)
+    sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
     keys = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)
     model = learnt.model.pooled() if settings.law == "pooled" else learnt.model
     maker = FakeMaker(model, sets, learnt.tau(seeds), blur, settings.sampler, keys[:2], settings.par_v)
     if not settings.tempo or settings.sampler != "ffbs":
         return maker
-    people = learnt.translate(roles.model).r
-    return calibrated(maker, people[np.all(people >= 0, axis=1)], keys[2:])
+    people = learnt.translate(roles.model if roles.model is not None else roles.seeds).r
+    complete = people[np.all(people >= 0, axis=1)]
+    # nobody to take the pace from, or no step to take: the plain sampler
+    return calibrated(maker, complete, keys[2:]) if len(complete) and seeds.L > 1 else maker
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

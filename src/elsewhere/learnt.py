@@ -48,17 +48,36 @@ class Learnt:
     graph: LocationGraph | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
-        """Period of each instant of these traces."""
-        return Periods.of(self.preset.periods).of_minute(traces.minutes()).astype(np.int64)
+        """Period of each instant of these traces; a model of one period serves any clock."""
+        if self.model.T == 1:
+            return np.zeros(traces.L, dtype=np.int64)
+        clock = Periods.of(self.preset.periods)
+        if clock.T != self.model.T:
+            raise InvalidParameter(
+                f"`periods` must be those of the model, {self.model.T}, or the model must have one; got {clock.T}.",
+                code="E_MISMATCH",
+            )
+        return clock.of_minute(traces.minutes()).astype(np.int64)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(R,) places that enough users share to stand in a fake or on a published map (E31)."""
+        return np.asarray(self.model.visitors >= self.preset.m_min)
 
     def translate(self, traces: Traces) -> Traces:
-        """The same traces with rare places replaced by those that stand for them."""
+        """
+        The same traces with rare places replaced by those that stand for them.
+
+        On a map without coordinates nothing does: such instants become missing, and rows without any other are left
+        out.
+        """
         if traces.locations != self.model.locations:
             raise InvalidParameter("these traces and the model are not on the same map.", code="E_MISMATCH")
         if np.array_equal(self.place, np.arange(len(self.place))):
             return traces
         r = np.where(traces.r >= 0, self.place[traces.r], -1)
-        return traces.with_places(r)
+        left = np.any(r >= 0, axis=1)
+        return (traces if left.all() else traces.select(left)).with_places(r[left])
 
     def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "Learnt":
         """Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph."""
@@ -138,15 +157,27 @@ def learn(
     shared, place = merge_rare(traces, settings.m_min)
     missing = "refuse" if settings.m_min == 1 else "skip"
     profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
-    feasible = None
-    if settings.name == "deniable":
-        # its fakes come from the model alone, without candidate sets: nobody's place must not be anybody's fake (E30)
-        visited = np.bincount(profiles.support, minlength=traces.R) > 0
-        feasible = np.broadcast_to(visited, (traces.R, traces.R))
-    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min, feasible=feasible)
+    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
     graph = semantic_graph(profiles, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = semantic_clustering(graph, kappa=kappa, method=settings.method, c_min=settings.c_min, rng=rng)
-    return Learnt(model, classes, settings, place, graph)
+    return only_known(Learnt(model, classes, settings, place, graph))
+
+
+def only_known(learnt: Learnt) -> Learnt:
+    """
+    In the deniable mode, the same with a model that leads to known places alone (E30, E31).
+
+    Its fakes come from the model without candidate sets: nobody's place must not be anybody's fake.
+    """
+    if learnt.preset.name != "deniable" or learnt.model.feasible is not None:
+        return learnt
+    known = np.flatnonzero(learnt.known).astype(np.int32)
+    if len(known) == 0:
+        raise InvalidParameter(
+            f"no place of the model has `m_min` = {learnt.preset.m_min} visitors.", code="E_SUPPRESSED"
+        )
+    start = np.arange(learnt.model.R + 1, dtype=np.int64) * len(known)
+    return replace(learnt, model=replace(learnt.model, feasible=(start, np.tile(known, learnt.model.R))))
 
 
 def _periods(value: Any) -> int | tuple[float, ...]:

@@ -130,7 +130,7 @@ def _checked(folder: Path, name: str, sha256: str) -> bytes:
 
 
 def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L: int, R: int) -> Traces:
-    fakes, places = (_read(tables[name]) for name in _FILES)
+    fakes, places = (_read(tables[name], rows) for name, rows in zip(_FILES, (N * L, R), strict=True))
     if len(fakes["loc"]) != N * L or len(places["loc"]) != R:
         raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
     if "lat" in places:
@@ -150,12 +150,15 @@ def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L:
     )
 
 
-def _read(data: bytes) -> dict[str, NDArray[Any]]:
+def _read(data: bytes, rows: int) -> dict[str, NDArray[Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        file = pq.ParquetFile(pa.BufferReader(data))
+        if file.metadata.num_rows > rows:
+            raise InvalidModel("a table of the pool has more rows than its manifest gives.", code="E_POOL")
+        table = file.read()
     except (pa.ArrowException, OSError):
         raise InvalidModel("a table of the pool is not Parquet.", code="E_POOL") from None
     return {name: table.column(name).to_numpy() for name in table.column_names}

@@ -58,6 +58,9 @@ class Preset:
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
+        for flag in ("tempo", "strict", "fold_intersection"):
+            if not isinstance(getattr(self, flag), bool):
+                raise InvalidParameter(f"`{flag}` must be True or False, got {getattr(self, flag)!r}.")
         require_whole("order", self.order, 0, 1)
         require_choice("mapping", self.mapping, ("per-period", "common"))
         require_choice("method", self.method, ("roles", "kmeans"))
@@ -97,11 +100,7 @@ class Preset:
 
     def changed(self, **parameters: Any) -> "Preset":
         """The same preset with these parameters; an unknown name is refused with the list of all."""
-        known = [f.name for f in fields(self) if f.name != "name"]
-        for name in parameters:
-            if name not in known:
-                raise InvalidParameter(f"`{name}` is no parameter of a preset; these are: {', '.join(known)}.")
-        return replace(self, **parameters)
+        return replace(self, **check_names(parameters))
 
 
 _NAMES = ("paper", "product", "deniable")
@@ -136,6 +135,15 @@ PRESETS = {
         eta=0.1,
     ),
 }
+
+
+def check_names(parameters: dict[str, Any]) -> dict[str, Any]:
+    """`parameters` if each is a field of `Preset`, else `InvalidParameter` with the list of all."""
+    known = [f.name for f in fields(Preset) if f.name != "name"]
+    for name in parameters:
+        if name not in known:
+            raise InvalidParameter(f"`{name}` is no parameter of a preset; these are: {', '.join(known)}.")
+    return parameters
 
 
 def preset_of(preset: "str | Preset", **parameters: Any) -> Preset:

@@ -19,7 +19,7 @@ class Roles:
     seeds: Traces
     seed_rows: Ints
     alternates: Traces | str | None
-    model: Traces
+    model: Traces | None  # None where the model was learnt elsewhere
     notes: tuple[str, ...]
 
 
@@ -48,17 +48,17 @@ def split_users(
         rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
         return Roles(traces.select(rows), rows, alternates, traces, _days_note(traces, rows))
     if settings.alternates == "all":
-        if traces.U < max(2, settings.k):
+        if max(2, settings.k) > traces.U:
             raise NotEnoughAlternates(
                 f"need at least {max(2, settings.k)} users for `k` = {settings.k}, got {traces.U}."
             )
         rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
-        return Roles(traces.select(rows), rows, "all" if settings.k > 1 else None, traces, _days_note(traces, rows))
+        needed = settings.k > 1 or settings.against == "all"
+        return Roles(traces.select(rows), rows, "all" if needed else None, traces, _days_note(traces, rows))
     wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
     if traces.U < wanted + 1:
         raise NotEnoughAlternates(
-            f"need at least {settings.k} users for `k` = {settings.k} ({settings.k - 1} alternates and a seed), got "
-            f"{traces.U}."
+            f"need at least {wanted + 1} users for `k` = {settings.k} ({wanted} alternates and a seed), got {traces.U}."
         )
     people = rng.permutation(traces.U)
     seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
@@ -102,7 +102,7 @@ def _deniable(
     if model_users == 0:
         rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
         note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
-        return Roles(traces.select(rows), rows, None, traces, (note, *_days_note(traces, rows)))
+        return Roles(traces.select(rows), rows, None, None, (note, *_days_note(traces, rows)))
     people = rng.permutation(traces.U)
     n_seeds = max(settings.k, traces.U // 2)
     seeds, others = np.sort(people[:n_seeds]), np.sort(people[n_seeds:])

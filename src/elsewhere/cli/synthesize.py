@@ -108,10 +108,17 @@ def fit(
     settings = preset_of(preset, **_parameters(parameters))
     import numpy as np
 
+    from elsewhere.contributors import contributors_file
+    from elsewhere.files import write_files
+    from elsewhere.split import split_users
+
     rng = _rng(seed) or np.random.default_rng(np.random.SeedSequence())
+    # alternates, and the seeds of the deniable mode, must not have met the model
+    people = split_users(traces, settings, None, rng).model
+    assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
-        learnt = learn(traces, settings, kappa=_kappa(kappa), rng=rng)
-    learnt.save(out, force=force)
+        learnt = learn(people, settings, kappa=_kappa(kappa), rng=rng)
+    write_files(out, {**contributors_file(people), **learnt.files()})
     result = {
         "users": traces.U,
         "places": traces.R,
@@ -209,16 +216,19 @@ def _kappa(text: str) -> int | str:
 def _parameters(words: list[str] | None) -> dict[str, Any]:
     import ast
 
+    from elsewhere.presets import check_names
+
     found: dict[str, Any] = {}
     for word in words or []:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise InvalidParameter(f"`--set` must be NAME=VALUE, got {word!r}.")
+        words_for = {"true": True, "false": False, "none": None}
         try:
-            found[name] = ast.literal_eval(value)
+            found[name] = words_for[value.lower()] if value.lower() in words_for else ast.literal_eval(value)
         except (ValueError, SyntaxError):
             found[name] = value
-    return found
+    return check_names(found)
 
 
 def _read(source: Path, cells: int, step: str, tz: str | None, locations: Path | None) -> "tuple[Traces, Preparation]":
@@ -251,13 +261,10 @@ def _generate(
     model: Path | None = None,
 ) -> "Fakes":
     from elsewhere.generate import generate_fakes
-    from elsewhere.learnt import Learnt
 
     given: dict[str, Any] = {}
     if model is not None:
-        learnt = Learnt.load(model)
-        traces = learnt.translate(traces)
-        given = {"model": learnt.model, "classes": learnt.classes}
+        traces, given = _roles(traces, preset, model)
     with bar("making fakes") as progress:
         return generate_fakes(
             traces,
@@ -270,6 +277,27 @@ def _generate(
             **given,
             **_parameters(parameters),
         )
+
+
+def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[str, Any]]":
+    """Whom the model has met are the product's seeds, and never those of the deniable mode."""
+    import numpy as np
+
+    from elsewhere.contributors import contributed
+    from elsewhere.learnt import Learnt
+
+    given: dict[str, Any] = {"model": Learnt.load(model)}
+    met = contributed(model, traces)
+    if preset == "deniable":
+        if met is None:
+            raise InvalidParameter("this model does not remember its contributors; run `fit` again.", code="E_DISJOINT")
+        if met.all():
+            raise InvalidParameter("every user here has contributed to the model: no seed is left.", code="E_DISJOINT")
+        return traces.of_users(np.flatnonzero(~met)), {**given, "disjoint": True}
+    if preset == "product" and met is not None and met.any() and not met.all():
+        given["alternates"] = traces.of_users(np.flatnonzero(~met))
+        traces = traces.of_users(np.flatnonzero(met))
+    return traces, given
 
 
 def _publish(fakes: "Fakes", per_seed: int, seed: int | None) -> "Pool":

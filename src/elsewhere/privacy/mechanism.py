@@ -10,10 +10,11 @@ import math
 import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from elsewhere.errors import NotEnoughUsers, NothingPassed, require_between, require_whole
 from elsewhere.privacy.deniability import discrete_laplace
@@ -23,6 +24,7 @@ from elsewhere.traces.model import Floats, Ints, Places
 
 CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all codes are kept
 BATCH_CELLS = 1e7  # attempts x codes per batch
+LEAST_EXPECTED = 100  # releases expected at the floor in the fewest attempts made
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +47,16 @@ class Mechanism:
     With `intersection`, Pr{f|s} is 0 for every s that shares a place with f, for the seed and all others alike.
     """
 
-    sampler: DeniableSampler
-    seeds: Places
-    tau: Ints
+    sampler: DeniableSampler = field(repr=False)
+    seeds: Places = field(repr=False)
+    tau: Ints = field(repr=False)
     k: int
     gamma: float
     eps0: float
     intersection: bool
-    prepared: PreparedSeeds
-    filters: Floats | None
-    visits: NDArray[np.bool_] | None
+    prepared: PreparedSeeds = field(repr=False)
+    filters: Floats | None = field(repr=False)
+    visits: NDArray[np.bool_] | None = field(repr=False)
 
     @staticmethod
     def of(
@@ -132,7 +134,7 @@ class _Batch:
     """Attempts number b * batch .. (b + 1) * batch - 1, with a stream of their own."""
 
     mechanism: Mechanism
-    entropy: int
+    entropy: int = field(repr=False)
     laboratory: bool
 
     def __call__(self, b: int) -> tuple[Places, Ints, Ints, Floats]:
@@ -164,18 +166,22 @@ def release(
     work = _Batch(mechanism, entropy, laboratory)
     # enough for the floor with six standard deviations to spare
     limit = math.ceil((n + 6 * math.sqrt(n) + 36) / floor / mechanism.batch)
+    # and never so few that luck could hide an acceptance below it
+    least = math.ceil(LEAST_EXPECTED / floor / mechanism.batch)
     parts: list[tuple[Places, Ints, Ints, Floats]] = []
     released = done = 0
-    while released < n and done < limit:
-        rate = max(released / (done * mechanism.batch) if done else 0.5, floor)
-        more = min(limit - done, max(1, math.ceil((n - released) / rate / mechanism.batch)))
-        fresh = map_over(work, range(done, done + more), executor=executor)
-        parts += fresh
-        done += more
-        released += sum(len(p[0]) for p in fresh)
-        if progress is not None:
-            progress(min(released, n), n)
-    if released < n:
+    with threadpool_limits(1):  # sums in one order on every machine (R5)
+        while (released < n or done < least) and done < max(limit, least):
+            rate = max(released / (done * mechanism.batch) if done else 0.5, floor)
+            more = max(1, least - done, math.ceil((n - released) / rate / mechanism.batch))
+            more = min(max(limit, least) - done, more)
+            fresh = map_over(work, range(done, done + more), executor=executor)
+            parts += fresh
+            done += more
+            released += sum(len(p[0]) for p in fresh)
+            if progress is not None:
+                progress(min(released, n), n)
+    if released < n or released < floor * done * mechanism.batch:
         raise NothingPassed(
             f"the gate accepted fewer than `acceptance` = {floor:g} of the attempts; lower `lam`, raise `gamma`, lower "
             f"`k`, or give more than {len(mechanism.seeds)} seed users.",

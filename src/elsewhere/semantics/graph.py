@@ -340,7 +340,8 @@ def _pair_loop(
     edges = [e for e in map_over(work, range(U), executor=executor) if len(e)]
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
-        roles=roles(profiles), _sums={}, _edges=_merged(np.concatenate(edges)) if edges else None, _profiles=profiles,
+        roles=roles(profiles), _sums={}, _edges=_merged(np.concatenate(edges)) if edges else np.empty(0, dtype=EDGE),
+        _profiles=profiles,
     )  # fmt: skip
 
 
@@ -352,7 +353,7 @@ class _Row:
     order: int
     mapping: str
     first_new: int
-    entropy: int | None
+    entropy: int | None = field(repr=False)
 
     def __call__(self, index: int) -> NDArray[Any]:
         from elsewhere.similarity.semantic import semantic_similarity

@@ -64,7 +64,7 @@ def evaluate_lbs(
         Semantic class of each place, for the semantic overhead and the adversary who knows it.
     pool
         The published fakes, for the adversary who holds them (A19): a `Pool`, `Traces`, array or what `generate_fakes`
-        returns.
+        returns. Their figures mean something for generators that draw from this pool.
     n_fakes
         Numbers m of fakes sent along.
     beta

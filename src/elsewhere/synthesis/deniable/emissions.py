@@ -97,12 +97,15 @@ class Archetypes:
 def learn_archetypes(classes: NDArray[np.integer], kappa: int, n: int, *, rng: np.random.Generator) -> Archetypes:
     """`n` groups of the (N, L) class sequences of MODEL users, by k-means on their class-by-slot indicators."""
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
 
     N, L = classes.shape
     indicator = np.zeros((N, L, kappa))
     rows, slots = np.nonzero(classes >= 0)
     indicator[rows, slots, classes[rows, slots]] = 1
-    group = KMeans(min(n, N), n_init=10, random_state=int(rng.integers(2**31))).fit_predict(indicator.reshape(N, -1))
+    with threadpool_limits(1):
+        means = KMeans(min(n, N), n_init=10, random_state=int(rng.integers(2**31)))
+        group = means.fit_predict(indicator.reshape(N, -1))
     overall = indicator.mean(axis=0) + 1 / kappa / N
     share = np.stack([indicator[group == a].sum(axis=0) + overall for a in np.unique(group)])
     return Archetypes(share / share.sum(axis=2, keepdims=True))

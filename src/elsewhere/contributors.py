@@ -1,0 +1,45 @@
+"""
+Who has contributed to a model: keyed hashes of user labels, in a private file beside it, never published.
+
+The guarantee of the deniable mode needs seeds who have not met the model, and the product's alternates must not have
+either (E53, READINGS section 11); this file lets a later command check it without keeping any name.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidModel
+from elsewhere.traces.model import Traces
+
+FILE = "contributors.json"
+
+
+def contributors_file(traces: Traces) -> dict[str, bytes]:
+    """The private file that remembers the users of these traces, name -> content."""
+    key = secrets.token_bytes(32)
+    users = sorted(_hash(key, label) for label in traces.labels)
+    return {FILE: json.dumps({"key": key.hex(), "users": users}).encode()}
+
+
+def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
+    """Which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
+    path = Path(folder) / FILE
+    if not path.exists():
+        return None
+    try:
+        told = json.loads(path.read_bytes())
+        key, users = bytes.fromhex(told["key"]), set(told["users"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidModel(f"{FILE} beside the model cannot be read.") from None
+    return np.array([_hash(key, label) in users for label in traces.labels], dtype=bool)
+
+
+def _hash(key: bytes, label: Any) -> str:
+    return hmac.new(key, str(label).encode(), hashlib.sha256).hexdigest()
