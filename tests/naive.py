@@ -914,7 +914,7 @@ def cosine_silhouette(rows, label):
     """Mean over rows of (b - a) / max(a, b), from all pairs; 0 for a row alone in its class (E29)."""
 
     def distance(x, y):
-        return 1 - sum(a * b for a, b in zip(x, y, strict=True))
+        return round(1 - sum(a * b for a, b in zip(x, y, strict=True)), 12)  # equal rows are 0 apart
 
     total = 0.0
     for i, x in enumerate(rows):

@@ -1,6 +1,7 @@
 """Publishing and the pool: what leaves the house carries no seed, no order, no likelihood, no entropy."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -207,13 +208,29 @@ class TestModelFile:
         learnt.save(tmp_path / "model")
         back = ew.Learnt.load(tmp_path / "model")
         assert np.array_equal(back.classes.label, learnt.classes.label)
-        assert np.array_equal(back.model.table(1, 2), learnt.model.table(1, 2))
+        assert np.array_equal(back.model.table(1, 2), learnt.model.suppressed(2).table(1, 2))
         assert back.preset == learnt.preset
         same = [
-            ew.generate_fakes(town, model=x.model, classes=x.classes, k=3, m_min=2, rng=np.random.default_rng(5)).r
-            for x in (learnt, back)
+            ew.generate_fakes(town, model=model, classes=back.classes, k=3, m_min=2, rng=np.random.default_rng(5)).r
+            for model in (learnt.model.suppressed(2), back.model)
         ]
         assert np.array_equal(*same)
+
+    def test_no_move_in_the_file_is_one_users(self, town, tmp_path):
+        learnt = self.learnt(town)
+        learnt.save(tmp_path / "model")
+        back = ew.Learnt.load(tmp_path / "model")
+        merged = learnt.translate(town)
+        made = {}
+        for row, user in zip(merged.r.tolist(), merged.user.tolist(), strict=True):
+            for move in pairwise(row):
+                made.setdefault(move, set()).add(user)
+        R, T = town.R, 4
+        kept = back.model.sums.key
+        pooled = kept[kept >= T * T * R * R] - T * T * R * R
+        assert {(int(k) // R, int(k) % R) for k in pooled} == {m for m, users in made.items() if len(users) >= 2}
+        assert back.model.sums.movers.min() >= 2
+        assert learnt.model.sums.movers.min() == 1
 
     def test_adding_users_is_learning_from_all(self, town):
         first, rest = town.of_users(np.arange(40)), town.of_users(np.arange(40, 60))

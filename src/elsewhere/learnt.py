@@ -95,7 +95,8 @@ class Learnt:
 
     def files(self) -> dict[str, bytes]:
         """The files of the model, name -> content, the index last."""
-        arrays, numbers = self.model.to_arrays()
+        # a move that a single user has made is that user's
+        arrays, numbers = self.model.suppressed(self.preset.m_min).to_arrays()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
         arrays |= {"label": self.classes.label, "place": self.place}
         if self.classes.nearness is not None:

@@ -175,6 +175,10 @@ class AggregateModel:
         """The model of the old users and these new ones: the same as fitting all at once."""
         return replace(self, sums=self.sums.plus(Sums.of(profiles)))
 
+    def suppressed(self, m_min: int) -> "AggregateModel":
+        """The same model without the moves that fewer than `m_min` users have made: what may go into a file."""
+        return replace(self, sums=self.sums.suppressed(m_min))
+
     def pooled(self) -> "AggregateModel":
         """The same model with every move of every user counted alike, in place of the mean over visitors of E35."""
         return replace(self, sums=replace(self.sums, mass=self.sums.count))

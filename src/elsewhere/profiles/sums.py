@@ -5,7 +5,7 @@ Nothing here belongs to one user, and the sums of two sets of users add.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ ARRAYS: dict[str, tuple[str, str]] = {
     "key": ("i", "M"),
     "mass": ("f", "M"),
     "count": ("f", "M"),
+    "movers": ("i", "M"),
 }
 
 
@@ -32,9 +33,9 @@ class Sums:
     """
     All that the model adds up over users; two sets of users add by `plus`.
 
-    Move m, coded `key[m]` = (pair R + r) R + r', carries `mass[m]` = sum over users of p_r^{r'}(u), and `count[m]`
-    departures. The pair is tau T + tau'; number T^2 stands for the moves of all pairs pooled. With T = 1 the only
-    pair is the pool.
+    Move m, coded `key[m]` = (pair R + r) R + r', carries `mass[m]` = sum over users of p_r^{r'}(u), `count[m]`
+    departures, and `movers[m]` distinct users. The pair is tau T + tau'; number T^2 stands for the moves of all pairs
+    pooled. With T = 1 the only pair is the pool.
     """
 
     R: int
@@ -47,6 +48,7 @@ class Sums:
     key: Ints
     mass: Floats
     count: Floats
+    movers: Ints
 
     def __post_init__(self) -> None:
         for name in ARRAYS:
@@ -74,12 +76,15 @@ class Sums:
         move = u.support[leaving].astype(np.int64) * R + u.support[arriving]
         pair = (u.move_tau.astype(np.int64) * T + u.move_tau_next)[happened]
         departures = _total(leaving, number, len(u.support))
-        key, mass, count = _gather(move, number / departures[leaving], number)
+        # a user counts once for a move, in however many period pairs it was made
+        once = np.zeros(len(number))
+        once[np.unique(leaving.astype(np.int64) * len(u.support) + arriving, return_index=True)[1]] = 1
+        key, mass, count, movers = _gather(move, number / departures[leaving], number, once)
         if T > 1:
             _, row = np.unique(leaving * (T * T) + pair, return_inverse=True)
-            by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number)
-            pooled = (T * T * R * R + key, mass, count)
-            key, mass, count = (np.concatenate(both) for both in zip(by_pair, pooled, strict=True))
+            by_pair = _gather(pair * (R * R) + move, number / _total(row, number)[row], number, np.ones(len(number)))
+            pooled = (T * T * R * R + key, mass, count, movers)
+            key, mass, count, movers = (np.concatenate(both) for both in zip(by_pair, pooled, strict=True))
         return Sums(
             R,
             T,
@@ -91,6 +96,7 @@ class Sums:
             key,
             mass,
             count,
+            movers.astype(np.int64),
         )
 
     def plus(self, other: "Sums") -> "Sums":
@@ -101,8 +107,8 @@ class Sums:
                 f"the new profiles {(other.R, other.T)}.",
                 code="E_MISMATCH",
             )
-        mine, theirs = (self.key, self.mass, self.count), (other.key, other.mass, other.count)
-        moves = (np.concatenate(both) for both in zip(mine, theirs, strict=True))
+        names = ("key", "mass", "count", "movers")
+        key, mass, count, movers = _gather(*(np.concatenate([getattr(s, n) for s in (self, other)]) for n in names))
         return Sums(
             self.R,
             self.T,
@@ -111,8 +117,16 @@ class Sums:
             self.pi + other.pi,
             self.pi_tau + other.pi_tau,
             self.lived + other.lived,
-            *_gather(*moves),
+            key,
+            mass,
+            count,
+            movers.astype(np.int64),
         )
+
+    def suppressed(self, m_min: int) -> "Sums":
+        """Without the moves that fewer than `m_min` users have made."""
+        keep = self.movers >= m_min
+        return replace(self, **{name: getattr(self, name)[keep] for name in ("key", "mass", "count", "movers")})
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, for a model file."""
@@ -145,9 +159,10 @@ class Sums:
         return sums
 
 
-def _gather(key: Ints, mass: Floats, count: Floats) -> tuple[Ints, Floats, Floats]:
+def _gather(key: Ints, *columns: NDArray[Any]) -> tuple[Ints, Floats, Floats, Floats]:
     unique, group = np.unique(key, return_inverse=True)
-    return unique, _total(group, mass, len(unique)), _total(group, count, len(unique))
+    mass, count, movers = (_total(group, column, len(unique)) for column in columns)
+    return unique, mass, count, movers
 
 
 def _total(group: Ints, amount: NDArray[Any], groups: int = 0) -> Floats:

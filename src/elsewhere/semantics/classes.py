@@ -250,12 +250,14 @@ def silhouette(rows: Floats, label: Ints) -> float:
         return -1.0
     total = np.zeros((len(size), rows.shape[1]))
     np.add.at(total, label, rows)
-    away = np.maximum(size - rows @ total.T, 0)
+    away = size - rows @ total.T
     here = np.arange(len(rows)), label
-    own = np.maximum(away[here] - (1 - np.einsum("ij,ij->i", rows, rows)), 0) / np.maximum(size[label] - 1, 1)
+    own = (away[here] - (1 - np.einsum("ij,ij->i", rows, rows))) / np.maximum(size[label] - 1, 1)
     away = away / size
     away[here] = np.inf
     nearest = away.min(axis=1)
-    s = (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-300)
+    # what rounding leaves of the distance of equal rows is no distance
+    own, nearest = (np.where(d < 1e-12, 0, d) for d in (own, nearest))
+    s = (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-12)
     # rounded: how many threads the product above had must not decide between equals (R5)
     return round(float(np.where(size[label] > 1, s, 0).mean()), 9)

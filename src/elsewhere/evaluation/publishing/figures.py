@@ -15,7 +15,8 @@ from elsewhere.profiles.aggregate import aggregate
 from elsewhere.traces.model import Floats, Ints, Places
 
 POPULAR = 50
-SENSITIVITY = (1e-4, 1e-2, 1.0)  # values of epsilon beside the one asked for
+SENSITIVITY = (1e-4, 1e-2, 1.0)  # values of epsilon beside the one asked for,
+MOST_PLACES = 4096  # on maps up to this size: every value evaluates the kernel of all visited places anew
 
 Measure = Callable[[Places], float]
 
@@ -34,7 +35,8 @@ def aggregate_figures(scene: Scene, chosen: list[Ints], epsilon: float) -> dict[
         testing = {} if test is None else {"testing": measure(real, aggregate(test, scene.places, epsilon=e), weights)}
         return {**testing, "fakes": spread(fakes)}
 
-    by_epsilon = {e: figures(moves_similarity, weight, e) for e in sorted({*SENSITIVITY, epsilon})}
+    values = {epsilon, *(SENSITIVITY if scene.R <= MOST_PLACES else ())}
+    by_epsilon = {e: figures(moves_similarity, weight, e) for e in sorted(values)}
     shown = {f"{e:g}": figure for e, figure in by_epsilon.items()}
     return {
         "p_bar": {**by_epsilon[epsilon], "epsilon": epsilon, "by_epsilon": shown},

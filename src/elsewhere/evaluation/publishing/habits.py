@@ -46,7 +46,7 @@ def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Fl
         "moves": moved.sum(axis=1).astype(np.float64),
         "distinct_places": np.bincount(row, minlength=N).astype(np.float64),
         "visit_entropy": np.bincount(row, -share * np.log(share), N),
-        "dwell": length * step_minutes,
+        "dwell": length * float(step_minutes),
     }
     if locations.has_coordinates:
         found["trip_length"] = locations.distance(r[:, :-1][moved], r[:, 1:][moved])
