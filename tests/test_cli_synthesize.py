@@ -147,3 +147,15 @@ def test_help_of_every_command_is_light():
         "sys.exit(bool({'numpy', 'numba', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_sglt_in_sglt_out(run, tmp_path):
+    people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    flat = ew.Traces(people.r, ew.Locations(xy=people.locations.planar()), users=people.user)
+    ew.write_traces(flat, tmp_path / "input.trace")
+    out = tmp_path / "out"
+    status, said, err = run("synthesize", tmp_path / "input.trace", "-o", out, *SMALL, "--json")
+    assert (status, err) == (0, "")
+    assert set(json.loads(said)["files"]) == {p.name for p in out.iterdir()}
+    assert len(ew.read_traces(out / "fakes.trace")) == json.loads(said)["fakes"]
+    assert (out / "fakes.csv").read_text().startswith("uid,")

@@ -309,13 +309,18 @@ def _publish(fakes: "Fakes", per_seed: int, seed: int | None) -> "Pool":
 def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
     """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
     from elsewhere.files import write_files
+    from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
     columns = None if read is None else read.columns
+    if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
+        columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
     for name in names:
         tabular = name in ("fakes.csv", "fakes.parquet")
         write_traces(pool.traces, out / name, columns=columns if tabular else None)
+    if "sglt" in also and pool.traces.locations.has_coordinates:
+        names.append(name_beside(ALSO["sglt"]))
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
     write_files(out, pool.files(beside))
     return [*names, "pool.parquet", "places.parquet", "manifest.json"]
@@ -366,7 +371,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
         rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
         shown.append(rules)
         if told["k"] > 1:
-            shown.append(f"every fake has {told['k'] - 1} alternate users or more within the differential bound")
+            shown.append(f"alternate users within the differential bound: {told['k'] - 1} or more for every fake")
     else:
         shown.append(told["in_words"])
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
