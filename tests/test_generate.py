@@ -45,6 +45,8 @@ class TestPresets:
         paper = asdict(PRESETS["paper"])
         expected = {
             "periods": 1,
+            "class_periods": None,
+            "method": "kmeans",
             "order": 0,
             "mapping": "per-period",
             "sampler": "viterbi",
@@ -69,6 +71,8 @@ class TestPresets:
         product = asdict(PRESETS["product"])
         expected = {
             "periods": 4,
+            "class_periods": 12,
+            "method": "roles",
             "order": 0,
             "mapping": "per-period",
             "sampler": "ffbs",

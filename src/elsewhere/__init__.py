@@ -41,6 +41,7 @@ _HOME = {
     "Town": "traces.town",
     "Traces": "traces.model",
     "Unfakeable": "errors",
+    "UnknownUser": "profiles.markov",
     "Verdict": "privacy.verdict",
     "aggregate": "profiles.aggregate",
     "audit": "evaluation.audit",

@@ -185,8 +185,8 @@ class Fakes:
                 arrays = dict(archive)
             where = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {"n": told["places"]}
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
-            periods = told["preset"]["periods"]
-            preset = Preset(**{**told["preset"], "periods": tuple(periods) if isinstance(periods, list) else periods})
+            # JSON knows no tuples
+            preset = Preset(**{n: tuple(v) if isinstance(v, list) else v for n, v in told["preset"].items()})
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),

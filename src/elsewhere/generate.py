@@ -94,6 +94,10 @@ def generate_fakes(
         parameters["alternates"], alternates = alternates, None
     settings = preset_of(preset, **parameters)
     require_whole("per_seed", per_seed, 1)
+    if not isinstance(model, AggregateModel | Learnt | None):
+        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
+    if progress is not None and not callable(progress):
+        raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
@@ -198,18 +202,22 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_lost_tempo(maker, settings)),
+        notes=(*roles.notes, *_lost_tempo(maker, settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
     )
+
+
+def _one_class(learnt: Learnt) -> tuple[str, ...]:
+    if learnt.classes.kappa > 1:
+        return ()
+    return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
 
 
 def _lost_tempo(maker: FakeMaker | TempoMaker, settings: Preset) -> tuple[str, ...]:
     plain = not isinstance(maker, TempoMaker) or maker.maker.chain is None
     if not (settings.tempo and settings.sampler == "ffbs" and plain):
         return ()
-    return (
-        "fakes do not keep the people's tempo: the map is too large, or no complete trace is left to learn it from.",
-    )
+    return ("fakes do not keep the people's tempo: the map is too large, or there is no step to take.",)
 
 
 def _entropy(rng: np.random.Generator | None) -> int:
@@ -296,9 +304,8 @@ def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entrop
     if not settings.tempo or settings.sampler != "ffbs":
         return maker
     people = learnt.translate(roles.model if roles.model is not None else roles.seeds).r
-    complete = people[np.all(people >= 0, axis=1)]
-    # nobody to take the pace from, or no step to take: the plain sampler
-    return calibrated(maker, complete, keys[2:]) if len(complete) and seeds.L > 1 else maker
+    # without a step there is no pace
+    return calibrated(maker, people, keys[2:]) if seeds.L > 1 else maker
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

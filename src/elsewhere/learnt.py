@@ -83,8 +83,9 @@ class Learnt:
         """Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph."""
         if self.graph is None:
             raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
-        profiles = fit_profiles(self.translate(traces), periods=self.preset.periods, missing="skip")
-        graph = self.graph.update(profiles)
+        shared = self.translate(traces)
+        profiles = fit_profiles(shared, periods=self.preset.periods, missing="skip")
+        graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
         classes = semantic_clustering(graph, kappa=kappa, method=self.preset.method, c_min=self.preset.c_min, rng=rng)
         return replace(self, model=self.model.update(profiles), classes=classes, graph=graph)
 
@@ -124,7 +125,7 @@ class Learnt:
             numbers = index["numbers"]
             parts = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
             model = AggregateModel.from_arrays(parts, numbers)
-            preset = Preset(**{**index["preset"], "periods": _periods(index["preset"]["periods"])})
+            preset = Preset(**{name: _periods(value) for name, value in index["preset"].items()})
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
         except InvalidModel:
@@ -159,7 +160,8 @@ def learn(
     missing = "refuse" if settings.m_min == 1 else "skip"
     profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
     model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
-    graph = semantic_graph(profiles, order=settings.order, mapping=settings.mapping, rng=rng)
+    finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
+    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = semantic_clustering(graph, kappa=kappa, method=settings.method, c_min=settings.c_min, rng=rng)
     return only_known(Learnt(model, classes, settings, place, graph))
 
@@ -179,6 +181,11 @@ def only_known(learnt: Learnt) -> Learnt:
         )
     start = np.arange(learnt.model.R + 1, dtype=np.int64) * len(known)
     return replace(learnt, model=replace(learnt.model, feasible=(start, np.tile(known, learnt.model.R))))
+
+
+def _class_periods(settings: Preset) -> int | tuple[float, ...]:
+    # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
+    return settings.periods if settings.class_periods is None else settings.class_periods
 
 
 def _periods(value: Any) -> int | tuple[float, ...]:

@@ -19,6 +19,7 @@ class Preset:
 
     name: str
     periods: int | tuple[float, ...] = 1  # E5, E24
+    class_periods: int | tuple[float, ...] | None = None  # periods of the graph; None: those of the model
     order: int = 0
     mapping: str = "per-period"  # E19
     method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
@@ -110,6 +111,7 @@ PRESETS = {
     "product": Preset(
         "product",
         periods=4,
+        class_periods=12,
         method="roles",
         sampler="ffbs",
         law="pooled",
@@ -125,6 +127,7 @@ PRESETS = {
     "deniable": Preset(
         "deniable",
         periods=4,
+        class_periods=12,
         method="roles",
         sampler="ffbs",
         m_min=5,

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from elsewhere.errors import require_whole
+from elsewhere.errors import InvalidParameter, require_whole
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,6 +28,8 @@ def map_over(
 
     `progress(done, total)` is called in this process after every item.
     """
+    if executor is not None and not callable(getattr(executor, "map", None)):
+        raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
     finished: Iterable[Result] = map(work, items) if executor is None else executor.map(work, items)
     results: list[Result] = []
     for result in finished:

@@ -82,6 +82,8 @@ def synthesize(
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
     pool, told = _publish(fakes, per_seed, seed), summary(fakes, traces)
     written = write_pool(pool, out, read, also or [])
+    if pool.traces.dates is None and {"time", "utc", "local", "date"} & set(read.columns):
+        told["notes"].append("no date is shared by enough people: the fakes are dated 2001-01-01, a Monday.")
     say({**told, "files": written}, [*tables(told), f"wrote {len(written)} files into {out}"], as_json=as_json)
 
 
@@ -367,7 +369,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
         for name, number in told["rejected_by"].items():
-            rules.add_row(name, f"{number:,}", f"{number / told['attempts']:.1%}")
+            rules.add_row(name.replace("not_made", "no candidates"), f"{number:,}", f"{number / told['attempts']:.1%}")
         rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
         shown.append(rules)
         if told["k"] > 1:
@@ -377,4 +379,6 @@ def tables(told: dict[str, Any]) -> list[Any]:
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
     for name in ("moves", "places"):
         life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
-    return [*shown, life, *told["notes"]]
+    real, fake = (told["per_trace"][who]["moves"] for who in ("real", "fakes"))
+    slow = ["fakes move less than half as often as people: try a larger --kappa, or --preset product"]
+    return [*shown, life, *(slow if fake < real / 2 else []), *told["notes"]]

@@ -72,24 +72,31 @@ def _attempt(
 
 
 def rates(r: Places) -> Floats:
-    """Share of steps that move after a stay, share that move after a move, share of moves that return; (3,)."""
-    moves = r[:, 1:] != r[:, :-1]
+    """
+    Share of steps that move after a stay, share that move after a move, share of moves that return; (3,).
+
+    A step from or to a missing instant (-1) is no step.
+    """
+    known = (r[:, 1:] >= 0) & (r[:, :-1] >= 0)
+    moves = (r[:, 1:] != r[:, :-1]) & known
     moved = np.column_stack([np.zeros(len(r), dtype=bool), moves[:, :-1]])
     ordered = np.sort(r, axis=1)
-    distinct = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
-    after = [moves[moved == b].mean() if np.any(moved == b) else 0.5 for b in (False, True)]
+    distinct = np.count_nonzero((ordered[:, 1:] != ordered[:, :-1]) & (ordered[:, 1:] >= 0), axis=1)
+    distinct += ordered[:, 0] >= 0
+    steps = [known & (moved == b) for b in (False, True)]
+    after = [moves[s].mean() if s.any() else 0.5 for s in steps]
     returns = 1 - (distinct - 1).sum() / max(1, moves.sum())
     return np.asarray(np.clip([*after, returns], RARE, OFTEN), dtype=np.float64)
 
 
 def calibrated(maker: FakeMaker, people: Places, key: NDArray[np.uint64]) -> TempoMaker:
     """
-    A maker at the tempo of these people, (N, L) traces on the maker's places without gaps.
+    A maker at the tempo of these people, (N, L) traces on the maker's places, -1 where missing.
 
     `key` starts the streams of the pilot fakes, which are thrown away.
     """
     G = int(np.clip(len(people) // PEOPLE_PER_GROUP, 1, GROUPS))
-    moves = np.count_nonzero(people[:, 1:] != people[:, :-1], axis=1)
+    moves = np.count_nonzero((people[:, 1:] != people[:, :-1]) & (people[:, 1:] >= 0) & (people[:, :-1] >= 0), axis=1)
     group_of = np.empty(len(people), dtype=np.int64)
     group_of[np.argsort(moves, kind="stable")] = np.arange(len(people)) * G // len(people)
     goal = np.stack([rates(people[group_of == g]) for g in range(G)])
