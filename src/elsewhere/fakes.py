@@ -186,7 +186,8 @@ class Fakes:
             where = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {"n": told["places"]}
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             # JSON knows no tuples
-            preset = Preset(**{n: tuple(v) if isinstance(v, list) else v for n, v in told["preset"].items()})
+            fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in told["preset"].items()}
+            preset = Preset(**fields)
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),

@@ -125,7 +125,9 @@ class Learnt:
             numbers = index["numbers"]
             parts = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
             model = AggregateModel.from_arrays(parts, numbers)
-            preset = Preset(**{name: _periods(value) for name, value in index["preset"].items()})
+            # JSON knows no tuples
+            fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in index["preset"].items()}
+            preset = Preset(**fields)
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
         except InvalidModel:
@@ -186,10 +188,6 @@ def only_known(learnt: Learnt) -> Learnt:
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:
     # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
     return settings.periods if settings.class_periods is None else settings.class_periods
-
-
-def _periods(value: Any) -> int | tuple[float, ...]:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
