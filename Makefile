@@ -10,12 +10,21 @@ help:
 	@echo "make test   the test suite      make lint   ruff and mypy"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
 
-$(VENV)/installed: pyproject.toml constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+# what the package needs to run, and what its tests need on top
+$(VENV)/runs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@echo "installing elsewhere into $(VENV): about a minute"
+	$(PIP) '.[plot]'
 	@touch $@
 
-demo: $(VENV)/installed
+$(VENV)/installed: $(VENV)/runs
+	$(PIP) '.[dev]'
+	@touch $@
+
+demo: $(VENV)/runs
+	@echo "the first run compiles for about half a minute, later ones take seconds"
 	$(BIN)/elsewhere demo -o out/demo --force
 
 test: $(VENV)/installed
