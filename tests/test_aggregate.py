@@ -417,4 +417,5 @@ def test_the_grid_of_tokyo_is_half_a_kilometre_wide(tokyo):  # F31
 def test_no_warning_without_need():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ew.aggregate(ew.fit_profiles(trace(0, 1)), ew.Locations(n=2), feasible=np.ones((2, 2)))
+        model = ew.aggregate(ew.fit_profiles(trace(0, 1)), ew.Locations(n=2), feasible=np.ones((2, 2)))
+    assert model.rows(0).sum() == pytest.approx(1)

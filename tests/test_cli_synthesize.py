@@ -9,7 +9,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.contributors import contributed
+from elsewhere.contributors import contributed, contributors_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -159,3 +159,14 @@ def test_sglt_in_sglt_out(run, tmp_path):
     assert set(json.loads(said)["files"]) == {p.name for p in out.iterdir()}
     assert len(ew.read_traces(out / "fakes.trace")) == json.loads(said)["fakes"]
     assert (out / "fakes.csv").read_text().startswith("uid,")
+
+
+def test_a_model_remembers_exactly_whom_it_has_met(tmp_path):
+    people = ew.Traces(np.arange(12).reshape(6, 2) % 4, ew.Locations(n=4), users=["a", "b", "c", "d", "e", "01"])
+    for name, content in contributors_file(people.select([1, 4, 5])).items():
+        (tmp_path / name).write_bytes(content)
+    assert contributed(tmp_path, people).tolist() == [False, True, False, False, True, True]
+    assert contributed(tmp_path / "elsewhere", people) is None
+    (tmp_path / "contributors.json").write_text("{}")
+    with pytest.raises(ew.InvalidModel):
+        contributed(tmp_path, people)

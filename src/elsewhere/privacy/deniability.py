@@ -96,8 +96,10 @@ class Ledger:
     def in_words(self) -> str:
         """What an adversary who knows everything else can learn, from one fake and from all."""
         one = (
-            f"Each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-differentially private towards "
-            "one seed user more or less, the model being learnt on other users: whoever knows everything else changes "
+            f"By the gate's theorem each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-"
+            "differentially private towards one seed user more or less, the model being learnt on other users and the "
+            "number of seeds being known; an empirical audit of the gate (A9) has not been run. Whoever knows all else "
+            "then changes "
             f"the odds that a given person was among the seeds by a factor of at most {math.exp(self.eps):.2f}, except "
             f"with probability {self.delta:.2g}, and names the seed of the fake with probability at most "
             f"{self.named:.3f}."
