@@ -18,7 +18,7 @@ FILES = sorted(SRC.rglob("*.py"))
 BASE = {"errors", "files", "scale", "_jit", "_version"}
 ROOMS = ["traces", "profiles", "similarity", "semantics", "synthesis", "privacy"]
 ROOMS += ["presets", "contributors", "split", "learnt", "fakes", "deny", "generate"]  # the stairs
-ROOMS += ["evaluation", "report", "cli"]
+ROOMS += ["evaluation", "reports", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed
 PUBLIC = {"errors", "files", "_version", "traces", "pool"}
@@ -33,8 +33,8 @@ MAY_IMPORT["cli"] |= {"lbs", "serve"}
 # library -> where it may be imported
 ONLY_IN = {
     "numba": r".*/(_kernels|_jit)\.py",
-    "matplotlib": r"elsewhere/report/.*",
-    "bokeh": r"elsewhere/report/.*",
+    "matplotlib": r"elsewhere/reports/.*",
+    "bokeh": r"elsewhere/reports/.*",
     "dask": r"elsewhere/scale\.py",
     "distributed": r"elsewhere/scale\.py",
     "starlette": r"elsewhere/serve(/.*|\.py)",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.report import similarity
-from elsewhere.report.figures import png, similarity_histograms
-from elsewhere.report.similarity import pair_similarity, shares
+from elsewhere.reports import similarity
+from elsewhere.reports.figures import png, similarity_histograms
+from elsewhere.reports.similarity import pair_similarity, shares
 
 
 def test_shares_put_a_value_on_an_edge_to_the_right_whatever_its_last_bit():

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import MissingExtra
-from elsewhere.report.similarity import BIN_EDGES, shares
+from elsewhere.reports.similarity import BIN_EDGES, shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure
 
     Examples
     --------
-    >>> from elsewhere.report.figures import similarity_histograms
+    >>> from elsewhere.reports.figures import similarity_histograms
     >>> [axes.get_xlabel() for axes in similarity_histograms([0, .1], [.7, .9]).axes]
     ['geographic similarity of two users (0 none, 1 full)', 'semantic similarity of two users (0 none, 1 full)']
 

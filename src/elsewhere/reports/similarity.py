@@ -49,7 +49,7 @@ def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
     Examples
     --------
     >>> import elsewhere as ew
-    >>> from elsewhere.report.similarity import pair_similarity
+    >>> from elsewhere.reports.similarity import pair_similarity
     >>> town = ew.Traces([[0, 0, 1, 1, 0], [2, 2, 3, 3, 2]], ew.Locations(n=4))
     >>> pairs = pair_similarity(ew.fit_profiles(town))
     >>> pairs.geographic.tolist(), pairs.semantic.tolist()
