@@ -30,7 +30,9 @@ def similarity(
     ] = None,
     seed: Seed = 1,
     periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
-    missing: Annotated[str, typer.Option("--missing", metavar="refuse|skip|gibbs", help="Missing instants.")] = "refuse",
+    missing: Annotated[
+        str, typer.Option("--missing", metavar="refuse|skip|gibbs", help="What to do where an instant is missing.")
+    ] = "refuse",
     step: Annotated[str, typer.Option("--step", help="Time between two instants.")] = "20min",
     cells: Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")] = 400,
     tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")] = None,

@@ -26,6 +26,7 @@ SYNONYMS = {
     "lat": "lat latitude",
     "lon": "lng lon long longitude",
     "geometry": "geometry geom",
+    "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid",
 }
 ROLES = tuple(SYNONYMS)

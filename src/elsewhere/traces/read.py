@@ -29,9 +29,14 @@ def read_traces(
     columns: Mapping[str, str | None] | None = None,
     locations: Any = None,
     start: str | None = None,
+    gaps: str = "hold",
     max_gap: str | float | timedelta = "1h",
     min_coverage: float = 0.5,
+    places: str = "merge",
+    regions: Any = None,
+    box: Any = None,
     grid_metres: float = 100.0,
+    evidence: bool = False,
     date_format: str | None = None,
     encoding: str = "utf-8",
     max_bad: float = 0.01,
@@ -76,8 +81,13 @@ def read_traces(
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
-    max_gap, min_coverage, grid_metres
-        See `prepare_fixes`.
+    gaps, max_gap, min_coverage
+        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", see `prepare_fixes`.
+    places, regions, box, grid_metres
+        What places coordinates become: "merge", "grid" or "stays", or the polygons of a GeoJSON file; and the map they
+        must lie on, see `prepare_fixes`.
+    evidence
+        Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
     date_format
         How to read dates that do not put the year first, as for `strptime`.
     encoding
@@ -109,7 +119,11 @@ def read_traces(
             slots,
             step=step,
             cells=cells,
+            gaps=gaps,
             min_coverage=min_coverage,
+            places=places,
+            regions=regions,
+            box=box,
             grid_metres=grid_metres,
             max_bad=max_bad,
             so_far=counted,
@@ -120,9 +134,14 @@ def read_traces(
             fixes,
             step=step,
             cells=cells if given is None else None,
+            gaps=gaps,
             max_gap=max_gap,
             min_coverage=min_coverage,
+            places=places,
+            regions=regions,
+            box=box,
             grid_metres=grid_metres,
+            evidence=evidence,
             max_bad=max_bad,
             so_far=counted,
         )

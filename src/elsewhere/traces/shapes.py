@@ -15,9 +15,9 @@ from elsewhere.errors import ElsewhereError
 from elsewhere.traces.clock import Times, WallClock, times, wall_clock
 from elsewhere.traces.columns import labels, numbers, points
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Floats, Ints, Locations
 from elsewhere.traces.places import Map, in_space, mean_points, nearest_places
-from elsewhere.traces.prepare import SECONDS_PER_DAY
 from elsewhere.traces.tables import Table
 
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
@@ -83,7 +83,7 @@ class Shape:
             dropped=dropped,
             fixed={} if clock is None else clock.fixed,
             tz="UTC" if clock is None else clock.tz,
-            columns={role_of[name]: name for name in self.table.columns if name in role_of},
+            columns={role_of[n]: n for n in self.table.columns if role_of.get(n, "accuracy") != "accuracy"},
             notes=tuple(notes),
         )
 
@@ -126,6 +126,7 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
         locations=locations,
         tz=clock.tz,
         exact=clock.exact,
+        accuracy=numbers(table, roles["accuracy"])[good] if "accuracy" in roles else None,
     )
     return fixes, shape.counted(dropped, clock, [*clock.notes, *notes, *_look_alikes(names)])
 
