@@ -649,7 +649,7 @@ def test_what_lacks_an_input_says_what_it_needs(small):
     assert "`seed_index`" in found["A2"]["needs"]
     assert "`classes`" in found["A7"]["needs"]
     assert "`sampler`" in found["A8"]["needs"]
-    assert "neighbouring" in found["A9"]["needs"]
+    assert "`sampler`" in found["A9"]["needs"]
     assert [found[a]["status"] for a in ("A11", "A14", "A21")] == ["review"] * 3
     assert found["A15"]["status"] == found["A3"]["status"] == "run"
     assert ew.audit(seeds, None, fakes, None, rng=np.random.default_rng(1))["A3"].needs == "`holdout`"
