@@ -453,7 +453,8 @@ def test_every_control_is_flagged(audits, control):
     assert expected <= set(audits[control].flagged)
 
 
-@pytest.mark.parametrize("attack", [a for a in RUN if a not in ("A13", "A20")])
+# A9 is about the gate: its controls are mutants of the gate (test_gate_audit.py)
+@pytest.mark.parametrize("attack", [a for a in RUN if a not in ("A9", "A13", "A20")])
 def test_every_attack_flags_a_control(audits, attack):
     assert any(audits[control][attack].passed is False for control in CONTROLS)
 

@@ -157,7 +157,7 @@ def test_in_the_suite():
     assert 0 < found["main"] <= found["bar"]
     assert found["control"] < 0.2
     json.dumps(found, allow_nan=False)
-    for wrong, needs in (({"t": K}, "`t`"), ({"k": 60, "t": 2}, "60"), ({"sampler": Silent()}, "DeniableSampler")):
+    for wrong, needs in (({"t": K}, "`t`"), ({"k": 60, "t": 2}, "60"), ({"sampler": Silent()}, "of this package")):
         given = {"sampler": sampler, "t": T, **options, **wrong}
         found = ew.audit(seeds, None, fakes, owner, rng=np.random.default_rng(1), **given)["A9"]
         assert found.status == "not run"

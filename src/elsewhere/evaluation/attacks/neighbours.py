@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, NothingPassed, NotEnoughUsers, require_between
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, NothingPassed, require_between
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate
@@ -198,7 +198,7 @@ def gate_audit(ground: Ground) -> Finding:
     """A9."""
     p, sampler, rng = ground.parameters, ground.sampler, ground.rng("A9")
     if not isinstance(sampler, DeniableSampler):
-        raise CannotAudit("a `DeniableSampler` as `sampler`")
+        raise CannotAudit("a `sampler` of this package, with its gate")
     if p["t"] >= p["k"]:
         raise CannotAudit("a randomised threshold, `t` below `k`")
     first = np.unique(ground.seeds.user, return_index=True)[1]
