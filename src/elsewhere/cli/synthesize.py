@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import Force, Json
+from elsewhere.cli.options import Cells, Force, Json, Places, Step, Zone
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
 from elsewhere.files import check_folder
@@ -26,12 +26,6 @@ Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder
 PresetName = Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")]
 PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
 Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.")]
-Cells = Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")]
-Step = Annotated[str, typer.Option("--step", help="Time between two instants.")]
-Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")]
-Places = Annotated[
-    Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
-]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set k=5; repeatable."),
