@@ -20,8 +20,6 @@ VENUE = ("venue", "lat", "lon", "category", "country")
 BY_WIDTH = {len(names): names for names in (CHECK_IN, CHECK_IN_ALONE, VENUE)}
 MONTHS = dict(zip(("Jan", "Feb", "Mar", "Apr", "May", "Jun"), range(1, 7), strict=True))
 MONTHS |= dict(zip(("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), range(7, 13), strict=True))
-    m: n for n, m in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
-}
 STAMP = r"^\w{3} (?P<month>\w{3}) (?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d) \+0000 (?P<year>\d{4})$"
 
 
