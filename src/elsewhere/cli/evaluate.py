@@ -81,7 +81,9 @@ def tables(result: Any) -> list[Any]:
     for name in ("measure", "unit", "real", "testing", "fakes", "std", "baselines"):
         kept.add_column(name, no_wrap=name not in ("measure", "baselines"))
     for row in rows:
-        others = [f"{name} {number(row[name])}" for name in ("uniform", "single", "random") if row.get(name) is not None]
+        others = [
+            f"{name} {number(row[name])}" for name in ("uniform", "single", "random") if row.get(name) is not None
+        ]
         cells = (number(row.get(name)) for name in ("train", "testing", "fakes", "std"))
         kept.add_row(row["measure"], row["unit"], *cells, ", ".join(others))
     return [opening, kept]
