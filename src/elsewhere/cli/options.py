@@ -21,3 +21,30 @@ Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA tim
 Places = Annotated[
     Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
 ]
+Gaps = Annotated[
+    str,
+    typer.Option(
+        "--gaps",
+        metavar="hold|interpolate|split|drop",
+        help="Slots without a fix: keep the last place, go straight to the next, cut the day, or drop thin users.",
+    ),
+]
+MaxGap = Annotated[str, typer.Option("--max-gap", metavar="TIME", help="Longest gap that is filled, such as 1h.")]
+MinCoverage = Annotated[
+    float, typer.Option("--min-coverage", metavar="SHARE", help="Least share of known slots of a day that is kept.")
+]
+PlacesBy = Annotated[
+    str,
+    typer.Option(
+        "--places",
+        metavar="merge|grid|stays",
+        help="What coordinates become: merged cells, cells, or where people stay.",
+    ),
+]
+RegionFile = Annotated[
+    Path | None, typer.Option("--regions", metavar="FILE", help="GeoJSON polygons that are to be the places.")
+]
+MapBox = Annotated[
+    str | None,
+    typer.Option("--box", metavar="S,W,N,E", help="The map in degrees; rows outside are dropped, too many refused."),
+]

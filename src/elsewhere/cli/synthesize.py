@@ -8,7 +8,19 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import Cells, Force, Json, Places, Step, Zone
+from elsewhere.cli.options import (
+    Cells,
+    Force,
+    Gaps,
+    Json,
+    MaxGap,
+    MinCoverage,
+    Places,
+    PlacesBy,
+    RegionFile,
+    Step,
+    Zone,
+)
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
 from elsewhere.files import check_folder
@@ -54,6 +66,11 @@ def synthesize(
     step: Step = "20min",
     tz: Zone = None,
     locations: Places = None,
+    gaps: Gaps = "hold",
+    max_gap: MaxGap = "1h",
+    min_coverage: MinCoverage = 0.5,
+    places: PlacesBy = "merge",
+    regions: RegionFile = None,
     also: Formats = None,
     parameters: Set = None,
     workers: Workers = 2,
@@ -72,7 +89,8 @@ def synthesize(
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
     _check_laboratory(preset, seed, i_know)
-    traces, read = _read(source, cells, step, tz, locations)
+    how = {"gaps": gaps, "max_gap": max_gap, "min_coverage": min_coverage, "places": places, "regions": regions}
+    traces, read = _read(source, cells, step, tz, locations, **how)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
     pool, told = _publish(fakes, per_seed, seed), summary(fakes, traces)
     written = write_pool(pool, out, read, also or [])
@@ -227,19 +245,21 @@ def _parameters(words: list[str] | None) -> dict[str, Any]:
     return check_names(found)
 
 
-def _read(source: Path, cells: int, step: str, tz: str | None, locations: Path | None) -> "tuple[Traces, Preparation]":
+def _read(
+    source: Path, cells: int, step: str, tz: str | None, locations: Path | None, **how: Any
+) -> "tuple[Traces, Preparation]":
     import numpy as np
 
     from elsewhere.traces.read import read_traces
 
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, cells=cells, step=step, tz=tz, locations=locations, report=reports.append)
+        traces = read_traces(source, cells=cells, step=step, tz=tz, locations=locations, report=reports.append, **how)
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.all():
         if not whole.any():
             raise InvalidTraces(
-                "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
+                "no day is complete: every one has a gap; a longer `--max-gap` or `--step` may help.", code="E_GAPS"
             )
         typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
         traces = traces.select(whole)

@@ -22,7 +22,7 @@ SYNONYMS = {
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
     "date": "date localdate",
     "slot": "slot timeslot slotid slotindex timeindex instant",
-    "trace": "day traceno trace traceid trajectory",
+    "trace": "day piece traceno trace traceid trajectory",
     "lat": "lat latitude",
     "lon": "lng lon long longitude",
     "geometry": "geometry geom",

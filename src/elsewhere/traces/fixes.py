@@ -123,8 +123,8 @@ class Preparation:
     required coverage. `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were
     filled by the policy `gaps`. `users_by_coverage` counts users by tenths of known slots, those dropped among them;
     `places_rare` are visited by fewer than five users. `columns` names the column that was read for each role, in the
-    shape that `write_traces` takes; it is empty where `format` is no table. `coverage` is for the owner, and is left out
-    of `to_dict`.
+    shape that `write_traces` takes; it is empty where `format` is no table. `coverage` is for the owner, and is left
+    out of `to_dict`.
     """
 
     name: str = ""

@@ -12,6 +12,7 @@ from elsewhere.errors import require_between
 from elsewhere.traces.clock import zone_of
 from elsewhere.traces.columns import check_columns, find_roles, roles_of
 from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.kept import kept_in
 from elsewhere.traces.model import Traces
 from elsewhere.traces.places import places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
@@ -52,6 +53,8 @@ def read_traces(
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
       several rows;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
+
+    A folder that `elsewhere prepare` wrote (or a file in it) is read back as it was prepared, whatever the options.
 
     Users keep their ids as text and come in numerical order if all ids are whole numbers, else in the order of
     characters; the order of lines in the file does not matter.
@@ -105,6 +108,11 @@ def read_traces(
 
     """
     require_between("max_bad", max_bad, 0, 1)
+    kept = kept_in(source)
+    if kept is not None:
+        # prepared before: everything is decided, and stays as it is
+        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, kept.locations
+        cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
     if tz is not None:
         zone_of(tz)
     check_columns(columns)

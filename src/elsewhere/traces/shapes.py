@@ -333,7 +333,9 @@ def _rows(
     row may be put together of several days (as in PF Tokyo): then it has no date.
     """
     if date is not None:
-        return date.astype(np.int64), date
+        day = date.astype(np.int64)
+        # a day that was cut at its gaps has several rows
+        return day if trace is None else day * (int(trace.max()) + 2) + trace, date
     key = np.zeros(len(user), dtype=np.int64) if trace is None else trace
     if begun is None:
         return key, None
