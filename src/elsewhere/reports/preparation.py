@@ -5,15 +5,17 @@ It names users and shows their days and places: a private page, for the owner of
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.reports.atlas import map_of_visits
 from elsewhere.reports.calendars import calendar
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
 from elsewhere.reports.shell import Section, page, section
 from elsewhere.reports.svg import Bar, bars, drawing, figure, key
+from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import Coverage, Preparation
 from elsewhere.traces.gaps import GAPS
-from elsewhere.traces.model import Traces
+from elsewhere.traces.model import Ints, Traces
 
 MOST_USERS, MOST_DAYS = 120, 140  # in the picture of coverage
 MOST_NAMES = 200
@@ -118,12 +120,10 @@ def _days(p: Preparation) -> Section:
     if c is not None and c.date is not None:
         parts += [_coverage_picture(c, c.date), _calendar(c, c.date)]
     parts.append(bars(tenths, unit="users", title="Users by share of their slots that are known"))
-    if c is not None:
-        parts.append(_lost_users(c))
-    return section("Days and gaps", *parts)
+    return section("Days and gaps", tag("div", parts, class_="charts"), _lost_users(c) if c is not None else None)
 
 
-def _coverage_picture(c: Coverage, date: np.ndarray) -> Markup:
+def _coverage_picture(c: Coverage, date: Times) -> Markup:
     """One line per user, one square per day: the darker the more is known; a frame where the day was dropped."""
     share = c.by_user()
     shown = [u for u in np.argsort(-share, kind="stable") if np.any(c.user == u)][:MOST_USERS]
@@ -165,7 +165,7 @@ def _coverage_picture(c: Coverage, date: np.ndarray) -> Markup:
     )
 
 
-def _calendar(c: Coverage, date: np.ndarray) -> Markup:
+def _calendar(c: Coverage, date: Times) -> Markup:
     days, count = np.unique(date[c.kept], return_counts=True)
     return calendar(
         {str(d): float(n) for d, n in zip(days, count, strict=True)}, unit="users", title="Users per day that was kept"
@@ -193,9 +193,27 @@ def _places(traces: Traces, p: Preparation) -> Section:
     visits = np.bincount(traces.r[traces.r >= 0], minlength=traces.R)
     rare = f"{p.places_rare:,} of {_many(p.places, 'place')} are visited by fewer than five users; before anything is "
     rare += "learnt they are merged into the nearest place that more people share."
-    return section(
-        "Places", map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots"), tag("p", rare)
-    )
+    maps = [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
+    if traces.locations.has_coordinates:
+        near = _thick(traces, visits)
+        if near is not None:
+            title = "Where nearly all of them are"
+            maps.insert(0, map_of_visits(traces.locations, np.where(near, visits, 0), title=title, unit="slots"))
+    return section("Places", tag("div", maps, class_="charts"), tag("p", rare))
+
+
+def _thick(traces: Traces, visits: Ints) -> NDArray[np.bool_] | None:
+    """The places between the first and the last hundredth of slots, both ways; None where these fill the map anyway."""
+    xy = traces.locations.planar()
+    inside = visits > 0
+    for side in xy.T:
+        order = np.argsort(side)
+        upto = np.cumsum(visits[order]) / visits.sum()
+        low, high = (side[order[np.searchsorted(upto, share)]] for share in (0.01, 0.99))
+        inside &= (side >= low) & (side <= high)
+    if not inside.any() or np.ptp(xy[inside], axis=0).max() > np.ptp(xy[visits > 0], axis=0).max() / 3:
+        return None
+    return np.asarray(inside)
 
 
 def _settings(p: Preparation) -> Section:
