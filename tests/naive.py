@@ -998,3 +998,56 @@ def chain_posterior(rows, places, feasible, prior, evidence=None):
         return {key: sum(math.exp(f[0] - top) * f[which][key] for f in found) / total for key in keys}
 
     return mean(1), mean(2), mean(3)
+
+
+def filled_slots(minutes, step, longest, policy):
+    """
+    Slots of one day from sorted fix times (minutes): ("fix",), ("held", i), ("way", i, share) or None per slot.
+
+    "hold": the last fix i is at most `longest` old when the slot begins. "interpolate": the fixes before and after are
+    at most `longest` apart, and the middle of the slot lies at `share` of the way between them.
+    """
+    told = []
+    for start in range(0, 1440, step):
+        before = [i for i, m in enumerate(minutes) if m < start]
+        after = [i for i, m in enumerate(minutes) if m >= start]
+        if any(start <= m < start + step for m in minutes):
+            told.append(("fix",))
+        elif policy == "hold":
+            told.append(("held", before[-1]) if before and start - minutes[before[-1]] <= longest else None)
+        elif before and after and minutes[after[0]] - minutes[before[-1]] <= longest:
+            a, b = minutes[before[-1]], minutes[after[0]]
+            told.append(("way", before[-1], (start + step / 2 - a) / (b - a)))
+        else:
+            told.append(None)
+    return told
+
+
+def stays(fixes, distance, reach, least):
+    """Li et al. 2008: number of the stay of each (user, second, point), in order; None on the way."""
+    told, i, number = [None] * len(fixes), 0, 0
+    while i < len(fixes):
+        near = [i]
+        for j in range(i + 1, len(fixes)):
+            if fixes[j][0] != fixes[i][0] or distance(fixes[i][2], fixes[j][2]) > reach:
+                break
+            near.append(j)
+        if fixes[near[-1]][1] - fixes[i][1] >= least:
+            for j in near:
+                told[j] = number
+            number += 1
+            i = near[-1] + 1
+        else:
+            i += 1
+    return told
+
+
+def winding(point, ring):
+    """How often a closed ring of (x, y) goes round a point, by adding up angles."""
+    total = 0.0
+    for (ax, ay), (bx, by) in zip(ring, ring[1:] + ring[:1], strict=True):
+        a = math.atan2(ay - point[1], ax - point[0])
+        b = math.atan2(by - point[1], bx - point[0])
+        turn = b - a
+        total += turn - 2 * math.pi * round(turn / (2 * math.pi))
+    return round(total / (2 * math.pi))

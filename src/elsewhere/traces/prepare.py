@@ -209,6 +209,7 @@ def prepare_slots(
     regions: Any = None,
     box: Any = None,
     grid_metres: float = 100.0,
+    aligned: bool = False,
     max_bad: float = 0.01,
     so_far: Preparation | None = None,
 ) -> tuple[Traces, Preparation]:
@@ -217,7 +218,7 @@ def prepare_slots(
 
     Places that are numbered already are kept as they are, all of them; positions become grid cells, merged until
     `cells` are left (E74), or `regions`. Slots that a row lacks are -1; nothing is held. Rows whose slots do not even
-    overlap are refused (B44).
+    overlap are refused (B44), unless they are known to be `aligned`.
     """
     width = seconds_of("step", step)
     so_far = so_far or Preparation(rows=len(slots))
@@ -252,7 +253,8 @@ def prepare_slots(
     r[taken] = place[kept]
     r[r == len(located.locations)] = -1
     known = (r >= 0).reshape(-1, L)
-    _refuse_disjoint(known, min_coverage, so_far.name)
+    if not aligned:
+        _refuse_disjoint(known, min_coverage, so_far.name)
     return finish(
         r.reshape(-1, L),
         known,

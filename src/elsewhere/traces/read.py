@@ -140,6 +140,7 @@ def read_traces(
             regions=regions,
             box=box,
             grid_metres=grid_metres,
+            aligned=kept is not None,
             max_bad=max_bad,
             so_far=counted,
         )
