@@ -1,7 +1,7 @@
 """
 Missing slots drawn by Gibbs sampling, filled forward, or left out: the table of docs/decisions/0004-gaps.md.
 
-`python bench/compare_gaps.py` (some minutes; needs ../shared/data/studentlife). Complete days of StudentLife, places
+`python bench/compare_gaps.py [SWEEPS [SEEDS]]` (ten minutes; needs ../shared/data/studentlife). Complete days of StudentLife, places
 merged to 400; the first 70 % of every user's days teach, the others are predicted. Of the teaching days 30 % of the
 slots are deleted, one by one or in runs of two hours. Errors are means over users.
 
@@ -19,7 +19,7 @@ import numpy as np
 import elsewhere as ew
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "studentlife" / "studentlife_72slots.parquet"
-SHARE, RUN, SEEDS = 0.3, 6, 3
+SHARE, RUN = 0.3, 6
 
 
 def deleted(r, runs, rng):
@@ -70,17 +70,17 @@ def main():
     rows, rest = [], []
     for u in range(traces.U):
         mine = np.flatnonzero(traces.user == u)
-        cut = int(round(0.7 * len(mine)))
+        cut = round(0.7 * len(mine))
         rows, rest = [*rows, *mine[:cut]], [*rest, *mine[cut:]]
     first, later = traces.select(np.array(rows)), traces.select(np.array(rest))
     truth = ew.fit_profiles(first)
     print(f"{traces}; {len(first)} days teach, {len(later)} are predicted")
     print(f"{'':44}{'p':>8}{'next':>8}{'moves':>8}{'nats':>8}{'s':>7}")
     print(f"{'nothing deleted':44}" + "".join(f"{v:8.3f}" for v in judged(truth, truth, later, traces.R)))
-    sweeps = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    sweeps, seeds = (int(word) for word in [*sys.argv[1:], *["200", "3"][len(sys.argv) - 1 :]])
     for runs in (False, True):
         scores = {}
-        for seed in range(SEEDS):
+        for seed in range(seeds):
             gappy = first.with_places(deleted(first.r, runs, np.random.default_rng(seed)))
             ways = {
                 "left out": lambda g=gappy: ew.fit_profiles(g, missing="skip"),

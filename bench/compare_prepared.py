@@ -42,10 +42,9 @@ def main():
     there = np.array([made.locations.lat[made.r], made.locations.lon[made.r]])
     scale = np.cos(np.radians(43.7))
     km = 111.195 * np.hypot(apart[0] - there[0], (apart[1] - there[1]) * scale)
+    near = [float(np.mean(km < reach)) for reach in (0.1, 1)]
     same_days = np.array_equal(raw.users, made.users) and np.array_equal(raw.dates, made.dates)
-    print(
-        f"same users and days: {same_days}; slots within 100 m: {np.mean(km < 0.1):.3f}, within 1 km: {np.mean(km < 1):.3f}"
-    )
+    print(f"same users and days: {same_days}; slots within 100 m: {near[0]:.3f}, within 1 km: {near[1]:.3f}")
 
 
 if __name__ == "__main__":

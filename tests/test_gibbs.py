@@ -12,7 +12,7 @@ from strategies import traces as small_traces
 
 import elsewhere as ew
 from elsewhere.profiles._kernels import draw_missing
-from elsewhere.profiles.gibbs import Moves, Seen, log_dirichlet, sample_user, split_r_hat
+from elsewhere.profiles.gibbs import SMALLEST, Moves, Seen, chain_of, log_dirichlet, sample_user, split_r_hat
 
 CHAINS, Z = 300, 4.9  # independent runs; two-sided normal quantile of 1e-6 (R8)
 
@@ -76,11 +76,9 @@ def test_a_missing_run_is_drawn_from_its_law():
     hidden = np.tile([True, True, True, False], (n, 1))
     seen = as_seen([weights] * n, L)
     moves = all_moves(3)
-    log_p, uniform = np.log(p.ravel())[None], np.random.default_rng(3).random((n, L))
+    chain, uniform = chain_of(moves, np.log(p.ravel())[None], -np.inf), np.random.default_rng(3).random((n, L))
 
-    assert draw_missing(
-        r, hidden, moves.start, moves.target, log_p, np.log(first), np.zeros(3, dtype=np.int64), *seen, uniform
-    )
+    assert draw_missing(r, hidden, chain, chain, np.log(first), np.zeros(3, dtype=np.int64), *seen, uniform)
     law = {}
     for path, w in naive.completions([None, None, None, 2], range(3), weights):
         law[tuple(path)] = w * first[path[0]] * math.prod(p[i, j] for i, j in pairwise(path))
@@ -92,16 +90,31 @@ def test_a_missing_run_is_drawn_from_its_law():
 
 def test_a_path_of_any_likelihood_is_found():
     # the only way from 0 to 2 has a probability of e^-20000; no float holds it (E33)
-    moves = all_moves(3)
     log_p = np.array([[0.0, -1e4, -np.inf, -np.inf, -np.inf, -1e4, -np.inf, -np.inf, 0.0]])
-    r, hidden = np.array([[0, 0, 2]]), np.array([[False, True, False]])
-    pair, none = np.zeros(2, dtype=np.int64), no_evidence(1, 3)
 
-    assert draw_missing(r, hidden, moves.start, moves.target, log_p, np.zeros(3), pair, *none, np.full((1, 3), 0.5))
-    assert r.tolist() == [[0, 1, 2]]
+    def draw():
+        r, hidden = np.array([[0, 0, 2]]), np.array([[False, True, False]])
+        chains = [chain_of(all_moves(3), log_p, least) for least in (-np.inf, SMALLEST)]
+        rest = (np.zeros(3), np.zeros(2, dtype=np.int64), *no_evidence(1, 3), np.full((1, 3), 0.5))
+        return draw_missing(r, hidden, *chains, *rest), r.tolist()
+
+    assert draw() == (True, [[0, 1, 2]])
     log_p[0, 1] = -np.inf
-    r[0, 1] = 0
-    assert not draw_missing(r, hidden, moves.start, moves.target, log_p, np.zeros(3), pair, *none, np.full((1, 3), 0.5))
+    assert not draw()[0]
+
+
+def test_moves_too_rare_for_a_float_are_weighed_where_they_matter():
+    # two steps of e^-700 through place 1, or one of e^-800 and a sure one through place 2
+    log_p = np.full((1, 16), -np.inf)
+    log_p[0, [1, 2, 4 + 3, 8 + 3]] = -700.0, -1400.0 + math.log(3), -700.0, 0.0
+    n = 4000
+    r, hidden = np.tile([0, 0, 3], (n, 1)), np.tile([False, True, False], (n, 1))
+    chains = [chain_of(all_moves(4), log_p, least) for least in (-np.inf, SMALLEST)]
+    uniform = np.random.default_rng(1).random((n, 3))
+    rest = (np.zeros(4), np.zeros(2, dtype=np.int64), *no_evidence(n, 3), uniform)
+
+    assert draw_missing(r, hidden, *chains, *rest)
+    assert abs(np.mean(r[:, 1] == 2) - 0.75) <= Z * math.sqrt(0.75 * 0.25 / n)
 
 
 def test_dirichlet_draws():

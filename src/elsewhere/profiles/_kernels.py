@@ -137,66 +137,95 @@ def weigh(here, room, first, last, state, log_weight):
 
 
 @njit
-def draw_missing(r, latent, start, target, log_p, log_first, pair, seen, state, log_weight, uniform):
+def draw_run(row, a, b, chain, log_first, pair, seen, state, log_weight, uniform, least, alpha, room):
     """
-    Fill each run of latent slots of `r` (n, L) by one draw given its two ends: forward filter, backward sample.
+    Draw the slots a .. b-1 of one row given its two ends: forward filter, backward sample.
 
-    `log_p[pair[t], e]` is the chain between slots t and t + 1 on move e of the feasible moves (`start`, `target`). Slot
-    (row, t) has the evidence `seen[row L + t] : seen[row L + t + 1]`, none where that is empty. False without a path.
+    `chain` is (start (pairs, K + 1), target, log_p). The logarithm of the run's probability; below `least` nothing is
+    drawn.
+    """
+    start, target, log_p = chain
+    L, K = len(row), alpha.shape[1]
+    for t in range(a, b):
+        if t == 0:
+            alpha[t] = log_first
+        elif t > a:
+            advance(alpha[t - 1], alpha[t], room, start[pair[t - 1]], target, log_p)
+        else:
+            alpha[t, :] = -np.inf
+            for at in range(start[pair[t - 1], row[t - 1]], start[pair[t - 1], row[t - 1] + 1]):
+                alpha[t, target[at]] = log_p[at]
+        if seen[t] < seen[t + 1]:
+            weigh(alpha[t], room, seen[t], seen[t + 1], state, log_weight)
+    total = 0.0
+    for t in range(b - 1, a - 1, -1):
+        if t + 1 < L:
+            for i in range(K):
+                if alpha[t, i] > -np.inf:
+                    at = member(target, start[pair[t], i], start[pair[t], i + 1], row[t + 1])
+                    alpha[t, i] += log_p[at] if at >= 0 else -np.inf
+        if t == b - 1:
+            total = log_sum(alpha[t])
+            if total == -np.inf or total < least:
+                return total
+        row[t] = drawn(alpha[t], uniform[t])
+    return total
+
+
+@njit
+def draw_missing(r, latent, whole, short, log_first, pair, seen, state, log_weight, uniform):
+    """
+    Fill each maximal run of latent slots of `r` (n, L) by one draw; False if no path leads through one.
+
+    `short` is the chain without the moves of probability below e^-745, `whole` the chain with them: they matter only to
+    a run that is nearly as unlikely as that, and are looked at only there. Slot (row, t) has the evidence
+    `seen[row L + t] : seen[row L + t + 1]`, none where that is empty.
     """
     n, L = r.shape
-    K = len(start) - 1
+    K = whole[0].shape[1] - 1
     alpha, room = np.empty((L, K)), np.empty(K)
-    for row in range(n):
+    for i in range(n):
+        evidence = seen[i * L : (i + 1) * L + 1]
         b = 0
         while b < L:
             a = b
-            while a < L and not latent[row, a]:
+            while a < L and not latent[i, a]:
                 a += 1
             b = a
-            while b < L and latent[row, b]:
+            while b < L and latent[i, b]:
                 b += 1
-            for t in range(a, b):
-                if t == 0:
-                    alpha[t] = log_first
-                elif t > a:
-                    advance(alpha[t - 1], alpha[t], room, start, target, log_p[pair[t - 1]])
-                else:
-                    alpha[t, :] = -np.inf
-                    for at in range(start[r[row, t - 1]], start[r[row, t - 1] + 1]):
-                        alpha[t, target[at]] = log_p[pair[t - 1], at]
-                slot = row * L + t
-                if seen[slot] < seen[slot + 1]:
-                    weigh(alpha[t], room, seen[slot], seen[slot + 1], state, log_weight)
-            for t in range(b - 1, a - 1, -1):
-                if t + 1 < L:
-                    for i in range(K):
-                        at = member(target, start[i], start[i + 1], r[row, t + 1])
-                        alpha[t, i] += log_p[pair[t], at] if at >= 0 else -np.inf
-                r[row, t] = drawn(alpha[t], uniform[row, t])
-                if r[row, t] < 0:
+            if a < b:
+                rest = (log_first, pair, evidence, state, log_weight, uniform[i])
+                total = draw_run(r[i], a, b, short, *rest, -690.0, alpha, room)
+                if total < -690.0:
+                    total = draw_run(r[i], a, b, whole, *rest, -np.inf, alpha, room)
+                if total == -np.inf:
                     return False
     return True
 
 
 @njit
-def drawn(log_weight, u):
-    """The entry that the uniform number `u` chooses with probability in proportion to exp(log_weight); -1 if none."""
+def log_sum(x):
+    """ln sum exp(x)."""
     top = -np.inf
-    for x in log_weight:
-        top = max(top, x)
-    if top == -np.inf:
-        return -1
+    for value in x:
+        top = max(top, value)
     total = 0.0
-    for x in log_weight:
-        total += math.exp(x - top)
-    left, chosen = u * total, -1
+    for value in x:
+        if value - top > -745.0:
+            total += math.exp(value - top)
+    return top + math.log(total) if total > 0 else -np.inf
+
+
+@njit
+def drawn(log_weight, u):
+    """The entry that the uniform number `u` chooses with probability in proportion to exp(log_weight)."""
+    total, chosen = log_sum(log_weight), -1
     for i in range(len(log_weight)):
-        share = math.exp(log_weight[i] - top)
-        if share > 0:
+        if log_weight[i] - total > -745.0:  # below, its share is exactly 0
             chosen = i
-            left -= share
-            if left < 0:
+            u -= math.exp(log_weight[i] - total)
+            if u < 0:
                 break
     return chosen
 

@@ -16,6 +16,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.profiles.markov import MobilityProfile, Profiles, Sampling
 from elsewhere.traces.model import Evidence, Floats, Ints, Places, Traces
 
+SMALLEST = -745.0  # ln of what no float below holds; with shapes of 1e-4 most moves of a draw are rarer
 PRIOR = 0.01  # of all pseudo-counts of a row together, if every place can be reached from it (E4)
 
 
@@ -116,8 +117,8 @@ def sample_user(
         if hidden.any():
             log_p = log_dirichlet(moved + pseudo, moves.start, rng)
             log_first = log_dirichlet(first[None] + pseudo, np.array([0, K]), rng)[0]
-            uniform = rng.random(r.shape)
-            if not draw_missing(r, hidden, moves.start, moves.target, log_p, log_first, pair, *seen, uniform):
+            chains = chain_of(moves, log_p, -np.inf), chain_of(moves, log_p, SMALLEST)
+            if not draw_missing(r, hidden, *chains, log_first, pair, *seen, rng.random(r.shape)):
                 raise InvalidTraces("the evidence on some slot names no place that can be reached.", code="E_EVIDENCE")
         changes = tally(moved, visited, first, r, moves.start, moves.target, pair, tau)
         if sweep >= 0:
@@ -127,6 +128,14 @@ def sample_user(
                 total += value
             sums.changes[sweep] = changes
     return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes)
+
+
+def chain_of(moves: Moves, log_p: Floats, least: float) -> tuple[Ints, Ints, Floats]:
+    """The moves of each pair of periods whose `log_p` (pairs, moves) is above `least`: start, target, log_p."""
+    kept = log_p > least
+    before = np.concatenate([[0], np.cumsum(kept.ravel())])
+    start = before[np.arange(len(log_p))[:, None] * len(moves.target) + moves.start]
+    return start, np.broadcast_to(moves.target, log_p.shape)[kept], log_p[kept]
 
 
 def log_dirichlet(shape: Floats, start: Ints, rng: np.random.Generator) -> Floats:
