@@ -228,22 +228,27 @@ def _parameters(words: list[str] | None) -> dict[str, Any]:
 
 
 def _read(source: Path, cells: int, step: str, tz: str | None, locations: Path | None) -> "tuple[Traces, Preparation]":
-    import numpy as np
-
     from elsewhere.traces.read import read_traces
 
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, cells=cells, step=step, tz=tz, locations=locations, report=reports.append)
+    return whole_rows(traces), reports[0]
+
+
+def whole_rows(traces: "Traces") -> "Traces":
+    """The rows without a gap, which alone can be seeds; how many are left out is said on stderr."""
+    import numpy as np
+
     whole = np.all(traces.r >= 0, axis=1)
-    if not whole.all():
-        if not whole.any():
-            raise InvalidTraces(
-                "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
-            )
-        typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
-        traces = traces.select(whole)
-    return traces, reports[0]
+    if whole.all():
+        return traces
+    if not whole.any():
+        raise InvalidTraces(
+            "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
+        )
+    typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
+    return traces.select(whole)
 
 
 def _generate(
