@@ -174,7 +174,7 @@ def tables(result: Any) -> list[Any]:
         errors = ("" if row.get(a) is None else f"{row[a]:.2f}" for a in result.adversaries)
         found.add_row(generator, str(m), f"{row['sent']:.1f}", *errors, f"{row['top']:.2f}")
     legend = (
-        "m: fakes sent along; sent: different places per query; then what the adversary knows: how all people move, the "
+        "m: fakes sent along; sent: different places per query; then what the adversary knows: how people move, the "
         "user, the classes, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
