@@ -175,7 +175,8 @@ class WhiteBox:
 def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
     """What a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
     told: dict[str, Any] = {
-        "parameters": {"preset": fakes.preset.name, "kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
+        "preset": fakes.preset.name,
+        "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
         "versions": {"elsewhere": __version__, "numpy": np.__version__},
         "sizes": {
             "users": traces.U,
@@ -189,7 +190,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
         "notes": list(fakes.notes),
     }
     if fakes.ledger is None:
-        told["acceptance"] = {name: count for name, count in fakes.tally.items() if count}
+        told["tally"] = {name: count for name, count in fakes.tally.items() if count}
     else:
         told["ledger"] = fakes.ledger.to_dict()
     return told
