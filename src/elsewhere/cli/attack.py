@@ -97,9 +97,7 @@ def audit(
     say(told, shown, as_json=as_json)
 
 
-def split(
-    sources: Sources, holdout: "Traces | None"
-) -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
+def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
     """The people behind the fakes, the row of each fake's seed among them, the control, and who the control is."""
     import numpy as np
 

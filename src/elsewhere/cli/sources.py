@@ -128,24 +128,17 @@ def _folder(sources: Sources, path: Path) -> Sources:
     whole = np.flatnonzero(np.all(real.r >= 0, axis=1))  # the rows that `generate` took for its seeds
     if private.seed.max() >= len(whole):
         raise InvalidParameter("`--real` has fewer traces than the fakes of `--fakes` have seeds.", code="E_MISMATCH")
-    fakes = Traces(
-        private.r, real.locations, step_minutes=frame.step_minutes, start=frame.start, tz=frame.tz
-    )
+    fakes = Traces(private.r, real.locations, step_minutes=frame.step_minutes, start=frame.start, tz=frame.tz)
     return replace(sources, fakes=fakes, seed_index=whole[private.seed], private=private)
 
 
-def write_results(
-    out: Path, name: str, told: dict[str, Any], results: list[Any], **shown: Any
-) -> list[str]:
+def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any], **shown: Any) -> list[str]:
     """The numbers as JSON, and the shareable edition of the report beside them; what to say about it."""
     from elsewhere.files import write_files
 
     write_files(out, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
-    written = [f"wrote {out / name}"]
-    try:
-        from elsewhere.reports.page import report
-    except ImportError:
-        return written
+    from elsewhere.reports.page import report
+
     with stage("writing the report"):
         report(results, out / "report.html", **shown)
-    return [*written, f"wrote {out / 'report.html'}"]
+    return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]
