@@ -17,7 +17,7 @@ from elsewhere.errors import InvalidParameter, MissingExtra, require_choice
 from elsewhere.files import write_files
 from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.similarity import BIN_EDGES, shares
-from elsewhere.traces.model import Locations
+from elsewhere.traces.model import Floats, Locations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,12 +110,17 @@ def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure
     return figure
 
 
+def _about_the_middle(locations: Locations) -> Floats:
+    where = locations.planar()
+    return np.asarray(where - (where.min(axis=0) + where.max(axis=0)) / 2)
+
+
 def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
     """Places as discs whose area is their number of visits (fig:visited-locs); east and north in kilometres."""
     count = np.asarray(visits, dtype=np.float64)
     figure = new_figure(4.2, 4.0)
     axes = figure.subplots()
-    where, there = locations.planar(), count > 0
+    where, there = _about_the_middle(locations), count > 0
     axes.scatter(
         where[there, 0], where[there, 1], s=120 * count[there] / count.max() + 1, color=BLUE, alpha=0.55, linewidths=0
     )
@@ -129,7 +134,7 @@ def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
     classes = np.asarray(getattr(label, "label", label))
     figure = new_figure(5.2, 4.0)
     axes = figure.subplots()
-    where = locations.planar()
+    where = _about_the_middle(locations)
     for c in np.unique(classes[classes >= 0]).tolist():
         marker = MARKERS[(c + c // len(COLOURS)) % len(MARKERS)]
         here = where[classes == c]
@@ -154,7 +159,7 @@ def _bars(axes: "Axes", figure: Plain) -> None:
         words, colour, hatch = SIDES[side]
         std = figure[side].get("std") if isinstance(figure[side], dict) else None
         axes.bar(i, _mean(figure[side]), color=colour, hatch=hatch, edgecolor="white", yerr=std, capsize=3, label=words)
-    axes.set_xticks(range(len(there)), [SIDES[side][0] for side in there], fontsize=8)
+    axes.set_xticks(range(len(there)), [SIDES[side][0] for side in there], fontsize=7)
 
 
 def aggregate_similarity(result: Any) -> "Figure":
