@@ -243,10 +243,10 @@ def service() -> tuple[list[str], bytes]:
     made = ew.generate_fakes(train, preset="paper", per_seed=20, rng=np.random.default_rng(1), workers=2)
     result = judge_service(train, test, made, classes=made.learnt.classes, rng=np.random.default_rng(2))
     lines = [
-        f"{train.U} students of one campus, two weekdays, {train.L} instants, {train.R} places (StudentLife, Wang et al., "
-        "UbiComp 2014); the first day teaches, the second is hidden. Fakes: preset `paper`, "
-        f"{len(made)} of {train.U} seeds, {made.kappa} classes, acceptance {made.acceptance:.2f}; nobody is hidden behind "
-        "a fake of their own. Probability of error of tracking at exposed instants, median over users [95 %].",
+        f"{train.U} students of one campus, two weekdays, {train.L} instants, {train.R} places (StudentLife, Wang et "
+        "al., UbiComp 2014); the first day teaches, the second is hidden. Fakes: preset `paper`, "
+        f"{len(made)} of {train.U} seeds, {made.kappa} classes, acceptance {made.acceptance:.2f}; nobody is hidden "
+        "behind a fake of their own. Probability of error of tracking at exposed instants, median over users [95 %].",
         "",
         "| decoys | m | places sent | adversary: aggregate | the user | the classes | the pool | m/(m+1) |",
         "|---|---|---|---|---|---|---|---|",
@@ -272,16 +272,16 @@ def service() -> tuple[list[str], bytes]:
     lines += ["", f"Ours {verdict} the bar of .9 m/(m+1) under the aggregate adversary ({words})."]
     if any(error > m / (m + 1) for m, error, _ in reached):
         lines.append(
-            "Above m/(m+1) the adversary does worse than guessing: he takes a fake, which follows the moves of all people, "
-            "for more likely than the truth. Whoever knows the user, or holds the pool, is not misled: see those columns."
+            "Above m/(m+1) the adversary does worse than guessing: he takes a fake, which follows the moves of all "
+            "people, for more likely than the truth. Those who know the user, or hold the pool, are misled much less."
         )
     return lines, png(privacy_overhead(result))
 
 
 PAGE = """# Results
 
-Written by `make results` (`bench/results.py`), {seconds:.0f} s; elsewhere {version}. Every figure is measured on the day
-except the columns "as published". All presets with their defaults, {per_seed} fakes per seed. Smaller is better
+Written by `make results` (`bench/results.py`), {seconds:.0f} s; elsewhere {version}. Every figure is measured on that
+day, except the columns "as published". All presets with their defaults, {per_seed} fakes per seed. Smaller is better
 everywhere but in acceptance; bold: the goal is reached. What we may say of such figures is what they are: measured on
 these data, by these attacks.
 
@@ -297,8 +297,8 @@ control has met the differential test. Goals were set before measuring.
 
 ## The same, hold-out people 750-999
 
-`deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any generator.
-Fewer hold-out people make every distance from them larger, for every column.
+`deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any
+generator. Fewer hold-out people make every distance from them larger, for every column.
 
 {second}
 

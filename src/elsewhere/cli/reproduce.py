@@ -125,8 +125,8 @@ def tables(found: "Reproduction") -> list[Any]:
     for row in found.rows:
         figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
         beside.add_row(row.place, row.what, *figures, mark[row.agrees])
-    differs = [f"differs: {row.what}: {row.why}" for row in found.rows if row.agrees is False]
+    differs = [f"differs: {row.what}: likely {row.why}" for row in found.rows if row.agrees is False]
     agree = sum(row.agrees is True for row in found.rows)
     of_data = sum(row.agrees is None for row in found.rows)
-    last = f"{agree} rows agree, {len(differs)} differ, {of_data} are facts of the data alone (the paper's data are not public)"
+    last = f"{agree} rows agree, {len(differs)} differ, {of_data} are facts of the data (the paper's are not public)"
     return [beside, *differs, last]
