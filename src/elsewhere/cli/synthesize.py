@@ -133,7 +133,7 @@ def fit(
     people = split_users(traces, settings, None, rng).model
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
-        learnt = learn(people, settings, kappa=_kappa(kappa), rng=rng)
+        learnt = learn(people, settings, kappa=kappa_of(kappa), rng=rng)
     write_files(out, {**contributors_file(people), **learnt.files()})
     result = {
         "users": traces.U,
@@ -237,7 +237,8 @@ def _aside(traces: "Traces", share: float, seed: int | None) -> "tuple[Traces, T
     return traces.of_users(np.sort(people[n:])), traces.of_users(np.sort(people[:n]))
 
 
-def _kappa(text: str) -> int | str:
+def kappa_of(text: str) -> int | str:
+    """The number of classes that the option asks for."""
     if text == "auto":
         return text
     try:
@@ -309,7 +310,7 @@ def _generate(
             people,
             preset=preset,
             per_seed=per_seed,
-            kappa=_kappa(kappa),
+            kappa=kappa_of(kappa),
             rng=_rng(seed),
             workers=workers,
             progress=progress,
