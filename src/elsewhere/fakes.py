@@ -258,6 +258,19 @@ def publish(
     True
 
     """
+    return publish_linked(fakes, per_seed=per_seed, choose=choose, temp=temp, laboratory=laboratory, rng=rng)[0]
+
+
+def publish_linked(
+    fakes: Fakes,
+    *,
+    per_seed: int = 1,
+    choose: str = "uniform",
+    temp: float = 1.0,
+    laboratory: bool = False,
+    rng: np.random.Generator | None = None,
+) -> tuple[Pool, Ints]:
+    """The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit."""
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
     require_whole("per_seed", per_seed, 1)
@@ -291,7 +304,8 @@ def publish(
         tz=frame.tz,
     )
     fakes.published[given_out] = True
-    return Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    pool = Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    return pool, np.asarray(chosen)
 
 
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:

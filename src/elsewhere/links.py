@@ -53,7 +53,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
 
     """
     if isinstance(source, str | Path) and str(source) == SAME:
-        wanted = {str(label): (str(label), None) for label in fakes.labels}
+        wanted: dict[str, tuple[str, str | None]] = {str(label): (str(label), None) for label in fakes.labels}
     else:
         wanted = _table(open_table(source))
     unlinked = sum(str(label) not in wanted for label in fakes.labels)

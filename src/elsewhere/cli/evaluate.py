@@ -76,14 +76,11 @@ def tables(result: Any) -> list[Any]:
         f"{sizes['datasets']} datasets of {sizes['dataset_size']} fakes against {sizes['train']} real traces of "
         f"{sizes['instants']} instants, {sizes['places']} places"
     )
-    rows = result.table()
     kept = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("measure", "unit", "real", "testing", "fakes", "std", "baselines"):
-        kept.add_column(name, no_wrap=name not in ("measure", "baselines"))
-    for row in rows:
-        others = [
-            f"{name} {number(row[name])}" for name in ("uniform", "single", "random") if row.get(name) is not None
-        ]
-        cells = (number(row.get(name)) for name in ("train", "testing", "fakes", "std"))
-        kept.add_row(row["measure"], row["unit"], *cells, ", ".join(others))
+    for name in ("measure", "real", "testing", "fakes", "std", "uniform", "other"):
+        kept.add_column(name, no_wrap=name != "measure")
+    for row in result.table():
+        other = [f"{name} {number(row[name])}" for name in ("single", "random") if row.get(name) is not None]
+        figures = (number(row.get(name)) for name in ("train", "testing", "fakes", "std", "uniform"))
+        kept.add_row(f"{row['measure']} ({row['unit']})", *figures, *(other or [""]))
     return [opening, kept]

@@ -8,40 +8,22 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import (
-    Cells,
-    Force,
-    Gaps,
-    Json,
-    MapBox,
-    MaxGap,
-    MinCoverage,
-    Places,
-    PlacesBy,
-    RegionFile,
-    Step,
-    Zone,
-)
+from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
 from elsewhere.cli.output import say, stage
-from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder
 
 
+@reads
 def prepare(
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Real traces, of any format.", show_default=False)],
+    source: Source,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Private folder.", show_default=False)],
     step: Step = "20min",
     cells: Cells = 400,
     tz: Zone = None,
     locations: Places = None,
-    gaps: Gaps = "hold",
-    max_gap: MaxGap = "1h",
-    min_coverage: MinCoverage = 0.5,
-    places: PlacesBy = "merge",
-    regions: RegionFile = None,
-    box: MapBox = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     Cut raw fixes into slots and places, and show how the input was understood: prepare.html.
@@ -49,7 +31,6 @@ def prepare(
     Everything in DIR is about real people and stays with their owner. DIR is an INPUT for all other commands.
     """
     check_folder(out, force=force)
-    sides = _sides(box)
     from elsewhere.reports.preparation import preparation_page
     from elsewhere.reports.shell import write
     from elsewhere.traces.fixes import Preparation
@@ -64,13 +45,8 @@ def prepare(
             cells=cells,
             tz=tz,
             locations=locations,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            places=places,
-            regions=regions,
-            box=sides,
             report=told.append,
+            **reading.keywords(),
         )
     with stage("writing"):
         written = keep_traces(traces, told[0], out)
@@ -87,15 +63,6 @@ def prepare(
         [*_tables(counts), f"wrote {len(written) + 1} files into {out}: private, open prepare.html"],
         as_json=as_json,
     )
-
-
-def _sides(box: str | None) -> tuple[float, ...] | None:
-    if box is None:
-        return None
-    try:
-        return tuple(float(side) for side in box.split(","))
-    except ValueError:
-        raise InvalidParameter(f"`--box` must be four numbers south,west,north,east, got {box!r}.") from None
 
 
 def _tables(read: dict[str, Any]) -> list[Any]:

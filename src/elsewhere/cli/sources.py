@@ -137,11 +137,8 @@ def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any]
     from elsewhere.files import write_files
 
     write_files(out, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
-    written = [f"wrote {out / name}"]
-    try:
-        from elsewhere.reports.page import report
-    except ImportError:
-        return written
+    from elsewhere.reports.page import report
+
     with stage("writing the report"):
         report(results, out / "report.html", **shown)
-    return [*written, f"wrote {out / 'report.html'}"]
+    return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]

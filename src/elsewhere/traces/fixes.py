@@ -1,7 +1,7 @@
 """What every reader ends in: `Fixes` (positions at times) or `Slots` (numbered instants), and a count of what came."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -77,19 +77,6 @@ class Slots:
 
     def __len__(self) -> int:
         return len(self.user)
-
-    def select(self, chosen: NDArray[Any]) -> "Slots":
-        """The chosen entries (numbers or a mask), in that order."""
-        return replace(
-            self,
-            user=self.user[chosen],
-            row=self.row[chosen],
-            slot=self.slot[chosen],
-            lat=None if self.lat is None else self.lat[chosen],
-            lon=None if self.lon is None else self.lon[chosen],
-            place=None if self.place is None else self.place[chosen],
-            date=None if self.date is None else self.date[chosen],
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,5 @@
 """
-Gaps between fixes: named policies, impossible jumps, and the map box.
+Gaps between fixes: named policies, and impossible jumps.
 
 A slot is empty where a user has no fix in it. What happens then is a policy with a name, a default and words for it,
 so that a report can say what was done.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Fixes
 from elsewhere.traces.model import Floats, Ints
 from elsewhere.traces.places import in_space, on_globe
@@ -27,7 +27,6 @@ GAPS = {
     "drop": "a slot without fixes keeps the place of the last fix, up to {max_gap}; users of whose slots fewer than "
     "{min_coverage} are known are dropped with all their days",
 }
-Box = tuple[float, float, float, float]
 
 
 class Empty(NamedTuple):
@@ -149,43 +148,3 @@ def without_jumps(fixes: Fixes, seconds: Ints, max_bad: float, name: str) -> tup
     stay = np.ones(len(fixes), dtype=bool)
     stay[alone] = False
     return (fixes.select(stay) if len(alone) else fixes), len(alone), int(jump.sum()) - 2 * len(alone)
-
-
-def checked_box(box: object) -> Box | None:
-    """(south, west, north, east) in degrees; west may be above east where the box holds the antimeridian."""
-    if box is None:
-        return None
-    try:
-        south, west, north, east = (float(side) for side in box)  # type: ignore[attr-defined]
-        good = -90 <= south < north <= 90 and abs(west) <= 180 and abs(east) <= 180 and west != east
-    except (TypeError, ValueError):
-        good = False
-    if not good:
-        raise InvalidParameter("`box` must be (south, west, north, east) in degrees, south below north.")
-    return south, west, north, east
-
-
-def outside(lat: Floats, lon: Floats, box: Box | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which points lie outside the box, and which are 0, 0, where positions come to lie that nobody knew (B20)."""
-    null = (lat == 0) & (lon == 0)
-    if box is None:
-        return np.zeros(len(lat), dtype=bool), null
-    south, west, north, east = box
-    across = (lon >= west) & (lon <= east) if west <= east else (lon >= west) | (lon <= east)
-    return ~((lat >= south) & (lat <= north) & across), null
-
-
-def within_box(fixes: Fixes, box: Box | None, max_bad: float, name: str) -> tuple[Fixes, dict[str, int], list[str]]:
-    """Fixes inside the declared map, what was dropped and why, and what to say aloud (B16, B17, B20)."""
-    if fixes.lat is None or fixes.lon is None:
-        return fixes, {}, []
-    off, null = outside(fixes.lat, fixes.lon, box)
-    if off.sum() > max_bad * len(fixes):
-        raise InvalidTraces(
-            f"{name}: {int(off.sum())} of {len(fixes)} rows lie outside `box` (limit {max_bad:.0%}); are latitude and "
-            "longitude swapped?",
-            code="E_OUTSIDE",
-        )
-    notes = [] if box is not None or not null.any() else [f"{int(null.sum())} rows lie at latitude 0, longitude 0"]
-    dropped = {"E_NULL_ISLAND": int((off & null).sum()), "E_OUTSIDE": int((off & ~null).sum())}
-    return (fixes.select(~off) if off.any() else fixes), {k: n for k, n in dropped.items() if n}, notes

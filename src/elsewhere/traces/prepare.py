@@ -23,13 +23,10 @@ from elsewhere.traces.gaps import (
     SECONDS_PER_DAY,
     Empty,
     between,
-    checked_box,
     empty_slots,
     held,
     nearer,
     on_the_way,
-    outside,
-    within_box,
     without_jumps,
 )
 from elsewhere.traces.locate import PLACES, locate
@@ -73,7 +70,6 @@ def prepare_fixes(
     min_coverage: float = 0.5,
     places: str = "merge",
     regions: Any = None,
-    box: Any = None,
     grid_metres: float = 100.0,
     evidence: bool = False,
     max_bad: float = 0.01,
@@ -109,8 +105,6 @@ def prepare_fixes(
     regions
         Polygons of a GeoJSON file, or read by `read_regions`, to be the places; fixes outside all of them are known to
         be elsewhere: their slots are missing, not held.
-    box
-        (south, west, north, east) in degrees: the map. Rows outside are dropped, and too many of them refused.
     grid_metres
         Width of a grid cell; doubled until at most 20,000 cells are visited.
     evidence
@@ -131,7 +125,7 @@ def prepare_fixes(
         raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
     drawn = None if regions is None else read_regions(regions)
     so_far = so_far or Preparation(rows=len(fixes))
-    fixes, lost, notes = within_box(fixes, checked_box(box), max_bad, so_far.name)
+    notes: list[str] = []
     fixes, fixed = _in_order(fixes, max_bad, so_far.name)
     fixes, jumps, fast = without_jumps(
         fixes, _instant(fixes).astype("datetime64[s]").astype(np.int64), max_bad, so_far.name
@@ -188,7 +182,7 @@ def prepare_fixes(
         uncertain=uncertain,
         so_far=replace(
             so_far,
-            dropped=_some({**so_far.dropped, **lost, "E_SPEED": jumps, "outside all regions": located.outside}),
+            dropped=_some({**so_far.dropped, "E_SPEED": jumps, "outside all regions": located.outside}),
             fixed=_some({**so_far.fixed, **fixed}),
             grid_metres=located.grid,
             places_by=located.by,
@@ -207,7 +201,6 @@ def prepare_slots(
     min_coverage: float = 0.5,
     places: str = "merge",
     regions: Any = None,
-    box: Any = None,
     grid_metres: float = 100.0,
     aligned: bool = False,
     max_bad: float = 0.01,
@@ -227,17 +220,6 @@ def prepare_slots(
     require_choice("gaps", gaps, tuple(GAPS))
     require_choice("places", places, PLACES)
     drawn = None if regions is None else read_regions(regions)
-    notes: list[str] = []
-    if slots.lat is not None and slots.lon is not None:
-        off, null = outside(slots.lat, slots.lon, checked_box(box))
-        if off.sum() > max_bad * len(slots):
-            raise InvalidTraces(
-                f"{so_far.name}: {int(off.sum())} of {len(slots)} rows lie outside `box`.", code="E_OUTSIDE"
-            )
-        if box is None and null.any():
-            notes.append(f"{int(null.sum())} rows lie at latitude 0, longitude 0")
-        slots = slots.select(~off) if off.any() else slots
-        so_far = replace(so_far, dropped=_some({**so_far.dropped, "E_OUTSIDE": int(off.sum())}))
     located = locate(slots, None, None, places, drawn, grid_metres, cells, so_far.name)
     place = located.place
     n_rows, first, row = _grouped(slots.user, slots.row)
@@ -275,7 +257,6 @@ def prepare_slots(
             fixed=_some({**so_far.fixed, **fixed}),
             grid_metres=located.grid,
             places_by=located.by,
-            notes=(*so_far.notes, *notes),
         ),
     )
 

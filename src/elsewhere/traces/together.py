@@ -118,8 +118,8 @@ def onto(traces: Traces, like: Traces, what: str = "the traces") -> tuple[Traces
     """
     if traces.L != like.L or traces.step_minutes != like.step_minutes:
         raise InvalidTraces(
-            f"{what} must have the {like.L} instants of {like.step_minutes:g} minutes of the real traces, got {traces.L} "
-            f"of {traces.step_minutes:g}.",
+            f"{what} must have the {like.L} instants of {like.step_minutes:g} minutes of the real traces, got "
+            f"{traces.L} of {traces.step_minutes:g}.",
             code="E_SHAPE",
         )
     here, there = traces.locations, like.locations
@@ -185,7 +185,8 @@ def _far(locations: Locations) -> float:
     if len(locations) == 1:
         return NEAREST_KM
     x = _points(locations)
-    return max(NEAREST_KM, FAR * float(np.quantile(cKDTree(x).query(x, k=2)[0][:, 1], 0.95)))
+    apart = np.asarray(cKDTree(x).query(x, k=2)[0])[:, 1]
+    return max(NEAREST_KM, FAR * float(np.quantile(apart, 0.95)))
 
 
 def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str, Traces], tuple[str, ...]]:
