@@ -2,8 +2,8 @@
 Missing slots drawn by Gibbs sampling, filled forward, or left out: the table of docs/decisions/0004-gaps.md.
 
 `python bench/compare_gaps.py [SWEEPS [SEEDS]]` (ten minutes; needs ../shared/data/studentlife). Complete days of
-StudentLife, places merged to 400; the first 70 % of every user's days teach, the others are predicted. Of the teaching days 30 % of the
-slots are deleted, one by one or in runs of two hours. Errors are means over users.
+StudentLife, places merged to 400; the first 70 % of every user's days teach, the others are predicted. Of the
+teaching days 30 % of the slots are deleted, one by one or in runs of two hours. Errors are means over users.
 
 - p: total variation between rows of p(u) with and without deletion, weighted by the departures without.
 - next: share of next places told right by the most likely target of p(u), a stay where the place is new; of all

@@ -39,9 +39,9 @@ def raw(source, **options):
 )
 def test_policies_against_the_naive_twin(minutes, step, longest, policy):
     minutes = sorted(minutes)
-    # eastwards along the equator, one minute of time one thousandth of a degree: no two fixes are at one place
+    # eastwards, one minute of time one thousandth of a degree: no two fixes are at one place
     lon = [m / 1000 for m in minutes]
-    traces, counted = raw(track(minutes, [0.5] * len(lon), lon), step=step, max_gap=longest, gaps=policy)
+    traces, counted = raw(track(minutes, [10.5] * len(lon), lon), step=step, max_gap=longest, gaps=policy)
     expected = naive.filled_slots(minutes, step, longest, policy)
 
     for t, told in enumerate(expected):
