@@ -14,7 +14,8 @@ from scipy import stats
 import elsewhere as ew
 from elsewhere.privacy.deniability import compose, discrete_laplace, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
-from elsewhere.synthesis.deniable.emissions import Archetypes, learn_archetypes, window_emissions
+from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
+from elsewhere.synthesis.deniable.emissions import window_emissions
 
 ALPHA = 1e-6
 

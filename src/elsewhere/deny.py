@@ -18,7 +18,7 @@ from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
-from elsewhere.synthesis.deniable.emissions import learn_archetypes
+from elsewhere.synthesis.deniable.archetypes import learn_archetypes
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.traces.model import Ints, Traces
 
@@ -35,7 +35,7 @@ def sampler_of(
 ) -> DeniableSampler:
     """The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone."""
     archetypes = None
-    if settings.emission == "archetypes":
+    if settings.emission != "window":
         if model_traces is None:
             raise InvalidParameter(
                 'archetypes are learnt from the users of the model: with a given model take `emission="window"`.',
@@ -45,7 +45,8 @@ def sampler_of(
         classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
         # a group must be large enough to pass the gate as a whole; counted on the model's users, never on the seeds
         n = settings.archetypes or max(1, int(model_traces.U / (1.25 * settings.k)))
-        archetypes = learn_archetypes(classes, learnt.classes.kappa, n, rng=rng)
+        method = "means" if settings.emission == "archetypes" else "modes"
+        archetypes = learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
     return DeniableSampler(
         learnt.model,
         learnt.classes,
@@ -56,6 +57,7 @@ def sampler_of(
         par_m=settings.par_m,
         par_l=settings.par_l,
         archetypes=archetypes,
+        theta=settings.theta,
         tau=tau,
     )
 
