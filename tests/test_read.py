@@ -817,7 +817,7 @@ def test_few_bad_rows_are_dropped_and_counted(tmp_path):
         {"min_coverage": float("nan")},
         {"grid_metres": 0},
         {"max_bad": 2},
-        {"format": "gpx"},
+        {"format": "kml"},
         {"encoding": "klingon"},
         {"date_format": 7},
     ],

@@ -70,7 +70,7 @@ def times(table: Table, name: str, *, date_format: str | None = None, date: str 
             day = pc.utf8_trim_whitespace(table.column(date).cast(text.type))
         except pa.ArrowException:
             raise table.refuse(f"column {date!r} holds no dates.", "E_DATE") from None
-        text = pc.binary_join_element_wise(day, text, pa.scalar("T", text.type))
+        text = pc.binary_join_element_wise(day.cast(text.type), text, pa.scalar("T", text.type))
     if date_format is not None:
         return _formatted(text, date_format)
     if pc.any(pc.match_substring_regex(text, r"[/,z]|UTC| [+-]|\.\d{7}")).as_py():

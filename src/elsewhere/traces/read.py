@@ -10,7 +10,7 @@ from typing import Any
 
 from elsewhere.errors import require_between
 from elsewhere.traces.clock import zone_of
-from elsewhere.traces.columns import find_roles
+from elsewhere.traces.columns import check_columns, find_roles, roles_of
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import Traces
 from elsewhere.traces.places import places_beside, read_places
@@ -97,7 +97,14 @@ def read_traces(
     require_between("max_bad", max_bad, 0, 1)
     if tz is not None:
         zone_of(tz)
-    table = open_table(source, container=format, encoding=encoding)
+    check_columns(columns)
+    table = open_table(
+        source,
+        container=format,
+        encoding=encoding,
+        roles=lambda names: roles_of(names, columns),
+        plain_times=date_format is None,
+    )
     roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
     if locations is None and "place" in roles:
         locations = places_beside(source)

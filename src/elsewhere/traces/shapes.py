@@ -16,9 +16,9 @@ from elsewhere.traces.clock import Times, WallClock, times, wall_clock
 from elsewhere.traces.columns import labels, numbers, points
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import Map, in_space, mean_points, nearest_places
+from elsewhere.traces.places import Map, in_space, mean_points
 from elsewhere.traces.prepare import SECONDS_PER_DAY
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import TABLES, Table
 
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
@@ -75,6 +75,7 @@ class Shape:
     def counted(self, dropped: Mapping[str, int], clock: WallClock | None, notes: list[str]) -> Preparation:
         """What is known before the traces are made."""
         role_of = {name: role for role, name in self.roles.items()}
+        tabular = self.table.format in (*TABLES, "frame", "json")
         if clock is not None and clock.utc is not None and "time" in self.roles:
             role_of[self.roles["time"]] = "utc"
         return Preparation(
@@ -83,9 +84,17 @@ class Shape:
             dropped=dropped,
             fixed={} if clock is None else clock.fixed,
             tz="UTC" if clock is None else clock.tz,
-            columns={role_of[name]: name for name in self.table.columns if name in role_of},
-            notes=tuple(notes),
+            # only a table has columns that can be written again
+            columns={role_of[name]: name for name in self.table.columns if name in role_of} if tabular else {},
+            format=self.table.format,
+            notes=(*self.table.notes, *notes, *(self._left_out() if tabular and self.table.headed else ())),
         )
+
+    def _left_out(self) -> list[str]:
+        """A word on columns that nobody asked for: the output will not have them."""
+        extra = [name for name in self.table.names if name not in self.roles.values()]
+        shown = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
+        return [f"{len(extra)} columns were not read: {shown}"] if extra else []
 
 
 def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
@@ -114,7 +123,7 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
     elif here is None:
         shape.require("lat", "geometry", "place")
     elif given is not None:
-        locations, place = given.locations, nearest_places(given.locations, *here)
+        locations, place = given.locations, given.place_of(*here)
     fixes = Fixes(
         user=user[good],
         labels=names,
@@ -171,7 +180,7 @@ def slots_of(
     if "place" in roles:
         locations, place, notes = _number_places(shape, good, codes[good], place_names, given, here, base)
     elif given is not None and here is not None:
-        locations, place = given.locations, nearest_places(given.locations, *here)
+        locations, place = given.locations, given.place_of(*here)
     slots = Slots(
         user=user,
         labels=names,
