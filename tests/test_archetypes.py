@@ -88,6 +88,13 @@ class TestSharingOut:
         best = -linprog(-share[:, 0].ravel(), A_eq=np.array(rows), b_eq=np.concatenate([size, overall[0]])).fun
         assert best - 0.01 < (plan * share[:, 0]).sum() <= best + 1e-3
 
+    def test_a_group_without_people_and_a_tiny_theta_do_no_harm(self):
+        rng = np.random.default_rng(6)
+        share, overall = rng.dirichlet(np.ones(3), (3, 2)), np.array([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]])
+        plan = share_out(share, np.array([0.4, 0.6, 0.0]), overall, 1e-4)
+        assert np.isfinite(plan).all()
+        np.testing.assert_allclose(plan.sum(axis=2), 1)
+
     def test_a_large_theta_gives_everyone_the_population(self):
         rng = np.random.default_rng(6)
         share, overall = rng.dirichlet(np.ones(3), (2, 4)), rng.dirichlet(np.ones(3), 4)

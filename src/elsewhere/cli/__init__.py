@@ -14,8 +14,9 @@ from elsewhere.cli.evaluate import evaluate
 from elsewhere.cli.pairs import similarity
 from elsewhere.cli.service import lbs
 from elsewhere.cli.synthesize import fit, generate, publish, synthesize
+from elsewhere.cli.tune import tune
 
-COMMANDS = (demo, similarity, synthesize, fit, generate, publish, evaluate, audit, lbs)
+COMMANDS = (demo, similarity, synthesize, fit, generate, publish, evaluate, audit, lbs, tune)
 
 app = typer.Typer(cls=Door, epilog=EXITS, add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(front)

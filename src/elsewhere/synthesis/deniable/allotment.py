@@ -29,7 +29,9 @@ def share_out(share: Floats, size: Floats, overall: Floats, theta: float) -> Flo
     `share` (A, L, C) says how much a group wants a class: the plan maximises the wish met plus theta times its entropy
     relative to `overall`.
     """
-    wish = np.exp((share - share.max(axis=(0, 2), keepdims=True)) / theta) * overall
+    # a small theta must not underflow, and a group without people must not be divided by
+    wish = np.exp(np.maximum((share - share.max(axis=(0, 2), keepdims=True)) / theta, -60.0)) * overall
+    size = np.maximum(size, 1e-9)
     left = np.ones((*share.shape[:2], 1))
     rows = size[:, None, None]
     for _ in range(BALANCINGS):
