@@ -45,4 +45,4 @@ def tune(
     for trial in found.trials:
         chosen = " <- chosen" if trial.archetypes == found.archetypes else ""
         shown.add_row(str(trial.archetypes), f"{trial.accepted:.0%}", f"{trial.kept:+.3f}{chosen}")
-    say({"command": "tune", **found.to_dict()}, shown, as_json=as_json)
+    say({"command": "tune", **found.to_dict()}, [shown], as_json=as_json)
