@@ -549,12 +549,12 @@ def trace_law(first, p, q, eta, lam):
     return {f: w / total for f, w in weight.items()}
 
 
-def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
+def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False, keep=None):
     """
     Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
 
     `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
-    number of outputs is looked at: {"all n released": probability}.
+    number of outputs is looked at: {"all n released": probability}. An attempt at f goes on with chance `keep[f]`.
     """
     import math
 
@@ -570,7 +570,11 @@ def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
     for f in set().union(*laws):
         bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
         for s, law in enumerate(laws):
-            released[s][f] = 0.0 if bucket[s] is None else law[f] * passes(bucket.count(bucket[s]))
+            released[s][f] = (
+                0.0
+                if bucket[s] is None
+                else law[f] * passes(bucket.count(bucket[s])) * (1.0 if keep is None else keep[f])
+            )
     if loop:
         return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
     return {f: sum(law[f] for law in released) / n for f in released[0]}
@@ -1051,3 +1055,10 @@ def winding(point, ring):
         turn = b - a
         total += turn - 2 * math.pi * round(turn / (2 * math.pi))
     return round(total / (2 * math.pi))
+
+
+def agreement(fake, person, label):
+    """Share of instants, both classes known, at which the two are at places of one class."""
+    both = [(label[f], label[s]) for f, s in zip(fake, person, strict=True) if f >= 0 and s >= 0]
+    both = [(a, b) for a, b in both if a >= 0 and b >= 0]
+    return sum(a == b for a, b in both) / len(both) if both else 0.0

@@ -50,12 +50,13 @@ class Preset:
     emission: str = "window"  # section 11, from here on
     eta: float = 1e-3
     lam: float = 1.0
+    theta: float = 0.05  # how soft "allotted" emissions share classes out (docs/decisions/0005-emissions.md)
     gamma: float = 4.0
     eps0: float = 1.0
     delta_target: float = 1e-6
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
-    archetypes: int | None = None  # groups of model users; None: as many as leave 1.25 k of them to a group
+    archetypes: int | None = None  # groups of model users; None: 1.25 k of them to a group; see `tune`
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
@@ -95,7 +96,8 @@ class Preset:
         require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
         require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
         require_between("acceptance", self.acceptance, 0, 1, open_low=True)
-        require_choice("emission", self.emission, ("window", "archetypes"))
+        require_choice("emission", self.emission, ("window", "archetypes", "allotted"))
+        require_between("theta", self.theta, 0, math.inf, open_low=True, open_high=True)
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
 
@@ -134,8 +136,8 @@ PRESETS = {
         k=50,
         alternates="split",
         max_days=1,
-        emission="archetypes",
-        eta=0.1,
+        emission="allotted",
+        eta=0.01,
     ),
 }
 
