@@ -32,7 +32,7 @@ from elsewhere.synthesis.tempo.tempo import TempoMaker, calibrated
 from elsewhere.traces.model import Ints, Traces
 
 CHUNK = 256  # fakes per piece of work
-PILOTS = 10_000  # fakes that teach the realism filter
+PILOTS, PILOTS_PER_USER = 10_000, 40  # fakes that teach the realism filter
 
 Progress = Callable[[int, int], None]
 
@@ -350,8 +350,9 @@ def _realism(
     plain = maker.maker if isinstance(maker, TempoMaker) else maker
     other = replace(plain, key=keys[:2])
     pilot = replace(maker, maker=other) if isinstance(maker, TempoMaker) else other
-    rows = np.arange(PILOTS) % len(seeds)
-    made = pilot.attempt(seeds.r[rows], rows=rows, tries=np.arange(PILOTS) // len(seeds))
+    number = np.arange(min(PILOTS, PILOTS_PER_USER * people.U))
+    rows = number % len(seeds)
+    made = pilot.attempt(seeds.r[rows], rows=rows, tries=number // len(seeds))
     fakes = made.r[made.status == OK]
     if len(fakes) == 0:
         return None

@@ -120,6 +120,7 @@ PRESETS = {
         law="pooled",
         tempo=True,
         realism=0.05,
+        par_m=0.9,
         strict=True,
         c_min=5,
         m_min=5,
