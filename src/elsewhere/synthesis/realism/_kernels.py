@@ -15,7 +15,7 @@ LEAVES = 2**DEPTH
 @njit
 def days(r, xy, out):
     """
-    Statistics that need nothing but the day itself, one row each; see `features.FEATURES`, the first ten.
+    Statistics that need nothing but the day itself, one row each; see `features.FEATURES`, the first eleven.
 
     `xy` (R, 2) are the places in kilometres, or (0, 2) without coordinates: distances are then 1 between places.
     """

@@ -129,7 +129,9 @@ def grown(real: Floats, fake: Floats, user: Ints, rng: np.random.Generator) -> F
     return Forest(edge, feature, cut, leaf)
 
 
-def _boosted(binned: Ints, y: Floats, weight: Floats, held: Floats, trees: int) -> tuple[Ints, Ints, Floats, Floats]:
+def _boosted(
+    binned: NDArray[np.uint8], y: Floats, weight: Floats, held: Floats, trees: int
+) -> tuple[Ints, Ints, Floats, Floats]:
     feature, cut = (np.zeros((trees, _kernels.NODES), dtype=np.int64) for _ in range(2))
     leaf, loss = np.zeros((trees, _kernels.LEAVES)), np.zeros(trees)
     least = LEAST_SHARE * weight.sum()

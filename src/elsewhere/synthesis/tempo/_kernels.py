@@ -81,8 +81,8 @@ def walk(chain, ground, offset, places, pace, stream, fake, seen):
 
     `pace.stay` (2,) multiplies the odds of staying after a stay and after a move; `pace.back` those of a place that is
     visited again later; `pace.far` those of a move by its length; `pace.turn` (2, TURNS) those of a place from which
-    the next move turns so, after a stay (0) or at once (1). `ground` has the `length` of moves, (R, R), and `xy` (R, 2),
-    or (0, 2) where nothing turns. `seen` (R,) comes in and goes out all False.
+    the next move turns so, after a stay (0) or at once (1). `ground` has the `length` of moves, (R, R), and `xy`
+    (R, 2), or (0, 2) where nothing turns. `seen` (R,) comes in and goes out all False.
     """
     length, xy = ground
     stay, back, turn, far = pace

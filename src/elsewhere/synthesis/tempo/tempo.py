@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.synthesis.attempt import OK, Attempts, Chain, FakeMaker
+from elsewhere.synthesis.attempt import OK, Attempts, FakeMaker
 from elsewhere.synthesis.tempo import _kernels
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -76,9 +76,7 @@ class TempoMaker:
             loglik[made] = self.maker.model.loglik(r[made], self.maker.tau)
         return Attempts(r, loglik, status)
 
-    def paced(
-        self, seeds: ArrayLike, rows: ArrayLike, tries: ArrayLike
-    ) -> tuple[Places, Ints, NDArray[np.int8]]:
+    def paced(self, seeds: ArrayLike, rows: ArrayLike, tries: ArrayLike) -> tuple[Places, Ints, NDArray[np.int8]]:
         """Fakes, the group whose tempo each keeps, and what came of each attempt."""
         maker, tempo = self.maker, self.tempo
         r = np.array(seeds, dtype=np.int32, ndmin=2)
