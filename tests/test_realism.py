@@ -136,7 +136,7 @@ def test_no_coordinates_and_too_few_people():
 
 
 def test_generator_filters_where_it_can_and_says_where_it_cannot():
-    town = ew.simulate_town(users=160, locations=80, rng=np.random.default_rng(1)).traces
+    town = ew.simulate_town(users=150, locations=60, rng=np.random.default_rng(1)).traces
     few = town.of_users(np.arange(40))
     options = {"kappa": 4, "m_min": 2, "c_min": 2, "k": 3}
     with warnings.catch_warnings():

@@ -32,6 +32,8 @@ from elsewhere.synthesis.tempo.tempo import TempoMaker, calibrated
 from elsewhere.traces.model import Ints, Traces
 
 CHUNK = 256  # fakes per piece of work
+WIDEST = 32  # tries of one fake at a time
+NOT_MADE, UNREAL, FAILED, PASSED = range(4)  # what comes of an attempt
 PILOTS, PILOTS_PER_USER = 10_000, 40  # fakes that teach the realism filter
 
 Progress = Callable[[int, int], None]
@@ -152,23 +154,25 @@ class _Attempts:
         kept: list[tuple[Any, Ints, Verdicts]] = []
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", "realism", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
-            row, fake = units[pending].T
+            # several tries of each at a time where few are pending; those after the first that passes never were
+            done = tries[pending[0]]
+            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - done))
+            row, fake = np.repeat(units[pending], width, axis=0).T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
-            number = fake * self.max_tries + tries[pending]
-            made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
-            tries[pending] += 1
-            good = made.status == OK
-            tally["not_made"] += int((~good).sum())
-            if self.realism is not None:
-                real = self.realism.keeps(made.r[good], row[good], number[good])
-                tally["realism"] += int((~real).sum())
-                good[good] = real
-            verdicts = self.test(made.r[good], row[good])
-            passed = np.flatnonzero(good)[verdicts.passed]
-            kept.append((made.r[passed], pending[passed], verdicts.select(verdicts.passed)))
-            for name, count in verdicts.counts().items():
+            number = fake * self.max_tries + done + np.tile(np.arange(width), len(pending))
+            outcome, made, verdicts = self._tried(row, number)
+            passed = (outcome == PASSED).reshape(len(pending), width)
+            used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
+            tries[pending] += used
+            counted = (np.arange(width) < used[:, None]).ravel()
+            tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
+            tally["realism"] += int(np.count_nonzero(counted & (outcome == UNREAL)))
+            tested = outcome >= FAILED
+            for name, count in verdicts.select(counted[tested]).counts().items():
                 tally[name] += count
-            pending = np.delete(pending, passed)
+            first = counted & (outcome == PASSED)
+            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
+            pending = pending[~passed.any(axis=1)]
         return _Made(
             np.concatenate([k[0] for k in kept]),
             np.concatenate([k[1] for k in kept]),
@@ -176,6 +180,19 @@ class _Attempts:
             tries,
             tally,
         )
+
+    def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
+        """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
+        made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
+        outcome = np.where(made.status == OK, FAILED, NOT_MADE)
+        if self.realism is not None:
+            good = np.flatnonzero(made.status == OK)
+            real = self.realism.keeps(made.r[good], row[good], number[good])
+            outcome[good[~real]] = UNREAL
+        tested = np.flatnonzero(outcome == FAILED)
+        verdicts = self.test(made.r[tested], row[tested])
+        outcome[tested[verdicts.passed]] = PASSED
+        return outcome, made.r, verdicts
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,10 +76,14 @@ class RealismFilter:
             (N, L) complete traces of the users of the model, and the user 0 .. U-1 of each.
         fakes
             (F, L) raw fakes, in the proportions in which they will be drawn.
+        locations
+            The map.
         minutes
             (L,) minute of the day of each instant.
         keep
             Least share of raw fakes to keep, in (0, 1]: the smaller, the nearer the people.
+        rng
+            Halves the crowd, and parts rows into folds.
 
         """
         require_between("keep", keep, 0, 1, open_low=True)
