@@ -120,7 +120,6 @@ PRESETS = {
         law="pooled",
         tempo=True,
         realism=0.05,
-        par_m=0.9,
         strict=True,
         c_min=5,
         m_min=5,
