@@ -549,12 +549,12 @@ def trace_law(first, p, q, eta, lam):
     return {f: w / total for f, w in weight.items()}
 
 
-def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
+def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False, keep=None):
     """
     Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
 
     `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
-    number of outputs is looked at: {"all n released": probability}.
+    number of outputs is looked at: {"all n released": probability}. An attempt at f goes on with chance `keep[f]`.
     """
     import math
 
@@ -570,7 +570,11 @@ def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
     for f in set().union(*laws):
         bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
         for s, law in enumerate(laws):
-            released[s][f] = 0.0 if bucket[s] is None else law[f] * passes(bucket.count(bucket[s]))
+            released[s][f] = (
+                0.0
+                if bucket[s] is None
+                else law[f] * passes(bucket.count(bucket[s])) * (1.0 if keep is None else keep[f])
+            )
     if loop:
         return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
     return {f: sum(law[f] for law in released) / n for f in released[0]}
@@ -1051,3 +1055,54 @@ def winding(point, ring):
         turn = b - a
         total += turn - 2 * math.pi * round(turn / (2 * math.pi))
     return round(total / (2 * math.pi))
+
+
+def agreement(fake, person, label):
+    """Share of instants, both classes known, at which the two are at places of one class."""
+    both = [(label[f], label[s]) for f, s in zip(fake, person, strict=True) if f >= 0 and s >= 0]
+    both = [(a, b) for a, b in both if a >= 0 and b >= 0]
+    return sum(a == b for a, b in both) / len(both) if both else 0.0
+
+
+def day_statistics(row, xy):
+    """The statistics of one day that need nothing but the day; `xy` None without coordinates."""
+    L = len(row)
+    count = {place: row.count(place) for place in row}
+    moves = [(a, b) for a, b in itertools.pairwise(row) if a != b]
+    between = (lambda a, b: math.dist(xy[a], xy[b])) if xy else (lambda a, b: 1.0)
+    lengths = [between(a, b) for a, b in moves]
+    cosines = []
+    for (a, b), (c, d) in itertools.pairwise(moves) if xy else ():
+        v, w = ([xy[q][i] - xy[p][i] for i in (0, 1)] for p, q in ((a, b), (c, d)))
+        cosines.append((v[0] * w[0] + v[1] * w[1]) / math.hypot(*v) / math.hypot(*w))
+    returns = sum(1 for t in range(1, L) if row[t] != row[t - 1] and row[t] in row[:t])
+    spread = 0.0
+    if xy:
+        middle = [sum(xy[place][i] for place in row) / L for i in (0, 1)]
+        spread = math.sqrt(sum(math.dist(xy[place], middle) ** 2 for place in row) / L)
+    return [
+        len(moves),
+        len(count),
+        -sum(n / L * math.log(n / L) for n in count.values()),
+        max(count.values()) / L,
+        max(len(list(stay)) for _, stay in itertools.groupby(row)),
+        returns / len(moves) if moves else 0.0,
+        spread,
+        max(lengths, default=0.0),
+        sum(lengths),
+        sum(cosines) / len(cosines) if cosines else 0.0,
+        float(row[0] == row[-1]),
+    ]
+
+
+def keep_probability(row, edge, feature, cut, leaf, threshold):
+    """a(f) = min(1, exp(score - threshold)); the score adds the leaf that the features reach in each tree."""
+    score = 0.0
+    for f, c, values in zip(feature, cut, leaf, strict=True):
+        path = []
+        for level in range(3):
+            node = 2**level - 1 + sum(side * 2 ** (level - 1 - i) for i, side in enumerate(path))
+            bin_number = sum(1 for bound in edge[f[node]] if bound < row[f[node]])
+            path.append(1 if bin_number > c[node] else 0)
+        score += values[path[0] * 4 + path[1] * 2 + path[2]]
+    return min(1.0, math.exp(score - threshold))

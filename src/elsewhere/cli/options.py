@@ -59,14 +59,6 @@ class Reading:
     start: Annotated[
         str | None, typer.Option("--start", metavar="HH:MM", help="Local time of the first slot, for slots and SGLT.")
     ] = None
-    box: Annotated[
-        str | None, typer.Option("--box", metavar="S,W,N,E", help="The map: rows outside are dropped and counted.")
-    ] = None
-    lon360: Annotated[bool, typer.Option("--lon360", help="Longitudes run from 0 to 360.")] = False
-    any_date: Annotated[bool, typer.Option("--any-date", help="Keep dates before 2000 and in the future.")] = False
-    allow_truncated: Annotated[
-        bool, typer.Option("--allow-truncated", help="Leave out a last line that is cut off.")
-    ] = False
     gaps: Annotated[
         str,
         typer.Option(
@@ -76,7 +68,7 @@ class Reading:
         ),
     ] = "hold"
     max_gap: Annotated[
-        str, typer.Option("--max-gap", metavar="TIME", help="Longest gap that is filled, such as 90min.")
+        str, typer.Option("--max-gap", metavar="TIME", help="Longest gap that is filled, such as 1h.")
     ] = "1h"
     min_coverage: Annotated[
         float, typer.Option("--min-coverage", metavar="SHARE", help="Least share of known slots of a day that is kept.")
@@ -92,6 +84,14 @@ class Reading:
     regions: Annotated[
         Path | None, typer.Option("--regions", metavar="FILE", help="GeoJSON polygons that are to be the places.")
     ] = None
+    box: Annotated[
+        str | None, typer.Option("--box", metavar="S,W,N,E", help="The map: rows outside are dropped and counted.")
+    ] = None
+    lon360: Annotated[bool, typer.Option("--lon360", help="Longitudes run from 0 to 360.")] = False
+    any_date: Annotated[bool, typer.Option("--any-date", help="Keep dates before 2000 and in the future.")] = False
+    allow_truncated: Annotated[
+        bool, typer.Option("--allow-truncated", help="Leave out a last line that is cut off.")
+    ] = False
 
     def keywords(self) -> dict[str, Any]:
         """The keywords of `read_traces`."""
@@ -102,15 +102,15 @@ class Reading:
             "encoding": self.encoding,
             "max_bad": self.max_bad,
             "start": self.start,
-            "box": None if self.box is None else self.box.split(","),
-            "lon360": self.lon360,
-            "any_date": self.any_date,
-            "allow_truncated": self.allow_truncated,
             "gaps": self.gaps,
             "max_gap": self.max_gap,
             "min_coverage": self.min_coverage,
             "places": self.places,
             "regions": self.regions,
+            "box": None if self.box is None else self.box.split(","),
+            "lon360": self.lon360,
+            "any_date": self.any_date,
+            "allow_truncated": self.allow_truncated,
         }
 
 
