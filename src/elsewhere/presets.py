@@ -119,7 +119,6 @@ PRESETS = {
         sampler="ffbs",
         law="pooled",
         tempo=True,
-        realism=0.05,
         strict=True,
         c_min=5,
         m_min=5,
@@ -127,7 +126,6 @@ PRESETS = {
         against="all",
         alternates="split",
         max_days=1,
-        max_tries=1000,
     ),
     "deniable": Preset(
         "deniable",
