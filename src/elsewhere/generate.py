@@ -124,9 +124,7 @@ def generate_fakes(
     units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
     pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
     with workers_or(executor, workers) as where:
-        made = map_over(
-            _Attempts(maker, realism, test, seeds, most), pieces, executor=where, progress=progress
-        )
+        made = map_over(_Attempts(maker, realism, test, seeds, most), pieces, executor=where, progress=progress)
     return _gathered(made, maker, realism, units, traces, roles, learnt, settings, rng is not None)
 
 
