@@ -143,7 +143,7 @@ def test_generator_filters_where_it_can_and_says_where_it_cannot():
         warnings.simplefilter("ignore")
         fakes = ew.generate_fakes(town, rng=np.random.default_rng(2), realism=0.2, **options)
         again = ew.generate_fakes(town, rng=np.random.default_rng(2), realism=0.2, workers=2, **options)
-        small = ew.generate_fakes(few, rng=np.random.default_rng(2), **options)
+        small = ew.generate_fakes(few, rng=np.random.default_rng(2), realism=0.2, **options)
 
     assert fakes.tally["realism"] > 0
     assert np.array_equal(fakes.r, again.r)

@@ -5,6 +5,7 @@ Learn model and classes, blur each seed into its semantic seed, decode a fake fr
 test; or, in the deniable mode, draw from the exact sampler and keep what passes the gate.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -118,12 +119,12 @@ def generate_fakes(
     maker = _maker(learnt, roles, seeds, settings, entropy)
     realism = _realism(maker, learnt, roles, seeds, settings, entropy)
     test = _test(learnt, roles, seeds, settings)
+    # max_tries counts fakes that reach the test (E63): the filter lets one in 1 / realism through
+    most = settings.max_tries if realism is None else math.ceil(settings.max_tries / realism.filter.share)
     units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
     pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
     with workers_or(executor, workers) as where:
-        made = map_over(
-            _Attempts(maker, realism, test, seeds, settings.max_tries), pieces, executor=where, progress=progress
-        )
+        made = map_over(_Attempts(maker, realism, test, seeds, most), pieces, executor=where, progress=progress)
     return _gathered(made, maker, realism, units, traces, roles, learnt, settings, rng is not None)
 
 

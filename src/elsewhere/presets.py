@@ -121,7 +121,6 @@ PRESETS = {
         sampler="ffbs",
         law="pooled",
         tempo=True,
-        realism=0.05,
         strict=True,
         c_min=5,
         m_min=5,
@@ -129,7 +128,6 @@ PRESETS = {
         against="all",
         alternates="split",
         max_days=1,
-        max_tries=1000,
     ),
     "deniable": Preset(
         "deniable",
