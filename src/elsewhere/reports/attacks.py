@@ -174,12 +174,17 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
 
 def _why(f: Plain) -> str | None:
     """A verdict that a reader could mistake."""
-    if f.get("passed") is None and f.get("bar") is not None:
-        return " Too few people to tell: fakes made of nobody do not pass the bar either."
-    if f.get("passed") is None:
+    out_of_reach = f.get("reachable") is False
+    if f.get("passed") is None and f.get("bar") is None:
         return " There is no bar for this attack."
-    if f.get("passed") is False and f.get("reachable") is False:
-        return " The bar is out of reach for so few people, but this is clearly above fakes made of nobody."
+    if f.get("passed") is None:
+        nobody = " fakes made of nobody do not pass the bar either" if out_of_reach else " the sample does not decide"
+        return f" No verdict:{nobody}."
+    if f.get("passed") is False and out_of_reach:
+        here, free = f.get("interval") or [0.0, 0.0], f.get("null_interval") or [0.0, 1.0]
+        if here[0] > free[1]:
+            return " With so few people the bar is out of reach, but the figure is clearly above fakes made of nobody."
+        return " With so few people the bar is out of reach even for real people, or for fakes made of nobody."
     return None
 
 

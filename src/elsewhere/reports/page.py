@@ -29,6 +29,18 @@ from elsewhere.reports.utility import utility
 from elsewhere.traces.model import Ints, Traces
 
 EDITIONS = ("owner", "shareable")
+# parameters that only the deniable mode reads
+OF_THE_GATE = {
+    "emission",
+    "eta",
+    "lam",
+    "gamma",
+    "eps0",
+    "delta_target",
+    "acceptance",
+    "fold_intersection",
+    "archetypes",
+}
 
 
 def report(
@@ -156,6 +168,8 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
         known = {n: v for n, v in fakes.provenance.items() if v is not None}
     elif isinstance(fakes, Fakes):
         parameters = {n: v for n, v in asdict(fakes.preset).items() if n != "name"}
+        if fakes.ledger is None:
+            parameters = {n: v for n, v in parameters.items() if n not in OF_THE_GATE}
         known = {"preset": fakes.preset.name, "kappa": fakes.kappa, "parameters": parameters, "notes": fakes.notes}
         known["reproducible"] = fakes.laboratory
         if fakes.ledger is None:
