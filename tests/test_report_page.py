@@ -285,6 +285,25 @@ def test_what_is_absent_is_left_out_or_said(tmp_path):
     assert "trips and radius are not measured" in said
 
 
+def test_several_audits_stand_side_by_side(tmp_path):
+    w = world()
+    said = words(made(tmp_path, {"ours": w["audit"], "theirs": w["audit"]}))
+
+    assert "The audits side by side" in said
+    assert "These sentences rest on one audit of the 2 above: ours." in said
+    assert "side by side" not in words(made(tmp_path, w["audit"]))
+
+
+def test_a_large_map_stays_a_small_file(tmp_path):
+    rng = np.random.default_rng(3)
+    places = ew.Locations(lat=rng.normal(46.5, 0.1, 30_000), lon=rng.normal(6.6, 0.1, 30_000))
+    fakes = ew.Traces(rng.integers(30_000, size=(2000, 72)), places)
+    html = made(tmp_path, fakes=fakes, classes=ew.SemanticClasses(rng.integers(0, 40, 30_000)))
+
+    assert len(html) < 2_000_000
+    assert "less visited ones are not drawn" in html
+
+
 def test_few_people_are_not_shown_one_by_one(tmp_path):
     w = world()
     few = ew.evaluate_publishing(w["real"].r[:3], None, w["fakes"].r[:3], seed_index=[0, 1, 2])

@@ -184,7 +184,7 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
     audit = next(iter(given.audits.values()), None)
     made = [
         section("Attacks", _audits(given, shareable), anchor="attacks"),
-        section("What may be said", _claims(audit, run), anchor="claims"),
+        section("What may be said", _claims(audit, run, _first_of_several(given.audits)), anchor="claims"),
     ]
     if given.publishing:
         made.append(
@@ -246,13 +246,21 @@ def _side_by_side(audits: dict[str, Plain]) -> Markup:
     )
 
 
-def _claims(audit: Plain | None, run: dict[str, Any]) -> list[Child]:
+def _first_of_several(audits: dict[str, Plain]) -> Markup | None:
+    if len(audits) < 2:
+        return None
+    first = next(iter(audits)) or "the first one"
+    return tag("p", f"These sentences rest on one audit of the {len(audits)} above: {first}.", class_="note")
+
+
+def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child]:
     said = claims(audit, run)
     may = [[tag("b", c.sentence), tag("small", f" Because {c.because}")] for c in said if c.met]
     lacking = [[c.sentence, tag("small", f" Not met: {c.because}")] for c in said if not c.met]
     none = tag("p", "Nothing about privacy: no condition is met by this output.")
     return [
         tag("p", "A sentence is allowed only if its condition was met by this very output."),
+        note,
         tag(
             "div",
             tag("div", tag("h3", "✓ May be said"), listing(may) if may else none, class_="box good"),
