@@ -322,6 +322,7 @@ def test_tries_of_the_deniable_mode_leave_no_trace(tmp_path):
     assert "7,654" not in html
     assert "6,543" not in html
     assert "The number of tries is not shown" in html
+    assert "differentially private" not in words(html).split("Ledger")[1]  # sentences stand under their conditions
     assert "7,654" in made(tmp_path, run=run)
 
 

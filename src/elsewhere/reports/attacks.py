@@ -26,7 +26,7 @@ QUESTIONS = {
     "A6": Question("Can the real whereabouts be worked out from the fakes, moment by moment?", "real whereabouts"),
     "A7": Question("Do the places that fakes avoid give the real ones away?", "avoided places"),
     "A8": Question("How many fakes have too few others who could have been behind them?", "too few alternatives"),
-    "A9": Question("Does the randomised gate keep its mathematical promise when it is tried out?", "the gate"),
+    "A9": Question("Does the randomised gate keep its mathematical promise when it is tried out?", "the gate", "ε"),
     "A10": Question("Can one tell who was in the data by how close fakes come to a person?", "closeness", "AUC"),
     "A11": Question("Do the usual attacks on tables (singling out, linking, inferring) work?", "attacks on tables"),
     "A12": Question("Does a detail seen in a fake fit exactly one real person?", "unique details"),
@@ -42,7 +42,8 @@ QUESTIONS = {
 }
 UNITS = (
     "%: share of cases, or of what could be reached. pts: percentage points more than chance, or than real people. "
-    "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none."
+    "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none. "
+    "ε: how much one person can change; for it the end that is proven counts."
 )
 
 

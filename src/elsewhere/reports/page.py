@@ -72,7 +72,8 @@ def report(
     real
         Real traces beside the fakes; refused in the shareable edition.
     classes
-        `SemanticClasses` of the places, for the map of classes.
+        `SemanticClasses` of the places, for the map of classes. Whoever holds them links fakes to seeds better (A5):
+        leave them out of a shareable report unless they are public anyway.
     run
         How the fakes were made, by name: `preset`, `parameters`, `ledger`, `tally` or `attempts`, `passed` and
         `rejected_by`, `notes`, `versions`, and whatever else is worth a line. A pool adds its provenance.
