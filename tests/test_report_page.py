@@ -285,6 +285,35 @@ def test_what_is_absent_is_left_out_or_said(tmp_path):
     assert "trips and radius are not measured" in said
 
 
+def test_verdicts_that_the_row_does_not_show_are_explained(tmp_path):
+    row = {"status": "run", "title": "t", "words": "w.", "main": 0.04, "interval": [0.02, 0.07], "bar": 0.1}
+    audit = {
+        "A5": {**row, "maximum": 0.29, "passed": False, "reachable": True},
+        "A12": {**row, "main": 0.12, "interval": [0.03, 0.2], "passed": True},
+        "A2": {**row, "interval": [0.0, 0.2], "passed": None, "reachable": False},
+        "A4": {
+            **row,
+            "main": 0.2,
+            "interval": [0.15, 0.3],
+            "null_interval": [0, 0.12],
+            "passed": False,
+            "reachable": False,
+        },
+        "A1": {**row, "main": 0.0, "bar": 0.0, "interval": [0.0, 0.02], "passed": False, "reachable": False},
+    }
+    html = made(tmp_path, audit)
+    found = re.findall(r"<li>(.*?)</li>", re.search(r'<ul class="words">(.*?)</ul>', html)[1])
+    said = {re.search(r"<b>(\w+)</b>", item)[1]: item.split("w.", 1)[1] for item in found}
+
+    assert "strongest attack on this question, which reaches 29.0 %" in said["A5"]
+    assert "strongest 29.0 %" in html
+    assert "the interval includes what chance, or a stranger, gives" in said["A12"]
+    assert "fakes made of nobody do not pass the bar either" in said["A2"]
+    assert "clearly above fakes made of nobody" in said["A4"]
+    assert said["A1"] == ""
+    assert "names the seed in 29.0 % (A5)" in html
+
+
 def test_several_audits_stand_side_by_side(tmp_path):
     w = world()
     said = words(made(tmp_path, {"ours": w["audit"], "theirs": w["audit"]}))

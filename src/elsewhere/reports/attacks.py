@@ -124,7 +124,8 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
     )
     caption = (
         "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. The bar "
-        "is held against the upper end of the interval."
+        "is held against the upper end of the interval of the strongest attack on a question; where it is chance "
+        "itself, or what a stranger shows, that must lie in the interval."
     )
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:
@@ -139,7 +140,7 @@ def _words(ran: dict[str, Plain]) -> Markup:
     order = {"failed": 0, "cannot tell": 1, "reported": 1, "passed": 2}
     items = sorted(ran.items(), key=lambda item: order[state(item[1])[1]])
     return listing(
-        [[badge(f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(f)] for name, f in items],
+        [[badge(f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(name, f)] for name, f in items],
         class_="words",
     )
 
@@ -160,7 +161,7 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
         tag("div", tag("b", name), " ", _question(name, f), class_="attack"),
         badge(f),
         _picture(name, f, unit, known),
-        tag("b", shown(f.get("main"), unit)),
+        [tag("b", shown(f.get("main"), unit)), _more(f, unit)],
         "–"
         if known is None
         else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(known[1], unit)}",
@@ -173,20 +174,45 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
     return cells
 
 
-def _why(f: Plain) -> str | None:
+def _more(f: Plain, unit: str) -> Markup | None:
+    most = strongest(f)
+    return None if most == f.get("main") else tag("small", f"strongest {shown(most, unit)}")
+
+
+def strongest(f: Plain) -> Any:
+    """The figure of the strongest attack on the question: the verdict is its."""
+    main, most = f.get("main"), f.get("maximum")
+    return most if isinstance(main, (int, float)) and isinstance(most, (int, float)) and most > main else main
+
+
+def _why(name: str, f: Plain) -> str | None:
     """A verdict that a reader could mistake."""
-    out_of_reach = f.get("reachable") is False
-    if f.get("passed") is None and f.get("bar") is None:
-        return " There is no bar for this attack."
-    if f.get("passed") is None:
-        nobody = " fakes made of nobody do not pass the bar either" if out_of_reach else " the sample does not decide"
-        return f" No verdict:{nobody}."
-    if f.get("passed") is False and out_of_reach:
-        here, free = f.get("interval") or [0.0, 0.0], f.get("null_interval") or [0.0, 1.0]
-        if here[0] > free[1]:
-            return " With so few people the bar is out of reach, but the figure is clearly above fakes made of nobody."
-        return " With so few people the bar is out of reach even for real people, or for fakes made of nobody."
-    return None
+    bar, here, most = f.get("bar"), f.get("interval") or [0.0, 0.0], strongest(f)
+    said = []
+    if most != f.get("main"):
+        said.append(f"The verdict is that of the strongest attack on this question, which reaches {percent(most)}.")
+    if bar is None and f.get("passed") is None:
+        said.append("There is no bar for this attack.")
+    elif f.get("passed") is None:
+        nobody = (
+            "fakes made of nobody do not pass the bar either"
+            if f.get("reachable") is False
+            else "the sample does not decide"
+        )
+        said.append(f"No verdict: {nobody}.")
+    elif f.get("passed") is True and bar is not None and here[1] > bar and name not in ("A1", "A8", "A9"):
+        said.append("Passed, since the interval includes what chance, or a stranger, gives.")
+    elif (
+        f.get("passed") is False and f.get("reachable") is False and bar is not None and most is not None and most > bar
+    ):
+        free = f.get("null_interval") or [0.0, 1.0]
+        nobody = (
+            "but the figure is clearly above fakes made of nobody"
+            if here[0] > free[1]
+            else "even for real people, or for fakes made of nobody"
+        )
+        said.append(f"With so few people the bar is out of reach, {nobody}.")
+    return " " + " ".join(said) if said else None
 
 
 def _beside(f: Plain) -> str | None:
