@@ -125,6 +125,7 @@ def test_results_from_json_give_the_same_page(tmp_path):
 
     assert made(tmp_path, told) == made(tmp_path)
     assert made(tmp_path, dict(zip("abc", told, strict=True))) == made(tmp_path)
+    assert made(tmp_path, dict(zip("abc", told, strict=True)) | {"notes": ["x"], "version": "1"}) == made(tmp_path)
 
 
 def test_the_same_twice_and_nothing_is_fetched(tmp_path, whole):
