@@ -309,7 +309,7 @@ def test_verdicts_that_the_row_does_not_show_are_explained(tmp_path):
     assert "strongest attack on this question, which reaches 29.0 %" in said["A5"]
     assert "strongest 29.0 %" in html
     assert "the interval includes what chance, or a stranger, gives" in said["A12"]
-    assert "fakes made of nobody do not pass the bar either" in said["A2"]
+    assert "fakes made of nobody, do not pass the bar either" in said["A2"]
     assert "clearly above fakes made of nobody" in said["A4"]
     assert said["A1"] == ""
     assert "names the seed in 29.0 % (A5)" in html

@@ -195,7 +195,7 @@ def _why(name: str, f: Plain) -> str | None:
         said.append("There is no bar for this attack.")
     elif f.get("passed") is None:
         nobody = (
-            "fakes made of nobody do not pass the bar either"
+            "real strangers, or fakes made of nobody, do not pass the bar either"
             if f.get("reachable") is False
             else "the sample does not decide"
         )
