@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from reports_made import world
 
 import elsewhere as ew
-from elsewhere.reports import similarity
-from elsewhere.reports.figures import png, similarity_histograms
+from elsewhere.reports import figures, similarity
+from elsewhere.reports.figures import png, save_figures, similarity_histograms
+from elsewhere.reports.given import Given
 from elsewhere.reports.similarity import pair_similarity, shares
 
 
@@ -59,3 +61,65 @@ def test_one_user_has_no_pair_and_too_many_have_too_many(monkeypatch):
     monkeypatch.setattr(similarity, "MAX_USERS", 2)
     with pytest.raises(ew.InvalidParameter, match=r"E_TOO_LARGE: 3 users .* at most 2 users"):
         pair_similarity(profiles)
+
+
+class TestFiguresOfResults:
+    def test_every_figure_of_the_paper_is_written_with_labelled_axes(self, tmp_path):
+        w = world()
+        names = save_figures(w["results"], tmp_path, ["png"])
+
+        assert names == [
+            "aggregate_similarity.png",
+            "visiting_divergence.png",
+            "time_allocation.png",
+            "fake_seed_similarity.png",
+            "differential_similarity.png",
+            "similarity_qq.png",
+            "location_privacy.png",
+            "attack_intervals.png",
+        ]
+        assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in names)
+        for kind, functions in figures.BY_KIND.items():
+            result = next(iter(getattr(Given.of(w["results"]), kind).values()))
+            for draw in functions:
+                assert all(a.get_xlabel() and a.get_ylabel() for a in draw(result).axes), draw.__name__
+
+    def test_bars_and_points_are_the_numbers(self):
+        w = world()
+        p, lbs = w["publishing"].to_dict(), w["lbs"]
+        axes = figures.visiting_divergence(w["publishing"]).axes[0]
+        heights = [p["visits"]["all"]["testing"], p["visits"]["all"]["fakes"]["mean"]]
+        heights += [p["visits"]["all"][side] for side in ("uniform", "single")]
+        assert [bar.get_height() for bar in axes.patches] == pytest.approx(heights)
+
+        drawn = figures.similarity_qq(p).axes[0].lines[1]
+        assert drawn.get_xdata() == pytest.approx(p["qq"]["real"])
+        assert drawn.get_ydata() == pytest.approx(p["qq"]["fake"])
+
+        curve = figures.location_privacy(lbs).axes[0].containers[1][0]
+        assert curve.get_ydata() == pytest.approx([lbs.figure("ours", n)["median"] for n in lbs.n_fakes])
+
+    def test_maps_show_every_visited_place_and_class(self):
+        w = world()
+        visits = np.bincount(w["fakes"].r.ravel(), minlength=w["fakes"].R)
+        where = w["fakes"].locations
+
+        assert len(figures.visited_places(where, visits).axes[0].collections[0].get_offsets()) == np.sum(visits > 0)
+        drawn = figures.places_by_class(where, w["classes"]).axes[0].collections
+        assert [len(c.get_offsets()) for c in drawn] == w["classes"].sizes.tolist()
+
+    def test_the_same_file_twice_and_what_cannot_be_drawn(self, tmp_path):
+        w = world()
+        first, second = ((tmp_path / side) for side in "ab")
+        for folder in (first, second):
+            save_figures(w["lbs"], folder, ["pdf"])
+        assert (first / "location_privacy.pdf").read_bytes() == (second / "location_privacy.pdf").read_bytes()
+
+        alone = ew.evaluate_publishing(w["real"].r, None, w["fakes"].r)
+        assert "differential_similarity.png" not in save_figures(alone, tmp_path, ["png"])
+        with pytest.raises(ew.InvalidParameter, match="give `seed_index`"):
+            figures.differential_similarity(alone)
+        with pytest.raises(ew.InvalidParameter, match=r'`formats` must be one of "png", "pdf"'):
+            save_figures(alone, tmp_path, ["jpg"])
+        with pytest.raises(ew.InvalidParameter, match="one result of the kind 'lbs', got 0"):
+            figures.location_privacy(alone)

@@ -125,6 +125,7 @@ def test_results_from_json_give_the_same_page(tmp_path):
 
     assert made(tmp_path, told) == made(tmp_path)
     assert made(tmp_path, dict(zip("abc", told, strict=True))) == made(tmp_path)
+    assert made(tmp_path, dict(zip("abc", told, strict=True)) | {"notes": ["x"], "version": "1"}) == made(tmp_path)
 
 
 def test_the_same_twice_and_nothing_is_fetched(tmp_path, whole):
@@ -285,6 +286,54 @@ def test_what_is_absent_is_left_out_or_said(tmp_path):
     assert "trips and radius are not measured" in said
 
 
+def test_verdicts_that_the_row_does_not_show_are_explained(tmp_path):
+    row = {"status": "run", "title": "t", "words": "w.", "main": 0.04, "interval": [0.02, 0.07], "bar": 0.1}
+    audit = {
+        "A5": {**row, "maximum": 0.29, "passed": False, "reachable": True},
+        "A12": {**row, "main": 0.12, "interval": [0.03, 0.2], "passed": True},
+        "A2": {**row, "interval": [0.0, 0.2], "passed": None, "reachable": False},
+        "A4": {
+            **row,
+            "main": 0.2,
+            "interval": [0.15, 0.3],
+            "null_interval": [0, 0.12],
+            "passed": False,
+            "reachable": False,
+        },
+        "A1": {**row, "main": 0.0, "bar": 0.0, "interval": [0.0, 0.02], "passed": False, "reachable": False},
+    }
+    html = made(tmp_path, audit)
+    found = re.findall(r"<li>(.*?)</li>", re.search(r'<ul class="words">(.*?)</ul>', html)[1])
+    said = {re.search(r"<b>(\w+)</b>", item)[1]: item.split("w.", 1)[1] for item in found}
+
+    assert "strongest attack on this question, which reaches 29.0 %" in said["A5"]
+    assert "strongest 29.0 %" in html
+    assert "the interval includes what chance, or a stranger, gives" in said["A12"]
+    assert "fakes made of nobody, do not pass the bar either" in said["A2"]
+    assert "clearly above fakes made of nobody" in said["A4"]
+    assert said["A1"] == ""
+    assert "names the seed in 29.0 % (A5)" in html
+
+
+def test_several_audits_stand_side_by_side(tmp_path):
+    w = world()
+    said = words(made(tmp_path, {"ours": w["audit"], "theirs": w["audit"]}))
+
+    assert "The audits side by side" in said
+    assert "These sentences rest on one audit of the 2 above: ours." in said
+    assert "side by side" not in words(made(tmp_path, w["audit"]))
+
+
+def test_a_large_map_stays_a_small_file(tmp_path):
+    rng = np.random.default_rng(3)
+    places = ew.Locations(lat=rng.normal(46.5, 0.1, 30_000), lon=rng.normal(6.6, 0.1, 30_000))
+    fakes = ew.Traces(rng.integers(30_000, size=(2000, 72)), places)
+    html = made(tmp_path, fakes=fakes, classes=ew.SemanticClasses(rng.integers(0, 40, 30_000)))
+
+    assert len(html) < 2_000_000
+    assert "less visited ones are not drawn" in html
+
+
 def test_few_people_are_not_shown_one_by_one(tmp_path):
     w = world()
     few = ew.evaluate_publishing(w["real"].r[:3], None, w["fakes"].r[:3], seed_index=[0, 1, 2])
@@ -303,6 +352,7 @@ def test_tries_of_the_deniable_mode_leave_no_trace(tmp_path):
     assert "7,654" not in html
     assert "6,543" not in html
     assert "The number of tries is not shown" in html
+    assert "differentially private" not in words(html).split("Ledger")[1]  # sentences stand under their conditions
     assert "7,654" in made(tmp_path, run=run)
 
 

@@ -26,7 +26,7 @@ QUESTIONS = {
     "A6": Question("Can the real whereabouts be worked out from the fakes, moment by moment?", "real whereabouts"),
     "A7": Question("Do the places that fakes avoid give the real ones away?", "avoided places"),
     "A8": Question("How many fakes have too few others who could have been behind them?", "too few alternatives"),
-    "A9": Question("Does the randomised gate keep its mathematical promise when it is tried out?", "the gate"),
+    "A9": Question("Does the randomised gate keep its mathematical promise when it is tried out?", "the gate", "ε"),
     "A10": Question("Can one tell who was in the data by how close fakes come to a person?", "closeness", "AUC"),
     "A11": Question("Do the usual attacks on tables (singling out, linking, inferring) work?", "attacks on tables"),
     "A12": Question("Does a detail seen in a fake fit exactly one real person?", "unique details"),
@@ -42,7 +42,8 @@ QUESTIONS = {
 }
 UNITS = (
     "%: share of cases, or of what could be reached. pts: percentage points more than chance, or than real people. "
-    "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none."
+    "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none. "
+    "ε: how much one person can change; for it the end that is proven counts."
 )
 
 
@@ -123,7 +124,8 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
     )
     caption = (
         "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. The bar "
-        "is held against the upper end of the interval."
+        "is held against the upper end of the interval of the strongest attack on a question; where it is chance "
+        "itself, or what a stranger shows, that must lie in the interval."
     )
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:
@@ -138,7 +140,7 @@ def _words(ran: dict[str, Plain]) -> Markup:
     order = {"failed": 0, "cannot tell": 1, "reported": 1, "passed": 2}
     items = sorted(ran.items(), key=lambda item: order[state(item[1])[1]])
     return listing(
-        [[badge(f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(f)] for name, f in items],
+        [[badge(f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(name, f)] for name, f in items],
         class_="words",
     )
 
@@ -159,7 +161,7 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
         tag("div", tag("b", name), " ", _question(name, f), class_="attack"),
         badge(f),
         _picture(name, f, unit, known),
-        tag("b", shown(f.get("main"), unit)),
+        [tag("b", shown(f.get("main"), unit)), _more(f, unit)],
         "–"
         if known is None
         else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(known[1], unit)}",
@@ -172,15 +174,45 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
     return cells
 
 
-def _why(f: Plain) -> str | None:
+def _more(f: Plain, unit: str) -> Markup | None:
+    most = strongest(f)
+    return None if most == f.get("main") else tag("small", f"strongest {shown(most, unit)}")
+
+
+def strongest(f: Plain) -> Any:
+    """The figure of the strongest attack on the question: the verdict is its."""
+    main, most = f.get("main"), f.get("maximum")
+    return most if isinstance(main, (int, float)) and isinstance(most, (int, float)) and most > main else main
+
+
+def _why(name: str, f: Plain) -> str | None:
     """A verdict that a reader could mistake."""
-    if f.get("passed") is None and f.get("bar") is not None:
-        return " Too few people to tell: fakes made of nobody do not pass the bar either."
-    if f.get("passed") is None:
-        return " There is no bar for this attack."
-    if f.get("passed") is False and f.get("reachable") is False:
-        return " The bar is out of reach for so few people, but this is clearly above fakes made of nobody."
-    return None
+    bar, here, most = f.get("bar"), f.get("interval") or [0.0, 0.0], strongest(f)
+    said = []
+    if most != f.get("main"):
+        said.append(f"The verdict is that of the strongest attack on this question, which reaches {percent(most)}.")
+    if bar is None and f.get("passed") is None:
+        said.append("There is no bar for this attack.")
+    elif f.get("passed") is None:
+        nobody = (
+            "real strangers, or fakes made of nobody, do not pass the bar either"
+            if f.get("reachable") is False
+            else "the sample does not decide"
+        )
+        said.append(f"No verdict: {nobody}.")
+    elif f.get("passed") is True and bar is not None and here[1] > bar and name not in ("A1", "A8", "A9"):
+        said.append("Passed, since the interval includes what chance, or a stranger, gives.")
+    elif (
+        f.get("passed") is False and f.get("reachable") is False and bar is not None and most is not None and most > bar
+    ):
+        free = f.get("null_interval") or [0.0, 1.0]
+        nobody = (
+            "but the figure is clearly above fakes made of nobody"
+            if here[0] > free[1]
+            else "even for real people, or for fakes made of nobody"
+        )
+        said.append(f"With so few people the bar is out of reach, {nobody}.")
+    return " " + " ".join(said) if said else None
 
 
 def _beside(f: Plain) -> str | None:

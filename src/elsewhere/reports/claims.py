@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elsewhere.reports.attacks import QUESTIONS, counts, shown
+from elsewhere.reports.attacks import QUESTIONS, counts, shown, strongest
 from elsewhere.reports.given import Plain, findings
 from elsewhere.reports.markup import percent
 
@@ -150,7 +150,7 @@ def _figure(audit: Plain | None, name: str, words: str) -> str:
     finding = _ran(audit, name)
     if finding is None or not isinstance(finding.get("main"), (int, float)):
         return ""
-    return f": here {words} {shown(finding['main'], QUESTIONS[name].unit)} ({name})"
+    return f": here {words} {shown(strongest(finding), QUESTIONS[name].unit)} ({name})"
 
 
 def _failed(audit: Plain | None, *names: str) -> str:

@@ -36,11 +36,11 @@
   D.x.forEach(function (x, i) { draw(ground, "circle", { cx: x, cy: D.y[i], r: 2, "class": "fill" }); });
 
   function strip(day, words, ink, small) {
-    var L = day.length, wide = 480, w = wide / L, look = letters(day, small), line = document.createElement("div");
+    var L = day.length, wide = 360, w = wide / L, look = letters(day, small), line = document.createElement("div");
     var label = document.createElement("span");
     label.textContent = words + ": a letter per place, " + (small ? "a" : "A") + " where most time is spent";
     line.appendChild(label);
-    var svg = draw(line, "svg", { viewBox: "0 0 480 34", role: "img", "aria-label": "Places of " + words + " over the day" });
+    var svg = draw(line, "svg", { viewBox: "0 0 360 34", role: "img", "aria-label": "Places of " + words + " over the day" });
     var start = 0;
     for (var t = 1; t <= L; t++) {
       if (t === L || day[t] !== day[start]) {

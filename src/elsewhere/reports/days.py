@@ -66,7 +66,7 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
     around = around[np.argsort(-counted[around], kind="stable")[:MOST_BACKGROUND]]
     shown = np.zeros(len(places), dtype=bool)
     shown[visited] = shown[around] = True
-    sheet = Sheet.of(places, shown, 480)
+    sheet = Sheet.of(places, shown)
     number = np.cumsum(shown) - 1
 
     def numbered(row: Places) -> list[int]:

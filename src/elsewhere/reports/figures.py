@@ -273,9 +273,9 @@ def _point(told: Plain, cost: str, adversary: str, attack: str) -> list[float] |
 
 def attack_intervals(result: Any) -> "Figure":
     """Every attack of an audit that gives a share: reached with its interval, strangers, bar."""
-    ran = {
-        n: f for n, f in findings(_plain(result, "audits")).items() if f.get("interval") and f.get("main") is not None
-    }
+    found = findings(_plain(result, "audits"))
+    # the eps of A9 is on no scale with shares
+    ran = {n: f for n, f in found.items() if n != "A9" and f.get("interval") and f.get("main") is not None}
     if not ran:
         raise InvalidParameter("`result` has no attack with an interval to draw.")
     figure = new_figure(6.4, 0.8 + 0.3 * len(ran))

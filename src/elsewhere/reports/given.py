@@ -19,6 +19,7 @@ ACCEPTED = (
     "`results` must be a `PublishingResult`, an `LbsResult`, an `AuditResult`, the `to_dict()` of one, or a list or a "
     "mapping of names to such results"
 )
+BESIDE = {"notes", "run", "version", "files"}  # what stands beside results in a file of several
 ATTACK = re.compile(r"A\d+")
 Plain = dict[str, Any]
 
@@ -68,7 +69,7 @@ def _collect(results: Any, name: str, found: Given, depth: int) -> None:
         if kind is not None:
             _add(getattr(found, kind), name, plain(dict(results)))
         else:
-            _collect_all([(str(n), r) for n, r in results.items()], found, depth)
+            _collect_all([(str(n), r) for n, r in results.items() if n not in BESIDE], found, depth)
     elif isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
         _collect_all([(name, r) for r in results], found, depth)
     else:

@@ -15,6 +15,7 @@ RULES = {
     "intersection": "shares a place with its seed (par_i)",
     "differential": "too few others resemble it as much (par_d, k)",
     "others": "too close to another person",
+    "realism": "too unlike a real day (realism)",
     "min_sim": "too unlike its seed (min_sim)",
     "gate": "too few others could be behind it (gate)",
 }
@@ -91,7 +92,8 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
         )
     ledger = seen.get("ledger")
     if isinstance(ledger, Mapping):
-        parts += [tag("h3", "Ledger"), tag("p", seen["in_words"]) if isinstance(seen.get("in_words"), str) else None]
+        # what the numbers allow to say depends on the attacks too: the sentences stand in one place
+        parts += [tag("h3", "Ledger"), tag("p", "What these numbers allow to say stands under “What may be said”.")]
         parts.append(pairs(dict(_flat(ledger))))
     general = {n: v for n, v in seen.items() if n not in SPECIAL}
     if general:

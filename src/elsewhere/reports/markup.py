@@ -104,9 +104,11 @@ def table(
         tag("tr", [cell("td" if i else "th", i, c, scope=None if i else "row") for i, c in enumerate(row)])
         for row in rows
     ]
-    inside = tag("table", None if caption is None else tag("caption", caption), tag("thead", first), tag("tbody", body))
+    inside = tag("table", tag("thead", first), tag("tbody", body))
     name = label if label is not None else str(caption or "table")
-    return tag("div", inside, class_="scroll", tabindex="0", role="region", aria_label=name)
+    # above the box, not in it: there it would be as wide as the table, and a phone would show half of it
+    above = None if caption is None else tag("p", caption, class_="caption")
+    return tag("div", above, tag("div", inside, class_="scroll", tabindex="0", role="region", aria_label=name))
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -116,7 +118,7 @@ def number(value: Any, digits: int = 3) -> str:
     if isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1000):
         return f"{int(value):,}"
     if value != 0 and abs(value) < 10**-digits:
-        return f"{value:.1e}"
+        return f"{value:.1g}" if abs(value) >= 1e-4 else f"{value:.0e}"
     return f"{value:,.{digits}f}"
 
 

@@ -29,6 +29,18 @@ from elsewhere.reports.utility import utility
 from elsewhere.traces.model import Ints, Traces
 
 EDITIONS = ("owner", "shareable")
+# parameters that only the deniable mode reads
+OF_THE_GATE = {
+    "emission",
+    "eta",
+    "lam",
+    "gamma",
+    "eps0",
+    "delta_target",
+    "acceptance",
+    "fold_intersection",
+    "archetypes",
+}
 
 
 def report(
@@ -60,7 +72,8 @@ def report(
     real
         Real traces beside the fakes; refused in the shareable edition.
     classes
-        `SemanticClasses` of the places, for the map of classes.
+        `SemanticClasses` of the places, for the map of classes. Whoever holds them links fakes to seeds better (A5):
+        leave them out of a shareable report unless they are public anyway.
     run
         How the fakes were made, by name: `preset`, `parameters`, `ledger`, `tally` or `attempts`, `passed` and
         `rejected_by`, `notes`, `versions`, and whatever else is worth a line. A pool adds its provenance.
@@ -156,6 +169,8 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
         known = {n: v for n, v in fakes.provenance.items() if v is not None}
     elif isinstance(fakes, Fakes):
         parameters = {n: v for n, v in asdict(fakes.preset).items() if n != "name"}
+        if fakes.ledger is None:
+            parameters = {n: v for n, v in parameters.items() if n not in OF_THE_GATE}
         known = {"preset": fakes.preset.name, "kappa": fakes.kappa, "parameters": parameters, "notes": fakes.notes}
         known["reproducible"] = fakes.laboratory
         if fakes.ledger is None:
@@ -170,7 +185,7 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
     audit = next(iter(given.audits.values()), None)
     made = [
         section("Attacks", _audits(given, shareable), anchor="attacks"),
-        section("What may be said", _claims(audit, run), anchor="claims"),
+        section("What may be said", _claims(audit, run, _first_of_several(given.audits)), anchor="claims"),
     ]
     if given.publishing:
         made.append(
@@ -232,13 +247,21 @@ def _side_by_side(audits: dict[str, Plain]) -> Markup:
     )
 
 
-def _claims(audit: Plain | None, run: dict[str, Any]) -> list[Child]:
+def _first_of_several(audits: dict[str, Plain]) -> Markup | None:
+    if len(audits) < 2:
+        return None
+    first = next(iter(audits)) or "the first one"
+    return tag("p", f"These sentences rest on one audit of the {len(audits)} above: {first}.", class_="note")
+
+
+def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child]:
     said = claims(audit, run)
     may = [[tag("b", c.sentence), tag("small", f" Because {c.because}")] for c in said if c.met]
     lacking = [[c.sentence, tag("small", f" Not met: {c.because}")] for c in said if not c.met]
     none = tag("p", "Nothing about privacy: no condition is met by this output.")
     return [
         tag("p", "A sentence is allowed only if its condition was met by this very output."),
+        note,
         tag(
             "div",
             tag("div", tag("h3", "✓ May be said"), listing(may) if may else none, class_="box good"),

@@ -276,7 +276,7 @@ def plot(
     for name, value in lines:
         parts.append(tag("line", x1=frame.left, x2=frame.right, y1=frame.py(value), y2=frame.py(value),
                          class_="axis", stroke_dasharray="6 3"))  # fmt: skip
-        parts.append(tag("text", name, x=frame.right, y=frame.py(value) - 4, text_anchor="end", class_="soft"))
+        parts.append(tag("text", name, x=frame.left + 4, y=frame.py(value) - 4, class_="soft"))
     for s in series:
         points = [(frame.px(a), frame.py(b)) for a, b in zip(s.x, s.y, strict=True) if math.isfinite(a + b)]
         inside: list[Child] = []

@@ -1,0 +1,155 @@
+"""
+The report in a real browser: nothing leaves the file, nothing overflows a phone, one can step through the days.
+
+Needs Chromium and the playwright package; set ELSEWHERE_SCREENSHOTS to a folder to keep the pictures.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from reports_made import HOSTILE, world
+
+import elsewhere as ew
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+SIZES = {"desktop": 1280, "phone": 390}
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
+    # the driver leaves its pipes to the garbage collector
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as p:
+        started = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    w, folder = world(), tmp_path_factory.mktemp("reports")
+    both = {"classes": w["classes"], "run": w["run"], "fakes": w["pool"], "title": f"Test {HOSTILE}"}
+    ew.report(w["results"], folder / "shareable.html", **both)
+    ew.report(w["results"], folder / "owner.html", edition="owner", real=w["real"], **both)
+    return folder
+
+
+class Visit:
+    """A page, what it asked for, and what it complained about."""
+
+    def __init__(self, browser, path, width, scheme="light"):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        self.page, self.asked, self.said = self.context.new_page(), [], []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
+        self.page.goto(path.as_uri())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+
+@pytest.mark.parametrize(
+    ("edition", "size", "scheme"),
+    [
+        ("shareable", "desktop", "light"),
+        ("shareable", "phone", "dark"),
+        ("owner", "desktop", "dark"),
+        ("owner", "phone", "light"),
+    ],
+)
+def test_nothing_leaves_the_file_and_nothing_overflows(browser, reports, tmp_path, edition, size, scheme):
+    path = reports / f"{edition}.html"
+    with Visit(browser, path, SIZES[size], scheme) as visit:
+        for link in visit.page.query_selector_all("nav a"):
+            link.click()
+        for summary in visit.page.query_selector_all("summary"):
+            summary.click()
+        folder = Path(os.environ.get("ELSEWHERE_SCREENSHOTS", tmp_path))
+        picture = folder / f"{edition}-{size}-{scheme}.png"
+        visit.page.screenshot(path=picture, full_page=True)
+        wide = visit.page.evaluate("document.documentElement.scrollWidth")
+        small = visit.page.evaluate(
+            "Array.from(document.querySelectorAll('figure.plot svg text'))"
+            ".map(t => t.getBoundingClientRect().height).filter(h => h > 0 && h < 9).length"
+        )
+
+    assert visit.asked == [path.as_uri()]
+    assert visit.said == []
+    assert wide <= SIZES[size]
+    assert small == 0, "letters too small to read"
+    assert picture.stat().st_size > 50_000
+
+
+@pytest.mark.parametrize("edition", ["shareable", "owner"])
+def test_one_can_step_through_the_days(browser, reports, edition):
+    with Visit(browser, reports / f"{edition}.html", SIZES["phone"]) as visit:
+        page = visit.page
+        here = [page.inner_text("#days-clock")]
+        first = page.inner_text("#days-said")
+        assert page.is_disabled("#days-back")
+        for _ in range(5):
+            page.click("#days-next")
+            here.append(page.inner_text("#days-clock"))
+        moved = page.get_attribute("#days-map path[d^='M'].stroke", "d")
+        page.click("#days-back")
+        page.select_option("#days-which", "3")
+        again = page.inner_text("#days-clock")
+        page.focus("#days-slot")
+        page.keyboard.press("End")
+        last = page.inner_text("#days-clock")
+        ended = page.is_disabled("#days-next")
+        page.click("#days-play")
+        playing = page.get_attribute("#days-play", "aria-pressed")
+        page.wait_for_timeout(1200)  # some steps of .35 s, far from all 24
+        page.click("#days-play")
+        played = page.inner_text("#days-clock")
+        marks = page.locator("#days-map .now").count()
+        strips = page.locator("#days-strips svg").count()
+
+    assert here == [f"{h:02d}:00" for h in range(6)]
+    assert first.startswith("At 00:00 the fake is at place")
+    assert ("the real person is at place" in first) == (edition == "owner")
+    assert moved
+    assert again == "00:00"
+    assert last == "23:00"
+    assert ended
+    assert playing == "true"
+    assert "01:00" <= played < "23:00"
+    assert marks == strips == (2 if edition == "owner" else 1)
+    assert visit.said == []
+
+
+def test_a_page_that_asks_for_something_is_caught(browser, tmp_path):
+    # the test of the test: an attempt is seen; on a page of ours it is refused as well, and so is a foreign script
+    bound = tmp_path / "bound.html"
+    ew.report(world()["audit"], bound)
+    intruders = "<img src='file:///nowhere.png'><script>alert(1)</script></main>"
+    bound.write_text(bound.read_text().replace("</main>", intruders))
+    with Visit(browser, bound, 390) as visit:
+        assert visit.asked == [bound.as_uri(), "file:///nowhere.png"]
+        assert len(visit.said) == 2
+        assert all("Content Security Policy" in words for words in visit.said)
