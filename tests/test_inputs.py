@@ -173,6 +173,8 @@ CASES = [
     Case("B9", "cut gzip", GZ[:-20], "E_COMPRESSION"),
     Case("B9", "bad checksum", GZ[:-8] + b"\0" * 8, "E_COMPRESSION"),
     Case("B9", "trailing garbage", GZ + b"garbage", "E_COMPRESSION"),
+    Case("B9", "no gzip at all", make("bad.csv.gz", b"\x00\x01CANARY"), "E_COMPRESSION"),
+    Case("B9", "no Parquet at all", make("bad.parquet", b"\x00\x01CANARY"), "E_PARQUET"),
     Case("B10", "a bomb", bomb, "E_TOO_LARGE"),
     Case("B10", "an archive in an archive", gzip.compress(GZ), "E_COMPRESSION"),
     Case("B10", "a zip with ../", zipped, "E_COMPRESSION"),

@@ -98,7 +98,14 @@ def write_traces(
     ['uid,slot,loc', 'ann,0,0', 'ann,1,1', 'ann,2,1']
 
     """
-    path = Path(path)
+    if not isinstance(traces, Traces):
+        raise InvalidParameter(f"`traces` must be `Traces`, got {type(traces).__name__}.")
+    try:
+        path = Path(path)
+    except TypeError:
+        raise InvalidParameter(f"`path` must be the path of a file, got {type(path).__name__}.") from None
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InvalidParameter(f"`columns` must map roles to names of columns, got {type(columns).__name__}.")
     packed = path.suffix.lower() == ".gz"
     kind = format or _told_by(path.with_suffix("") if packed else path)
     require_choice("format", kind, tuple(FORMATS))
