@@ -58,6 +58,7 @@ _HOME = {
     "privacy_test": "privacy.tests",
     "publish": "fakes",
     "read_traces": "traces.read",
+    "report": "reports.page",
     "scaled_distance": "similarity.geographic",
     "semantic_clustering": "semantics.classes",
     "semantic_graph": "semantics.graph",

@@ -121,6 +121,8 @@ def release_fakes(
         notes=roles.notes,
         ledger=ledger,
         published=np.zeros(len(out.r), dtype=bool),
+        seed_rows=roles.seed_rows,
+        sampler=sampler,
     )
 
 

@@ -114,6 +114,10 @@ class Fakes:
         eps and delta, in the deniable mode.
     published
         (F,) which fakes are published already; the one array that changes.
+    seed_rows
+        Rows of `seeds` that could be a seed: whoever has none is nobody's seed. None where it is not known.
+    sampler
+        The sampler of the deniable mode, for the audit; not kept in a file.
 
     """
 
@@ -132,6 +136,8 @@ class Fakes:
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None
     published: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
+    seed_rows: Ints | None = field(default=None, repr=False)
+    sampler: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -155,6 +161,8 @@ class Fakes:
         f = self.frame
         arrays |= {name: a for name in ("lat", "lon", "xy") if (a := getattr(f.locations, name)) is not None}
         arrays["known"] = f.known
+        if self.seed_rows is not None:
+            arrays["seed_rows"] = self.seed_rows
         if f.dates is not None:
             arrays["dates"] = f.dates.astype(np.int64)
         sink = io.BytesIO()
@@ -200,6 +208,7 @@ class Fakes:
                 laboratory=told["laboratory"],
                 notes=tuple(told["notes"]),
                 ledger=None if told["ledger"] is None else Ledger(**told["ledger"]),
+                seed_rows=arrays.get("seed_rows"),
             )
         except OSError:
             raise InvalidModel(
@@ -249,6 +258,19 @@ def publish(
     True
 
     """
+    return publish_linked(fakes, per_seed=per_seed, choose=choose, temp=temp, laboratory=laboratory, rng=rng)[0]
+
+
+def publish_linked(
+    fakes: Fakes,
+    *,
+    per_seed: int = 1,
+    choose: str = "uniform",
+    temp: float = 1.0,
+    laboratory: bool = False,
+    rng: np.random.Generator | None = None,
+) -> tuple[Pool, Ints]:
+    """The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit."""
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
     require_whole("per_seed", per_seed, 1)
@@ -282,7 +304,8 @@ def publish(
         tz=frame.tz,
     )
     fakes.published[given_out] = True
-    return Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    pool = Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    return pool, np.asarray(chosen)
 
 
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:

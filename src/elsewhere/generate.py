@@ -204,6 +204,7 @@ def _gathered(
         laboratory=laboratory,
         notes=(*roles.notes, *_lost_tempo(maker, settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
+        seed_rows=roles.seed_rows,
     )
 
 

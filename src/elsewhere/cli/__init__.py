@@ -7,12 +7,16 @@ A command is a plain function: options from `options`, heavy imports inside it, 
 
 import typer
 
+from elsewhere.cli.attack import audit
 from elsewhere.cli.demo import demo
 from elsewhere.cli.door import EXITS, Door, front
+from elsewhere.cli.evaluate import evaluate
 from elsewhere.cli.pairs import similarity
+from elsewhere.cli.reproduce import reproduce
+from elsewhere.cli.service import lbs
 from elsewhere.cli.synthesize import fit, generate, publish, synthesize
 
-COMMANDS = (demo, similarity, synthesize, fit, generate, publish)
+COMMANDS = (demo, similarity, synthesize, fit, generate, publish, evaluate, audit, lbs, reproduce)
 
 app = typer.Typer(cls=Door, epilog=EXITS, add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(front)

@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from elsewhere.cli.finish import Report, judged, private_folder, write_reports
 from elsewhere.cli.options import Force, Json, Out, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
-from elsewhere.cli.synthesize import summary, tables, write_pool
+from elsewhere.cli.synthesize import seal, summary, tables, write_pool
 from elsewhere.errors import require_whole
 
 FEWEST = 50  # people in a town whose places enough of them share
@@ -17,20 +18,25 @@ def demo(
     users: Annotated[int, typer.Option("--users", metavar="N", help="People who live in the town.")] = 400,
     seed: Seed = 1,
     out: Out = None,
+    report: Report = True,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """
-    Simulate a town, compare the days of its people, and make fakes of them.
+    Simulate a town, compare the days of its people, make fakes of them, and attack these.
 
-    No input and no network. With -o: histograms.png, similarity.json, and the fakes as `synthesize` writes them.
+    No input and no network. With -o: histograms.png, similarity.json, and in DIR and DIR-private what `synthesize`
+    writes, report.html among it.
+
+    Example: elsewhere demo -o out/demo
     """
     check_out(out, force)
+    mine = None if out is None or not report or users < FEWEST else private_folder(out, None, force=force)
     require_whole("--users", users, 2, 5_000)
     require_whole("--seed", seed, 0)
     import numpy as np
 
-    from elsewhere.fakes import publish
+    from elsewhere.fakes import publish_linked
     from elsewhere.generate import generate_fakes
     from elsewhere.profiles.markov import fit_profiles
     from elsewhere.traces.town import simulate_town
@@ -48,7 +54,13 @@ def demo(
     made = summary(fakes, traces)
     shown += tables(made)
     if out is not None:
-        pool = publish(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
+        pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
         written = write_pool(pool, out, None, [])
+        if mine is not None:
+            judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
+            shared, kept = write_reports(judgement, traces, fakes, pool, rows, out, mine)
+            written = seal(pool, out, [*written[:-3], *shared])
+            shown += [*judgement.in_words(), f"wrote {', '.join(kept)} into {mine}: on real data, for you alone"]
+            made["judgement"] = judgement.to_dict()
         shown.append(f"wrote {', '.join(written)} into {out}: a laboratory pool, of simulated people")
     say({**result, "fakes": made}, shown, as_json=as_json)

@@ -29,6 +29,13 @@ Source = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Same number, same result; a laboratory run, never for publishing.")
 ]
+Draws = Annotated[int, typer.Option("--seed", metavar="N", help="Same number, same draws of the judge.")]
+Cells = Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")]
+Step = Annotated[str, typer.Option("--step", help="Time between two instants.")]
+Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")]
+Places = Annotated[
+    Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
+]
 
 
 @dataclass(frozen=True)

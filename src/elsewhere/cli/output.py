@@ -50,3 +50,10 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def number(value: float | None) -> str:
+    """A figure for people: three significant digits, nothing where there is none."""
+    if value is None:
+        return ""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

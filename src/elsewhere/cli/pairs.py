@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_IT_COMES, Force, Json, Out, Reading, Seed, Source, reads
+from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Out, Reading, Seed, Source, Step, Zone, reads
 from elsewhere.cli.output import can_draw_blocks, say, stage
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder, write_files
@@ -32,9 +32,9 @@ def similarity(
     seed: Seed = 1,
     periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
     missing: Annotated[str, typer.Option("--missing", metavar="refuse|skip", help="Missing instants.")] = "refuse",
-    step: Annotated[str, typer.Option("--step", help="Time between two instants.")] = "20min",
-    cells: Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")] = 400,
-    tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")] = None,
+    step: Step = "20min",
+    cells: Cells = 400,
+    tz: Zone = None,
     out: Out = None,
     force: Force = False,
     as_json: Json = False,

@@ -8,9 +8,10 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Force, Json, Reading, Source, reads
+from elsewhere.cli.finish import Private, Report, judged, private_folder, write_reports
+from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
 from elsewhere.cli.output import bar, say, stage
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.files import check_folder
 
 if TYPE_CHECKING:
@@ -19,18 +20,12 @@ if TYPE_CHECKING:
     from elsewhere.fakes import Fakes
     from elsewhere.pool import Pool
     from elsewhere.traces.fixes import Preparation
-    from elsewhere.traces.model import Traces
+    from elsewhere.traces.model import Ints, Traces
 
 Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.", show_default=False)]
 PresetName = Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")]
 PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
 Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.")]
-Cells = Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")]
-Step = Annotated[str, typer.Option("--step", help="Time between two instants.")]
-Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")]
-Places = Annotated[
-    Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
-]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set k=5; repeatable."),
@@ -65,27 +60,46 @@ def synthesize(
     workers: Workers = 2,
     seed: LabSeed = None,
     i_know: IKnow = False,
+    report: Report = True,
+    private: Private = None,
+    holdout: Annotated[
+        float, typer.Option("--holdout", metavar="SHARE", help="Of the people, set aside as control of the attacks.")
+    ] = 0.0,
     force: Force = False,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    The whole job: read real traces, learn, generate fakes, test them, publish.
+    The whole job: read real traces, learn, generate fakes, test them, publish, evaluate, attack, report.
 
-    Writes fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet, places.parquet) and
-    manifest.json.
+    DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
+    places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
+    into DIR-private: the owner's report.html, judgement.json and links.csv (who was made from whom).
+
+    Example: elsewhere synthesize traces.csv -o out/fakes
     """
     check_folder(out, force=force)
+    mine = private_folder(out, private, force=force) if report else None
+    require_between("--holdout", holdout, 0, 0.5)
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
     _check_laboratory(preset, seed, i_know)
     traces, read = _read(source, cells, step, tz, locations, reading)
+    traces, aside = _aside(traces, holdout, seed)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
-    pool, told = _publish(fakes, per_seed, seed), summary(fakes, traces)
+    (pool, rows), told = _publish(fakes, per_seed, seed), summary(fakes, traces)
+    # whole already before it is judged: what is interrupted then is only the judge
     written = write_pool(pool, out, read, also or [])
     if pool.traces.dates is None and {"time", "utc", "local", "date"} & set(read.columns):
         told["notes"].append("no date is shared by enough people: the fakes are dated 2001-01-01, a Monday.")
-    say({**told, "files": written}, [*tables(told), f"wrote {len(written)} files into {out}"], as_json=as_json)
+    shown = tables(told)
+    if mine is not None:
+        judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
+        shared, kept = write_reports(judgement, traces, fakes, pool, rows, out, mine)
+        written = seal(pool, out, [*written[:-3], *shared])
+        told |= {"judgement": judgement.to_dict(), "private_files": kept}
+        shown += [*judgement.in_words(), f"wrote {len(kept)} files into {mine}: for you alone"]
+    say({**told, "files": written}, [*shown, f"wrote {len(written)} files into {out}"], as_json=as_json)
 
 
 @reads
@@ -122,7 +136,7 @@ def fit(
     people = split_users(traces, settings, None, rng).model
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
-        learnt = learn(people, settings, kappa=_kappa(kappa), rng=rng)
+        learnt = learn(people, settings, kappa=kappa_of(kappa), rng=rng)
     write_files(out, {**contributors_file(people), **learnt.files()})
     result = {
         "users": traces.U,
@@ -211,7 +225,25 @@ def _rng(seed: int | None) -> "np.random.Generator | None":
     return None if seed is None else np.random.default_rng(require_whole("--seed", seed, 0))
 
 
-def _kappa(text: str) -> int | str:
+def _judges(seed: int | None) -> "np.random.Generator":
+    import numpy as np
+
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9,)))
+
+
+def _aside(traces: "Traces", share: float, seed: int | None) -> "tuple[Traces, Traces | None]":
+    """The people to make fakes of, and those set aside as control before anything is learnt."""
+    import numpy as np
+
+    n = round(share * traces.U)
+    if n == 0:
+        return traces, None
+    people = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(8,))).permutation(traces.U)
+    return traces.of_users(np.sort(people[n:])), traces.of_users(np.sort(people[:n]))
+
+
+def kappa_of(text: str) -> int | str:
+    """The number of classes that the option asks for."""
     if text == "auto":
         return text
     try:
@@ -241,8 +273,6 @@ def _parameters(words: list[str] | None) -> dict[str, Any]:
 def _read(
     source: Path, cells: int, step: str, tz: str | None, locations: Path | None, reading: Reading
 ) -> "tuple[Traces, Preparation]":
-    import numpy as np
-
     from elsewhere.traces.read import read_traces
 
     reports: list[Preparation] = []
@@ -256,15 +286,22 @@ def _read(
             report=reports.append,
             **reading.keywords(),
         )
+    return whole_rows(traces), reports[0]
+
+
+def whole_rows(traces: "Traces") -> "Traces":
+    """The rows without a gap, which alone can be seeds; how many are left out is said on stderr."""
+    import numpy as np
+
     whole = np.all(traces.r >= 0, axis=1)
-    if not whole.all():
-        if not whole.any():
-            raise InvalidTraces(
-                "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
-            )
-        typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
-        traces = traces.select(whole)
-    return traces, reports[0]
+    if whole.all():
+        return traces
+    if not whole.any():
+        raise InvalidTraces(
+            "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
+        )
+    typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
+    return traces.select(whole)
 
 
 def _generate(
@@ -280,20 +317,37 @@ def _generate(
     from elsewhere.generate import generate_fakes
 
     given: dict[str, Any] = {}
+    people = traces
     if model is not None:
-        traces, given = _roles(traces, preset, model)
+        people, given = _roles(traces, preset, model)
     with bar("making fakes") as progress:
-        return generate_fakes(
-            traces,
+        fakes = generate_fakes(
+            people,
             preset=preset,
             per_seed=per_seed,
-            kappa=_kappa(kappa),
+            kappa=kappa_of(kappa),
             rng=_rng(seed),
             workers=workers,
             progress=progress,
             **given,
             **_parameters(parameters),
         )
+    return fakes if people is traces else _in_file(fakes, people, traces)
+
+
+def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
+    """Fakes of some people of a file, with their seeds counted as rows of the whole file."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    rows = np.flatnonzero(np.isin(traces.users.astype(str), np.array([str(label) for label in people.labels])))
+    attempts = fakes.attempts
+    if len(attempts) == len(people):
+        attempts = np.zeros(len(traces), dtype=np.int64)
+        attempts[rows] = fakes.attempts
+    among = None if fakes.seed_rows is None else rows[fakes.seed_rows]
+    return replace(fakes, seed=rows[fakes.seed], seed_rows=among, attempts=attempts, seeds=traces)
 
 
 def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[str, Any]]":
@@ -317,15 +371,14 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     return traces, given
 
 
-def _publish(fakes: "Fakes", per_seed: int, seed: int | None) -> "Pool":
-    from elsewhere.fakes import publish as publish_fakes
+def _publish(fakes: "Fakes", per_seed: int, seed: int | None) -> "tuple[Pool, Ints]":
+    from elsewhere.fakes import publish_linked
 
-    return publish_fakes(fakes, per_seed=per_seed, laboratory=seed is not None, rng=_rng(seed))
+    return publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=_rng(seed))
 
 
 def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
     """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
-    from elsewhere.files import write_files
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
@@ -338,6 +391,13 @@ def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[s
         write_traces(pool.traces, out / name, columns=columns if tabular else None)
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(name_beside(ALSO["sglt"]))
+    return seal(pool, out, names)
+
+
+def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:
+    """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
+    from elsewhere.files import write_files
+
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
     write_files(out, pool.files(beside))
     return [*names, "pool.parquet", "places.parquet", "manifest.json"]

@@ -84,6 +84,7 @@ def audit(
     eps0: float = 1.0,
     t: int | None = None,
     acceptance: float | None = None,
+    gate_runs: int = 20_000,
     m_min: int = 5,
     shadows: int = 16,
     progress: Callable[[int, int], None] | None = None,
@@ -112,7 +113,7 @@ def audit(
     classes
         Classes of the places, for A7 and beside A5.
     sampler
-        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5.
+        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; a `DeniableSampler` for A9.
     generator
         A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
     pool
@@ -122,7 +123,9 @@ def audit(
     locations
         Places of plain arrays; without them speeds and distances are not judged.
     k, gamma, eps0, t, acceptance
-        The gate of the fakes (READINGS section 11), for A8 and the bar of A5.
+        The gate of the fakes (READINGS section 11), for A8, A9 and the bar of A5.
+    gate_runs
+        Releases of either neighbouring set of seeds, for A9.
     m_min
         Users that a place must have (E31).
     shadows
@@ -153,6 +156,9 @@ def audit(
     parameters = {
         "k": k,
         "gamma": float(gamma),
+        "eps0": float(eps0),
+        "acceptance": acceptance,
+        "gate_runs": require_whole("gate_runs", gate_runs, 4),
         "m_min": require_whole("m_min", m_min, 1),
         "shadows": require_whole("shadows", shadows, 2),
         **gate(k, float(gamma), float(eps0), t, acceptance),

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +59,9 @@ class Mechanism:
     filters: Floats | None = field(repr=False)
     visits: NDArray[np.bool_] | None = field(repr=False)
 
-    @staticmethod
+    @classmethod
     def of(
+        cls,
         sampler: DeniableSampler,
         seeds: Places,
         tau: Ints,
@@ -68,7 +70,7 @@ class Mechanism:
         gamma: float,
         eps0: float,
         intersection: bool = False,
-    ) -> "Mechanism":
+    ) -> Self:
         """Check the parameters and do once what every attempt needs."""
         require_whole("k", k, 2)
         require_between("gamma", gamma, 1, math.inf, open_low=True, open_high=True)
@@ -85,7 +87,7 @@ class Mechanism:
             visits = np.zeros((len(seeds), sampler.model.R), dtype=bool)
             rows, slots = np.nonzero(seeds >= 0)
             visits[rows, seeds[rows, slots]] = True
-        return Mechanism(sampler, seeds, tau, k, gamma, eps0, intersection, prepared, filters, visits)
+        return cls(sampler, seeds, tau, k, gamma, eps0, intersection, prepared, filters, visits)
 
     @property
     def batch(self) -> int:

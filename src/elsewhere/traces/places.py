@@ -6,9 +6,10 @@ without a seam at the antimeridian or at the poles.
 """
 
 import re
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -225,11 +226,16 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     return position, into
 
 
-class Map(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Map:
     """Places given by the caller; `number` maps their ids to numbers, None where they are numbered 0 .. R-1."""
 
     locations: Locations
     number: dict[str, int] | None = None
+
+    def place_of(self, lat: Floats, lon: Floats) -> Ints:
+        """The place of each point: the nearest."""
+        return nearest_places(self.locations, lat, lon)
 
 
 def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
@@ -237,6 +243,8 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     The places of a `Locations`, of a table with `lat` and `lon` (or `x` and `y` in km) and perhaps an id column, or of
     lines "x, y" in km (SGLT).
     """
+    if isinstance(source, Map):
+        return source
     if isinstance(source, Locations):
         return Map(source)
     table = open_table(source, encoding=encoding)

@@ -17,7 +17,7 @@ from elsewhere.traces.clock import Times, WallClock, times, wall_clock
 from elsewhere.traces.columns import labels, numbers, points
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import Map, in_space, mean_points, nearest_places
+from elsewhere.traces.places import Map, in_space, mean_points
 from elsewhere.traces.prepare import SECONDS_PER_DAY
 from elsewhere.traces.tables import TABLES, Table
 
@@ -142,7 +142,7 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
     elif here is None:
         shape.require("lat", "geometry", "place")
     elif given is not None:
-        locations, place = given.locations, nearest_places(given.locations, *here)
+        locations, place = given.locations, given.place_of(*here)
     fixes = Fixes(
         user=user[good],
         labels=names,
@@ -199,7 +199,7 @@ def slots_of(
     if "place" in roles:
         locations, place, notes = _number_places(shape, good, codes[good], place_names, given, here, base)
     elif given is not None and here is not None:
-        locations, place = given.locations, nearest_places(given.locations, *here)
+        locations, place = given.locations, given.place_of(*here)
     slots = Slots(
         user=user,
         labels=names,

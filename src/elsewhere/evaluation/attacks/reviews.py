@@ -1,6 +1,6 @@
-"""A9, A11, A14, A21: what stands in the table where no attack runs here."""
+"""A11, A14, A21: what stands in the table where no attack runs here."""
 
-from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW, Finding
+from elsewhere.evaluation.attacks.finding import REVIEW, Finding
 
 REVIEWS = {
     "A11": (
@@ -16,15 +16,9 @@ REVIEWS = {
         "Published fakes come from the operating system's entropy; a run with a given generator is refused by publish.",
     ),
 }
-NOT_HERE = {
-    "A9": ("audit of the randomised gate", "the mechanism on neighbouring sets of seeds, 1e5 runs"),
-}
 
 
 def entry(attack: str) -> Finding:
     """The line of an attack that does not run here."""
-    if attack in REVIEWS:
-        title, words = REVIEWS[attack]
-        return Finding(attack, title, status=REVIEW, words=words)
-    title, needs = NOT_HERE[attack]
-    return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
+    title, words = REVIEWS[attack]
+    return Finding(attack, title, status=REVIEW, words=words)

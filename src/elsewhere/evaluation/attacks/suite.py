@@ -14,6 +14,7 @@ from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.linkage import class_linkage, move_timing
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
+from elsewhere.evaluation.attacks.neighbours import CannotAudit, gate_audit
 from elsewhere.evaluation.attacks.realism import real_or_fake
 from elsewhere.evaluation.attacks.reconstruct import avoidance, reconstruction
 from elsewhere.evaluation.attacks.reidentify import reidentification
@@ -51,6 +52,7 @@ ATTACKS = {
     "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
     "A8": Attack("how many other seeds explain a fake as well", alternatives, ("seed_index", "sampler")),
+    "A9": Attack("audit of the randomised gate on neighbouring sets of seeds", gate_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
     "A13": Attack("places that few people visit", unique_places, ()),
@@ -74,7 +76,7 @@ def run(attack: str, ground: Ground) -> Finding:
         return not_run(attack, title, " and ".join(missing))
     try:
         return replace(attempt(ground), title=title)
-    except TooManyPlaces as error:
+    except (TooManyPlaces, CannotAudit) as error:
         return not_run(attack, title, str(error.args[0]))
 
 

@@ -1,0 +1,156 @@
+"""Command `audit`: the attack suite, on our fakes or any other tool's."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from elsewhere.cli.options import Cells, Draws, Force, Json, Out, Places, Step, Zone
+from elsewhere.cli.output import bar, number, say
+from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
+from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.files import check_folder
+
+if TYPE_CHECKING:
+    from elsewhere.traces.model import Ints, Traces
+
+
+def audit(
+    real: Real,
+    fakes: Made,
+    links: Links = None,
+    holdout: Annotated[
+        Path | None,
+        typer.Option("--holdout", metavar="FILE", help="Real people who never met the generator: the control."),
+    ] = None,
+    model: Model = None,
+    attacks: Annotated[str, typer.Option("--attacks", metavar="ID,...", help="all, or ids such as A2,A5.")] = "all",
+    m_min: Annotated[int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).")] = 5,
+    cells: Cells = 400,
+    step: Step = "20min",
+    tz: Zone = None,
+    locations: Places = None,
+    seed: Draws = 1,
+    out: Out = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """
+    Attack fakes as an adversary would; say what each attack reached, beside what it reaches without any seed.
+
+    --links says who was made from whom. Without --holdout, the people of --real of whom no fake was made are the
+    control. With -o: audit.json and report.html, which shows aggregates and fakes only.
+
+    Example: elsewhere audit --real real.csv --fakes out/fakes --links out/fakes-private/links.csv --attacks A2,A4,A5
+    """
+    if out is not None:
+        check_folder(out, force=force)
+    require_whole("--seed", seed, 0)
+    wanted: Any = attacks if attacks == "all" else [a.strip().upper() for a in attacks.split(",") if a.strip()]
+    from elsewhere.evaluation.attacks.suite import ALL
+
+    if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
+        raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
+    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations)
+    sources = with_fakes(sources, fakes, links)
+    others, sources = sources.further(holdout, "--holdout")
+    seeds, index, control, notes = split(sources, others)
+    learnt = sources.learnt(model)
+    import numpy as np
+
+    from elsewhere.evaluation.audit import audit as attack
+
+    if model is not None and control is not None:
+        notes += _acquainted(model, control)
+    given: dict[str, Any] = {} if learnt is None else {"model": learnt.model, "classes": learnt.classes}
+    if sources.private is not None:
+        given["attempts"] = sources.private.attempts
+        if sources.private.ledger is not None:
+            given |= {name: getattr(sources.private.preset, name) for name in ("k", "gamma", "eps0", "acceptance")}
+    with bar("attacking") as progress:
+        result = attack(
+            seeds,
+            control,
+            sources.fakes,
+            index,
+            attacks=wanted,
+            pool=sources.fakes if sources.published else None,
+            m_min=m_min,
+            progress=progress,
+            rng=np.random.default_rng(seed),
+            **given,
+        )
+    found = result.to_dict()
+    told = {
+        "command": "audit",
+        "attacks": found,
+        "flagged": list(result.flagged),
+        "sizes": result.sizes,
+        "notes": [*sources.notes, *notes, *result.notes],
+    }
+    shown = [*tables(result), *told["notes"]]
+    if out is not None:
+        classes = None if learnt is None else learnt.classes
+        shown += write_results(out, "audit.json", told, [result], fakes=sources.fakes, classes=classes)
+    say(told, shown, as_json=as_json)
+
+
+def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
+    """The people behind the fakes, the row of each fake's seed among them, the control, and who the control is."""
+    import numpy as np
+
+    real, index = sources.real, sources.seed_index
+    if index is None:
+        note = "who was made from whom is not known (`--links`): attacks that link fakes to people are not run."
+        return real, None, holdout, (note,)
+    private = sources.private
+    is_seed = np.zeros(real.U, dtype=bool)
+    is_seed[real.user[index]] = True
+    if private is not None and private.seed_rows is not None:
+        whole = np.flatnonzero(np.all(real.r >= 0, axis=1))
+        is_seed[real.user[whole[private.seed_rows]]] = True
+    rows = np.flatnonzero(is_seed[real.user])
+    notes: tuple[str, ...] = ()
+    if holdout is None and np.count_nonzero(~is_seed) >= 2:
+        holdout = real.of_users(np.flatnonzero(~is_seed))
+        notes = (
+            f"control: the {holdout.U} people of --real of whom no fake is known; whether they met the generator in "
+            "another role is not known here.",
+        )
+    elif holdout is None:
+        notes = ("no control: every person of --real is a seed; give others with --holdout.",)
+    return real.select(rows), np.searchsorted(rows, index), holdout, notes
+
+
+def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
+    from elsewhere.contributors import contributed
+
+    met = contributed(model, control)
+    if met is None:
+        return ("whether the control has met the model is not known: the model does not remember its contributors.",)
+    return (f"{int(met.sum())} of the {control.U} people of the control have contributed to the model.",)
+
+
+def tables(result: Any) -> list[Any]:
+    """One line per attack, then in words what was flagged and what could not be run."""
+    sizes = result.sizes
+    opening = (
+        f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} people as control, "
+        f"{sizes['places']} places, {sizes['instants']} instants"
+    )
+    found = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("", "attack", "main", "95 %", "control", "chance", "bar", "verdict"):
+        found.add_column(name, no_wrap=name != "attack")
+    verdict = {True: "passed", False: "FLAGGED", None: "reported"}
+    left_out = []
+    for row in result.table():
+        if row["status"] != "run":
+            left_out.append(f"{row['id']} {row['words'] or row['status']}")
+            continue
+        interval = "" if row["low"] is None else f"{number(row['low'])}-{number(row['high'])}"
+        cells = (number(row[name]) for name in ("control", "baseline", "bar"))
+        found.add_row(row["id"], row["attack"], number(row["main"]), interval, *cells, verdict[row["passed"]])
+    words = [f"{f.id} flagged: {f.words}" for f in result.findings if f.passed is False]
+    return [opening, found, *words, *left_out]

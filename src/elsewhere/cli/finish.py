@@ -1,0 +1,101 @@
+"""
+How `synthesize` and `demo` end: the judge's results, a report to share and a report to keep.
+
+DIR holds what may leave the house, and nothing else: whoever zips it publishes fakes and aggregates. What only the
+owner may see (links, real days on a map, the results in full) goes into another folder, DIR-private, never into DIR.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elsewhere.cli.output import bar, stage
+from elsewhere.errors import InvalidParameter
+from elsewhere.files import check_folder, write_files
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elsewhere.fakes import Fakes
+    from elsewhere.judge.run import Judgement
+    from elsewhere.pool import Pool
+    from elsewhere.traces.model import Ints, Traces
+
+Report = Annotated[
+    bool, typer.Option("--report/--no-report", help="Whether to evaluate and attack the fakes, and write reports.")
+]
+Private = Annotated[
+    Path | None,
+    typer.Option("--private", metavar="DIR2", help="Folder for what only you may see; by default DIR-private."),
+]
+REPORT = "report.html"
+
+
+def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
+    """The folder of the owner, checked before any work; never inside the one that may be published."""
+    whole = out.absolute()
+    if private is None and not whole.name:
+        raise InvalidParameter(f"`--private` must be given where `-o` is {out}.")
+    folder = whole.with_name(f"{whole.name}-private") if private is None else private
+    if whole.resolve() in (folder.resolve(), *folder.resolve().parents):
+        raise InvalidParameter("`--private` must not be inside DIR, which is for publishing.", code="E_OUTPUT")
+    check_folder(folder, force=force)
+    return folder
+
+
+def judged(
+    traces: "Traces",
+    fakes: "Fakes",
+    pool: "Pool",
+    rows: "Ints",
+    holdout: "Traces | None",
+    rng: "np.random.Generator",
+) -> "Judgement":
+    """The run judged, with progress."""
+    from elsewhere.judge.run import judge_run
+
+    with bar("attacking the fakes") as progress:
+        return judge_run(traces, fakes, pool, rows, holdout=holdout, progress=progress, rng=rng)
+
+
+def write_reports(
+    judgement: "Judgement", traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", out: Path, private: Path
+) -> tuple[list[str], list[str]]:
+    """
+    The shareable report into DIR, everything else into the private folder; names of the files in both.
+
+    In the deniable mode the shareable report stays private too: it is computed from the seeds, and the ledger of what
+    is published does not count it.
+    """
+    from elsewhere.links import links_file
+    from elsewhere.reports.page import report
+
+    write_files(
+        private,
+        {
+            "links.csv": links_file(pool.traces, traces, fakes.seed[rows]),
+            "judgement.json": (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode(),
+        },
+    )
+    classes = None if fakes.learnt is None else fakes.learnt.classes
+    told: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
+    with stage("writing the reports"):
+        report(
+            judgement.results,
+            private / REPORT,
+            edition="owner",
+            fakes=fakes,
+            real=traces,
+            classes=classes,
+            run=told,
+        )
+        if fakes.ledger is None:
+            # without the classes: whoever holds them links fakes to seeds better (A5)
+            report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
+            return [REPORT], ["links.csv", "judgement.json", REPORT]
+        beside = "its figures come from the seeds and are not covered by eps and delta: think before you share it."
+        shared = {**told, "notes": [*told["notes"], beside]}
+        report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
+    return [], ["links.csv", "judgement.json", REPORT, f"shareable-{REPORT}"]

@@ -1,0 +1,144 @@
+"""What the judging commands read: real traces, fakes of any tool on the same places, and who was made from whom."""
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elsewhere.cli.output import stage
+from elsewhere.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from elsewhere.learnt import Learnt
+    from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.model import Ints, Traces
+    from elsewhere.traces.together import Reader
+
+Real = Annotated[
+    Path, typer.Option("--real", metavar="FILE", help="Real traces: CSV, Parquet or SGLT.", show_default=False)
+]
+Made = Annotated[
+    Path,
+    typer.Option(
+        "--fakes",
+        metavar="FILE|DIR",
+        help="Fakes of any tool, in the same forms; or a folder of `synthesize`, `publish` or `generate`.",
+        show_default=False,
+    ),
+]
+Links = Annotated[
+    str | None,
+    typer.Option(
+        "--links",
+        metavar="FILE|same",
+        help="Private CSV fake,seed[,date]: who was made from whom; `same`: fakes carry their seeds' ids.",
+    ),
+]
+Model = Annotated[Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.")]
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """The real traces, how they were read, and everything else on their map."""
+
+    reader: "Reader"
+    real: "Traces"
+    made: "Preparation"
+    fakes: "Traces | None" = None
+    seed_index: "Ints | None" = None
+    published: bool = False
+    private: Any = None  # the `Fakes` of a private folder
+    notes: tuple[str, ...] = field(default=())
+
+    def further(self, path: Path | None, option: str) -> "tuple[Traces | None, Sources]":
+        """Another file of real traces on the same map, and the notes with it."""
+        if path is None:
+            return None, self
+        with stage(f"reading {option}"):
+            traces, notes = self.reader.further(path, self.real, self.made, option)
+        return traces, replace(self, notes=(*self.notes, *notes))
+
+    def learnt(self, model: Path | None) -> "Learnt | None":
+        """The model in a folder of `fit`, refused where its map is another one."""
+        if model is None:
+            return None
+        from elsewhere.learnt import Learnt
+
+        found = Learnt.load(model)
+        if found.model.locations != self.real.locations:
+            raise InvalidParameter(
+                "the model of `--model` is of another map than the real traces; read them with the file, --cells, "
+                "--step and --locations that `fit` was given.",
+                code="E_MISMATCH",
+            )
+        return found
+
+
+def read_real(path: Path, *, cells: int, step: str, tz: str | None, locations: Path | None) -> Sources:
+    """The real traces, which make the map."""
+    from elsewhere.traces.together import Reader
+
+    reader = Reader(step=step, cells=cells, tz=tz, locations=locations)
+    with stage("reading --real"):
+        real, made = reader.first(path)
+    return Sources(reader, real, made, notes=tuple(made.notes))
+
+
+def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
+    """The same with fakes of a file or folder, and with their seeds where these are known."""
+    with stage("reading --fakes"):
+        found = _folder(sources, path) if path.is_dir() else _file(sources, path)
+    if links is None:
+        return found
+    from elsewhere.links import read_links
+
+    assert found.fakes is not None  # noqa: S101 - both ways above read them
+    return replace(found, seed_index=read_links(links, found.fakes, found.real))
+
+
+def _file(sources: Sources, path: Path) -> Sources:
+    fakes, notes = sources.reader.further(path, sources.real, sources.made, "--fakes")
+    return replace(sources, fakes=fakes, notes=(*sources.notes, *notes))
+
+
+def _folder(sources: Sources, path: Path) -> Sources:
+    """A published pool, or the private folder of `generate`, which knows the seeds."""
+    from elsewhere.traces.together import onto
+
+    if not (path / "fakes.npz").exists():
+        from elsewhere.pool import Pool
+
+        fakes, notes = onto(Pool.load(path).traces, sources.real, "--fakes")
+        return replace(sources, fakes=fakes, published=True, notes=(*sources.notes, *notes))
+    import numpy as np
+
+    from elsewhere.fakes import Fakes
+    from elsewhere.traces.model import Traces
+
+    private, real = Fakes.load(path), sources.real
+    frame = private.frame
+    if frame.locations != real.locations:
+        raise InvalidParameter(
+            "the fakes of `--fakes` were made on another map than that of `--real`; give the file, --cells, --step "
+            "and --locations that `generate` was given.",
+            code="E_MISMATCH",
+        )
+    whole = np.flatnonzero(np.all(real.r >= 0, axis=1))  # the rows that `generate` took for its seeds
+    if private.seed.max() >= len(whole):
+        raise InvalidParameter("`--real` has fewer traces than the fakes of `--fakes` have seeds.", code="E_MISMATCH")
+    fakes = Traces(private.r, real.locations, step_minutes=frame.step_minutes, start=frame.start, tz=frame.tz)
+    return replace(sources, fakes=fakes, seed_index=whole[private.seed], private=private)
+
+
+def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any], **shown: Any) -> list[str]:
+    """The numbers as JSON, and the shareable edition of the report beside them; what to say about it."""
+    from elsewhere.files import write_files
+
+    write_files(out, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
+    from elsewhere.reports.page import report
+
+    with stage("writing the report"):
+        report(results, out / "report.html", **shown)
+    return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]

@@ -1,0 +1,200 @@
+"""
+Everything there is to say about a run: what its published fakes keep, and what attacks on them reach.
+
+What is judged is the pool that leaves the house. The control of the attacks are people who are nobody's seed; the notes
+say in which other role they met the generator.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from elsewhere._version import __version__
+from elsewhere.errors import ElsewhereError
+from elsewhere.evaluation.attacks.finding import NOT_RUN
+from elsewhere.evaluation.audit import AuditResult, audit
+from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
+from elsewhere.fakes import Fakes
+from elsewhere.pool import Pool
+from elsewhere.traces.model import Ints, Traces
+
+MOST_PEOPLE = 2_000  # of each side in an audit; more are sampled, and the notes say so
+FEWEST_PEOPLE = 10  # of each side; with fewer no rate of an attack means anything
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """The results of both judges, where there are any, and what a report says about the run."""
+
+    publishing: PublishingResult | None
+    audit: AuditResult | None
+    run: dict[str, Any] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> list[Any]:
+        """The results there are, for `report`."""
+        return [r for r in (self.publishing, self.audit) if r is not None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON; None where something could not be judged."""
+        return {
+            "publishing": None if self.publishing is None else self.publishing.to_dict(),
+            "audit": None if self.audit is None else self.audit.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def in_words(self) -> list[str]:
+        """A few lines for the terminal: what was flagged, what was not run, who the control was."""
+        lines = list(self.notes)
+        if self.audit is not None:
+            ran = [f for f in self.audit.findings if f.passed is not None]
+            flagged = [f for f in ran if f.passed is False]
+            lines.insert(0, f"attacks: {len(ran) - len(flagged)} of {len(ran)} bars passed")
+            lines[1:1] = [f"{f.id} flagged: {f.words}" for f in flagged]
+            absent = [f.id for f in self.audit.findings if f.status == NOT_RUN]
+            if absent:
+                lines.append(f"not run for want of an input: {', '.join(absent)}")
+        return lines
+
+
+def judge_run(
+    traces: Traces,
+    fakes: Fakes,
+    pool: Pool,
+    rows: Ints,
+    *,
+    holdout: Traces | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+) -> Judgement:
+    """
+    Evaluate and attack the published fakes of a run.
+
+    Parameters
+    ----------
+    traces
+        The real traces that `generate_fakes` was given.
+    fakes, pool, rows
+        What it made, what of it is published, and the number in `fakes` of each published fake (`publish_linked`).
+    holdout
+        People who were set aside before anything was learnt; by default those who are nobody's seed.
+    progress
+        Called as `progress(attacks done, attacks)`.
+    rng
+        Draws of the judge.
+
+    """
+    first, second, third = rng.spawn(3)
+    seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
+    seeds = traces.select(seed_rows)
+    owner = np.searchsorted(seed_rows, fakes.seed[rows])
+    control, notes = _control(traces, seed_rows, fakes, holdout)
+    try:
+        kept: PublishingResult | None = evaluate_publishing(
+            seeds, control, pool.traces.r, seed_index=owner, periods=1, rng=first
+        )
+    except ElsewhereError as error:
+        kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
+    attacked, more = _attacked(seeds, control, fakes, pool.traces.r, owner, progress, second, third)
+    return Judgement(kept, attacked, _told(traces, fakes, pool, seeds, control), (*notes, *more))
+
+
+def _control(
+    traces: Traces, seed_rows: Ints, fakes: Fakes, holdout: Traces | None
+) -> tuple[Traces | None, tuple[str, ...]]:
+    """Who stands in for strangers, and in which role they met the generator."""
+    if holdout is not None:
+        return holdout, (f"control: {holdout.U} people set aside before anything was learnt.",)
+    free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+    if len(free) == 0:
+        return None, ("no control: every person is a seed (--holdout sets people aside); what needs one is not run.",)
+    role = {
+        "product": "the alternates of the differential test, who have not met the model",
+        "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model",
+    }
+    who = role.get(fakes.preset.name, "people who are nobody's seed")
+    return traces.of_users(free), (f"control: {len(free)} people, {who}.",)
+
+
+def _attacked(
+    seeds: Traces,
+    control: Traces | None,
+    fakes: Fakes,
+    published: Any,
+    owner: Ints,
+    progress: Callable[[int, int], None] | None,
+    draw: np.random.Generator,
+    rng: np.random.Generator,
+) -> tuple[AuditResult | None, tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    if seeds.U < FEWEST_PEOPLE:
+        return None, (f"no attack was run: {seeds.U} people are seeds, fewer than {FEWEST_PEOPLE} tell nothing.",)
+    if control is not None and control.U < FEWEST_PEOPLE:
+        notes = (f"the control has only {control.U} people: attacks that need one are not run.",)
+        control = None
+    if seeds.U > MOST_PEOPLE:
+        people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
+        mine = np.flatnonzero(np.isin(seeds.user, people))
+        kept = np.isin(owner, mine)
+        published, owner, seeds = published[kept], np.searchsorted(mine, owner[kept]), seeds.select(mine)
+        notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
+    if control is not None and control.U > MOST_PEOPLE:
+        control = control.of_users(np.sort(draw.choice(control.U, MOST_PEOPLE, replace=False)))
+    settings, learnt = fakes.preset, fakes.learnt
+    given: dict[str, Any] = {"m_min": settings.m_min}
+    if learnt is not None:
+        given |= {"model": learnt.model, "classes": learnt.classes}
+    if fakes.ledger is not None:
+        given |= {"k": settings.k, "gamma": settings.gamma, "eps0": settings.eps0, "acceptance": settings.acceptance}
+        if fakes.sampler is not None and learnt is not None:
+            given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
+    try:
+        order = Traces(published, seeds.locations, step_minutes=seeds.step_minutes, start=seeds.start, tz=seeds.tz)
+        found = audit(seeds, control, order, owner, pool=order, progress=progress, rng=rng, **given)
+    except ElsewhereError as error:
+        return None, (*notes, f"no attack could be run: {error.args[0]}")
+    return found, notes
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteBox:
+    """The sampler of the deniable mode as an adversary who holds the model file uses it: on the seeds as they came."""
+
+    sampler: Any = field(repr=False)
+    place: Ints = field(repr=False)
+
+    def log_prob(self, fakes: Any, seeds: Any) -> Any:
+        """ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
+        rows = np.asarray(getattr(seeds, "r", seeds))
+        return self.sampler.log_prob(fakes, np.where(rows >= 0, self.place[rows], -1))
+
+
+def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
+    """What a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
+    told: dict[str, Any] = {
+        "preset": fakes.preset.name,
+        "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
+        "versions": {"elsewhere": __version__, "numpy": np.__version__},
+        "sizes": {
+            "users": traces.U,
+            "traces": len(traces),
+            "seeds": seeds.U,
+            "control": 0 if control is None else control.U,
+            "published fakes": len(pool),
+            "places": traces.R,
+            "instants": traces.L,
+        },
+        "notes": list(fakes.notes),
+    }
+    if fakes.ledger is None:
+        told["tally"] = {name: count for name, count in fakes.tally.items() if count}
+    else:
+        told["ledger"] = fakes.ledger.to_dict()
+    return told
+
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}

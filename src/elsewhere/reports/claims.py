@@ -1,0 +1,158 @@
+"""
+What may be said about this very output, and what may not (ATTACKS.md, section 5).
+
+A sentence may be said only where its condition is met by the results that were given; otherwise the condition that
+fails is named. Nothing here is a template: without an audit nothing may be said about privacy.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from elsewhere.reports.attacks import QUESTIONS, counts, shown
+from elsewhere.reports.given import Plain, findings
+from elsewhere.reports.markup import percent
+
+
+class Claim(NamedTuple):
+    """A sentence, whether its condition is met, and what the condition rests on or lacks."""
+
+    sentence: str
+    met: bool
+    because: str
+
+
+def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
+    """
+    The claims of the product with their conditions, in order.
+
+    Parameters
+    ----------
+    audit
+        Findings by attack, as plain numbers, or None where no audit was run.
+    run
+        How the fakes were made: `preset`, `parameters`, `ledger`.
+
+    Examples
+    --------
+    >>> clean = {"A1": {"status": "run", "own_seed_zero": True, "main": 0.0}}
+    >>> [c.met for c in claims(clean, {"parameters": {"strict": True}})[:1]]
+    [True]
+
+    """
+    return [_no_shared_place(audit, run), _deniability(audit, run), _differential_privacy(audit, run), _measured(audit)]
+
+
+def _parameter(run: Mapping[str, Any], name: str) -> Any:
+    inside = run.get("parameters")
+    return inside[name] if isinstance(inside, Mapping) and name in inside else run.get(name)
+
+
+def _ledger(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    ledger = run.get("ledger")
+    return ledger if isinstance(ledger, Mapping) else {}
+
+
+def _ran(audit: Plain | None, name: str) -> Plain | None:
+    finding = (audit or {}).get(name)
+    return finding if isinstance(finding, Mapping) and finding.get("status") == "run" else None  # type: ignore[return-value]
+
+
+def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+    sentence = "No fake shares a place with the person it was made from."
+    a1 = _ran(audit, "A1")
+    if a1 is None:
+        return Claim(sentence, False, "attack A1 was not run.")
+    if a1.get("own_seed_zero") is not True or a1.get("main") != 0:
+        return Claim(sentence, False, f"A1 found a shared place in {percent(a1.get('main'))} of the fakes.")
+    if _parameter(run, "strict") is True:
+        return Claim(sentence, True, "A1 found none, and the generator removes every place of the seed (`strict`).")
+    if _parameter(run, "fold_intersection") is True:
+        return Claim(sentence, True, "A1 found none, and the test is part of the gate.")
+    return Claim(sentence, False, "A1 found none, but it is not known that the generator enforces it (`strict`).")
+
+
+def _deniability(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+    ledger, a8 = _ledger(run), _ran(audit, "A8")
+    if run.get("preset") != "deniable" or not ledger:
+        return Claim(
+            "Each fake passed a (k, γ) test of plausible deniability.", False, "only the deniable mode tests this."
+        )
+    t, gamma = ledger.get("t"), ledger.get("gamma")
+    sentence = f"Each fake passed (k, γ) plausible deniability with k = {t} and γ = {_g(gamma)}"
+    eps0, k, a = (ledger.get(name) for name in ("eps0", "k", "acceptance"))
+    if isinstance(t, int) and isinstance(k, int) and isinstance(eps0, (int, float)) and t < k:
+        missed = min(1.0, math.exp(-eps0 * (k - t)) / (a if isinstance(a, (int, float)) and a > 0 else 1.0))
+        sentence += f", except with probability {missed:.1g}"
+    sentence += "."
+    if a8 is None:
+        return Claim(sentence, False, "attack A8, which counts the alternatives, was not run.")
+    if a8.get("passed") is not True:
+        return Claim(sentence, False, f"A8 failed: {percent(a8.get('main'))} of the fakes have fewer alternatives.")
+    if a8.get("t") != t or a8.get("gamma") != gamma:
+        return Claim(sentence, False, "A8 was run with another t or γ than the gate's.")
+    return Claim(sentence, True, "deniable mode, and A8 counted the alternatives of every fake.")
+
+
+def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+    ledger, a9 = _ledger(run), _ran(audit, "A9")
+    if run.get("preset") != "deniable" or not ledger:
+        return Claim(
+            "Each released fake is (ε, δ)-differentially private.", False, "only the deniable mode has a proof."
+        )
+    sentence = (
+        f"Each released fake is (ε = {_g(ledger.get('eps'))}, δ = {_g(ledger.get('delta'))})-differentially private "
+        "towards one user more or less; the model was learnt on other users. All "
+        f"{ledger.get('released')} fakes together: ε = {_g(ledger.get('eps_all'))}, "
+        f"δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)."
+    )
+    if a9 is None:
+        return Claim(sentence, False, "the gate itself has not been tried out (attack A9 was not run).")
+    if a9.get("passed") is not True:
+        return Claim(sentence, False, "attack A9 did not pass.")
+    return Claim(sentence, True, "deniable mode, and A9 passed.")
+
+
+def _g(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, (int, float)) else "unknown"
+
+
+def _measured(audit: Plain | None) -> Claim:
+    sentence = "The table of attacks on this page: whole, with its controls, intervals and failures."
+    found = findings(audit or {})
+    absent = [name for name in QUESTIONS if name not in found]
+    if not found:
+        return Claim(sentence, False, "no audit was run.")
+    if absent:
+        return Claim(sentence, False, f"it is not whole: {', '.join(absent)} are not in it.")
+    skipped = counts(audit or {}).get("not run", [])
+    more = f" with the remark that {', '.join(skipped)} were not run" if skipped else ""
+    return Claim(sentence, True, f"all {len(found)} attacks are listed{more}.")
+
+
+def may_not(audit: Plain | None) -> list[str]:
+    """What may not be said about any output, with the figure of this one beside it where there is one."""
+    said = [
+        "That the fakes give anonymity, or that nothing about anybody can be learnt from them"
+        + _failed(audit, "A3", "A4", "A5", "A6", "A7", "A10"),
+        "That the fakes cannot be told from real people" + _figure(audit, "A15", "a classifier reaches an AUC of"),
+        "That they are private whatever an adversary knows"
+        + _figure(audit, "A5", "whoever knows which places stand in for which names the seed in"),
+        'That a fake is "deniable" because it passed the differential similarity test.',
+        "How many fakes passed the rules par_s, par_i and par_d, as a measure of privacy: passing a filter is not "
+        "surviving an attack.",
+        "That the dataset as a whole has the ε of a single fake.",
+    ]
+    return [s if s.endswith(".") else f"{s}." for s in said]
+
+
+def _figure(audit: Plain | None, name: str, words: str) -> str:
+    finding = _ran(audit, name)
+    if finding is None or not isinstance(finding.get("main"), (int, float)):
+        return ""
+    return f": here {words} {shown(finding['main'], QUESTIONS[name].unit)} ({name})"
+
+
+def _failed(audit: Plain | None, *names: str) -> str:
+    failed = [n for n in names if (f := _ran(audit, n)) is not None and f.get("passed") is False]
+    return f": here {', '.join(failed)} did learn something" if failed else ""

@@ -1,0 +1,129 @@
+"""
+Days one can step through on the map, moment by moment: fakes, and in the owner's report the real days beside them.
+
+Fakes are shown in an order that depends on nothing but their places, so that neither the order of a file nor that of
+the seeds reaches the page. The script (days.js) draws from numbers alone; places that no shown day visits are not sent.
+"""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from elsewhere.reports.atlas import NO_MAP, Sheet, most_visited
+from elsewhere.reports.markup import Child, Markup, data, tag
+from elsewhere.traces.model import Ints, Places, Traces
+
+MOST_DAYS = 24
+MOST_BACKGROUND = 600
+
+
+def in_no_order(r: Places, n: int = MOST_DAYS) -> Ints:
+    """
+    At most `n` rows, chosen and ordered by a hash of their places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> r = np.array([[0, 1], [2, 3], [4, 5]], dtype=np.int32)
+    >>> r[in_no_order(r)].tolist() == r[::-1][in_no_order(r[::-1])].tolist()
+    True
+
+    """
+    keys = [hashlib.sha256(np.ascontiguousarray(row, dtype="<i4").tobytes()).digest() for row in r]
+    return np.array(sorted(range(len(r)), key=lambda i: (keys[i], i))[:n], dtype=np.int64)
+
+
+def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None, label: Ints | None = None) -> Markup:
+    """
+    The step-through map.
+
+    Parameters
+    ----------
+    fakes
+        The fake days.
+    real
+        Real days beside them (owner's report only).
+    seed
+        (F,) row of `real` that each fake was made from, where that is known.
+    label
+        (R,) class of each place, said beside its letter.
+
+    """
+    places = fakes.locations if real is None else real.locations
+    if not places.has_coordinates:
+        return tag("p", NO_MAP, " Days cannot be stepped through either.", class_="note")
+    chosen = in_no_order(fakes.r)
+    beside: list[Any] = [None] * len(chosen)
+    if real is not None:
+        rows = seed[chosen] if seed is not None else np.resize(in_no_order(real.r), len(chosen))
+        beside = [real.r[i] for i in rows]
+    every = [fakes.r[chosen], *(row[None] for row in beside if row is not None)]
+    visited = np.unique(np.concatenate([r.ravel() for r in every]))
+    visited = visited[visited >= 0]
+    counted = np.bincount(fakes.r[fakes.r >= 0], minlength=fakes.R)
+    around = np.flatnonzero(most_visited(counted))
+    around = around[np.argsort(-counted[around], kind="stable")[:MOST_BACKGROUND]]
+    shown = np.zeros(len(places), dtype=bool)
+    shown[visited] = shown[around] = True
+    sheet = Sheet.of(places, shown, 480)
+    number = np.cumsum(shown) - 1
+
+    def numbered(row: Places) -> list[int]:
+        return np.where(row >= 0, number[row], -1).tolist()  # type: ignore[no-any-return]
+
+    told = {
+        "width": sheet.width,
+        "height": round(sheet.height, 1),
+        "x": np.round(sheet.x[shown], 1).tolist(),
+        "y": np.round(sheet.y[shown], 1).tolist(),
+        "class": None if label is None else (label[shown] + 1).tolist(),
+        "clock": _clock(fakes),
+        "days": [
+            {"name": _name(i, real, seed), "fake": numbered(fakes.r[f]), "real": None if b is None else numbered(b)}
+            for i, (f, b) in enumerate(zip(chosen, beside, strict=True))
+        ],
+    }
+    return tag("div", data(told, id="days-data"), _controls(told, sheet), class_="days", id="days")
+
+
+def _name(i: int, real: Traces | None, seed: Ints | None) -> str:
+    if real is None:
+        return f"Fake {i + 1}"
+    return f"Fake {i + 1} and its seed" if seed is not None else f"Fake {i + 1} and real day {i + 1}"
+
+
+def _clock(traces: Traces) -> list[str]:
+    start = traces.minutes()[0]
+    minutes = np.round(start + traces.step_minutes * np.arange(traces.L)).astype(np.int64)
+    long = minutes[-1] >= 1440
+    return [f"{f'day {m // 1440 + 1}, ' if long else ''}{m % 1440 // 60:02d}:{m % 60:02d}" for m in minutes.tolist()]
+
+
+def _controls(told: dict[str, Any], sheet: Sheet) -> list[Child]:
+    options = [tag("option", d["name"], value=i) for i, d in enumerate(told["days"])]
+    last = len(told["clock"]) - 1
+    return [
+        tag("noscript", tag("p", "Stepping through the days needs JavaScript, which this browser does not run.")),
+        tag(
+            "div",
+            tag("label", "Day ", tag("select", options, id="days-which")),
+            tag("button", "◀ Back", id="days-back", type="button"),
+            tag("button", "Next ▶", id="days-next", type="button"),
+            tag("button", "Play", id="days-play", type="button", aria_pressed="false"),
+            class_="controls",
+        ),
+        tag(
+            "div",
+            tag("input", type="range", id="days-slot", min=0, max=last, value=0, step=1, aria_label="Time of day"),
+            tag("output", told["clock"][0], id="days-clock", for_="days-slot"),
+            class_="controls",
+        ),
+        tag("p", id="days-said", class_="said", aria_live="polite"),
+        tag(
+            "figure",
+            tag("svg", sheet.scale(), viewBox=f"0 0 {sheet.width:g} {sheet.height:.1f}", id="days-map", role="img",
+                aria_label="Map of the day; the text above says where it is", class_="map"),
+        ),
+        tag("div", id="days-strips", class_="strip"),
+    ]  # fmt: skip
