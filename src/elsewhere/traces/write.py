@@ -209,6 +209,8 @@ def _values(role: str, traces: Traces, names: list[str], instants: Instants) -> 
         if role == "geometry":
             return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
         return lat if role == "lat" else lon
+    if role == "place" and traces.locations.names is not None:
+        return np.array([*traces.locations.names, "-1"], dtype=object)[instants.place]
     return {"time": instants.wall, "local": instants.wall, "utc": instants.utc}.get(
         role, instants.slot if role == "slot" else instants.place
     )
@@ -245,7 +247,7 @@ def _text(role: str, values: Any, delimiter: str) -> list[str]:
         return _stamps(values, between=" ")
     if role == "utc":
         return _stamps(values, after="Z")
-    if role == "user":
+    if role == "user" or values.dtype == object:
         return [_quoted(_harmless(value), delimiter) for value in values.tolist()]
     return ["" if value != value else str(value) for value in values.tolist()]
 
@@ -270,7 +272,10 @@ def _parquet(table: list[tuple[str, str, Any]]) -> bytes:
         "lon": pa.float64(),
         "geometry": pa.string(),
     }
-    columns = [pa.array(values, kinds.get(role, pa.int32()), from_pandas=True) for role, _, values in table]
+    columns = [
+        pa.array(values, kinds.get(role, pa.string() if values.dtype == object else pa.int32()), from_pandas=True)
+        for role, _, values in table
+    ]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, names=[name for _, name, _ in table]), sink, compression="zstd")
     return bytes(sink.getvalue())
