@@ -200,3 +200,17 @@ def test_places_without_coordinates_come_out_under_their_own_names(run, tmp_path
     assert {n for n in pool.traces.locations.names if n} == out
     again = ew.read_traces(tmp_path / "out" / "fakes.parquet")
     assert set(again.locations.names) == out
+
+
+def test_tracks_come_out_as_tracks(run, tmp_path):
+    town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    km = town.locations.planar() - town.locations.planar().mean(axis=0)
+    map_of = ew.Locations(46.5 + km[:, 1] / 111, 6.5 + km[:, 0] / 76)
+    people = tmp_path / "people.gpx"
+    ew.write_traces(ew.Traces(town.r, map_of, users=town.users, dates=town.dates, tz="UTC"), people)
+    status, _, said = run("synthesize", people, "-o", tmp_path / "out", *SMALL, "--tz", "UTC", "--json")
+    assert status == 0, said
+
+    fakes = ew.read_traces(tmp_path / "out" / "fakes.gpx", tz="UTC")
+    assert len(fakes) == len(ew.Pool.load(tmp_path / "out"))
+    assert (tmp_path / "out" / "fakes.csv").read_text().startswith("uid,datetime,lat,lng")
