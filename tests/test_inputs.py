@@ -32,7 +32,7 @@ STAMPS = [f"2013-04-15 {h:02}:{m:02}:00" for h in range(24) for m in (10, 30, 50
 LINES = [f"{u},{t},46.519{u[-1] == 'e':d},6.632\n" for u in (ANN, BOB) for t in STAMPS]
 PLAIN = HEAD + "".join(LINES)
 
-# where the other answers are tested, or who still owes them
+# where to look for the other answers, or who still owes them; nobody has compared these files with the catalogue yet
 ANSWERED_ELSEWHERE = {
     "B34": "test_read.py (thin days); gap policies: to do with the gaps",
     "B36": "to do with the gaps: impossible speed",
