@@ -170,3 +170,47 @@ def test_a_model_remembers_exactly_whom_it_has_met(tmp_path):
     (tmp_path / "contributors.json").write_text("{}")
     with pytest.raises(ew.InvalidModel):
         contributed(tmp_path, people)
+
+
+@pytest.mark.parametrize("called", ["cafe {}", "90071992547409{:03}"])
+def test_places_without_coordinates_come_out_under_their_own_names(run, tmp_path, called):
+    town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    rare = called.format(999)
+    r = town.r.copy()
+    names = np.array([called.format(i) for i in range(town.R)], dtype=object)
+    lines = ["uid,slot,venue"]
+    for row in range(len(r)):
+        # one person's own place, which nobody else goes to
+        at = [rare if row == 0 and slot < 6 else names[place] for slot, place in enumerate(r[row])]
+        lines += [f"u{town.user[row]},{slot},{place}" for slot, place in enumerate(at)]
+    source = tmp_path / "visits.csv"
+    source.write_text("\n".join(lines) + "\n")
+    status, _, said = run("synthesize", source, "-o", tmp_path / "out", *SMALL, "--json")
+    assert status == 0, said
+    text = (tmp_path / "out" / "fakes.csv").read_text().splitlines()
+    out = {line.split(",")[2] for line in text[1:]}
+
+    assert text[0] == "uid,slot,venue"
+    assert out <= set(names)
+    assert len(out) > 5
+    assert rare.encode() not in b"".join(p.read_bytes() for p in (tmp_path / "out").iterdir())
+    pool = ew.Pool.load(tmp_path / "out")
+    assert out == {pool.traces.locations.names[p] for p in np.unique(pool.traces.r)}
+    # a place that no fake goes to has no name outside
+    assert {n for n in pool.traces.locations.names if n} == out
+    again = ew.read_traces(tmp_path / "out" / "fakes.parquet")
+    assert set(again.locations.names) == out
+
+
+def test_tracks_come_out_as_tracks(run, tmp_path):
+    town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    km = town.locations.planar() - town.locations.planar().mean(axis=0)
+    map_of = ew.Locations(46.5 + km[:, 1] / 111, 6.5 + km[:, 0] / 76)
+    people = tmp_path / "people.gpx"
+    ew.write_traces(ew.Traces(town.r, map_of, users=town.users, dates=town.dates, tz="UTC"), people)
+    status, _, said = run("synthesize", people, "-o", tmp_path / "out", *SMALL, "--tz", "UTC", "--json")
+    assert status == 0, said
+
+    fakes = ew.read_traces(tmp_path / "out" / "fakes.gpx", tz="UTC")
+    assert len(fakes) == len(ew.Pool.load(tmp_path / "out"))
+    assert (tmp_path / "out" / "fakes.csv").read_text().startswith("uid,datetime,lat,lng")

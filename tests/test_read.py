@@ -888,6 +888,10 @@ def test_few_bad_rows_are_dropped_and_counted(tmp_path):
         {"format": "kml"},
         {"encoding": "klingon"},
         {"date_format": 7},
+        {"columns": 5},
+        {"columns": {"user": 5}},
+        {"columns": [("x", "uid")]},
+        {"box": 5},
     ],
 )
 def test_parameters_out_of_range_are_refused(tmp_path, options):

@@ -332,3 +332,23 @@ def test_traces_travel_to_other_processes():
     np.testing.assert_array_equal(copy.r, traces.r)
     assert copy.locations == traces.locations
     assert isinstance(copy.evidence, Evidence)
+
+
+def test_places_may_have_names():
+    town = ew.Locations(n=2, names=["home", "work"])
+    traces = ew.Traces([[0, 1]], town).select([0])
+
+    assert traces.locations.names == ("home", "work")
+    assert "home" not in repr(town)
+    assert town == ew.Locations(n=2)  # names are no geometry
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.Locations(n=2, names=["home"])
+    assert caught.value.code == "E_SHAPE"
+
+
+def test_a_dated_row_is_at_most_a_day():
+    place = [[0] * 108]
+    assert ew.Traces(place, ew.Locations(n=1)).L == 108
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.Traces(place, ew.Locations(n=1), dates=["2013-04-15"])
+    assert caught.value.code == "E_SHAPE"

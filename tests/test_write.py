@@ -318,3 +318,15 @@ def _order(labels):
     whole = all(label.isascii() and label.isdigit() and str(int(label)) == label for label in labels)
     ordered = sorted(labels, key=int if whole else None)
     return [ordered.index(label) for label in labels]
+
+
+def test_what_is_no_traces_is_refused(tmp_path):
+    for wrong in (np.zeros((2, 72), dtype=int), None, "traces.csv"):
+        with pytest.raises(ew.InvalidParameter, match="`traces`"):
+            ew.write_traces(wrong, tmp_path / "a.csv")
+    town = ew.Traces([[0, 1]], ew.Locations(n=2))
+    with pytest.raises(ew.InvalidParameter, match="`path`"):
+        ew.write_traces(town, 5)
+    with pytest.raises(ew.InvalidParameter, match="`columns`"):
+        ew.write_traces(town, tmp_path / "a.csv", columns=5)
+    assert list(tmp_path.iterdir()) == []

@@ -62,8 +62,12 @@ class Frame:
             dates = shared.astype("datetime64[D]") if len(shared) else None
         return Frame(traces.locations, learnt.known, dates, traces.step_minutes, traces.start, traces.tz)
 
-    def public_locations(self) -> Locations:
-        """The map with every unknown place moved to the middle of the known ones, its number kept."""
+    def public_locations(self, r: NDArray[Any]) -> Locations:
+        """
+        The map with every unknown place moved to the middle of the known ones, its number kept.
+
+        Places without coordinates keep their names where they are known and the fakes `r` go there.
+        """
         where = self.locations
         if where.xy is not None:
             return Locations(xy=np.where(self.known[:, None], where.xy, where.xy[self.known].mean(axis=0)))
@@ -74,7 +78,10 @@ class Frame:
             stand_in = np.flatnonzero(self.known)[np.argmin(((flat[self.known] - middle) ** 2).sum(axis=1))]
             shown = np.where(self.known, np.arange(len(where)), stand_in)
             return Locations(lat=where.lat[shown], lon=where.lon[shown])
-        return where
+        if where.names is None:
+            return where
+        said = self.known & np.isin(np.arange(len(where)), r)
+        return Locations(n=len(where), names=[name if say else "" for name, say in zip(where.names, said, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +179,7 @@ class Fakes:
             "format": FORMAT,
             "version": __version__,
             "places": len(f.locations),
+            "names": None if f.locations.names is None else list(f.locations.names),
             "clock": {"step_minutes": f.step_minutes, "start": f.start, "tz": f.tz},
             "tally": dict(self.tally),
             "preset": asdict(self.preset),
@@ -192,6 +200,7 @@ class Fakes:
             with np.load(Path(folder) / "fakes.npz", allow_pickle=False) as archive:
                 arrays = dict(archive)
             where = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {"n": told["places"]}
+            where["names"] = told.get("names")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             # JSON knows no tuples
             fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in told["preset"].items()}
@@ -295,7 +304,7 @@ def publish_linked(
     frame = fakes.frame
     traces = Traces(
         fakes.r[chosen],
-        frame.public_locations(),
+        frame.public_locations(fakes.r[chosen]),
         users=ids,
         # any date that enough people share, whatever the seed's: a date must not name a day only one was there
         dates=None if frame.dates is None else draw.choice(frame.dates, len(chosen)),

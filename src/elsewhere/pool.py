@@ -138,7 +138,7 @@ def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L:
     elif "x" in places:
         locations = Locations(xy=np.column_stack([places["x"], places["y"]]))
     else:
-        locations = Locations(n=R)
+        locations = Locations(n=R, names=places["name"].tolist() if "name" in places else None)
     return Traces(
         fakes["loc"].reshape(N, L),
         locations,
@@ -180,6 +180,8 @@ def _places_table(locations: Locations) -> bytes:
         columns |= {"lat": locations.lat, "lon": locations.lon}
     elif locations.xy is not None:
         columns |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
+    elif locations.names is not None:
+        columns |= {"name": np.array(locations.names, dtype=object)}
     return _parquet(columns)
 
 

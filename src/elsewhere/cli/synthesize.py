@@ -383,6 +383,8 @@ def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[s
     from elsewhere.traces.write import write_traces
 
     columns = None if read is None else read.columns or None
+    if read is not None and read.format in ALSO:
+        also = sorted({*also, read.format})
     if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
         columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]

@@ -113,4 +113,5 @@ def _subset(locations: Locations, keep: Ints) -> Locations:
         return Locations(xy=locations.xy[keep])
     if locations.lat is not None and locations.lon is not None:
         return Locations(locations.lat[keep], locations.lon[keep])
-    return Locations(n=len(keep))
+    names = None if locations.names is None else [locations.names[i] for i in keep]
+    return Locations(n=len(keep), names=names)

@@ -37,13 +37,15 @@ class Locations:
     The set of places, R in number, and the distance d(r, r') between them, in kilometres.
 
     Give `lat` and `lon` (degrees), or `xy` (planar, kilometres, shape (R, 2)), or only their number `n`; without
-    coordinates every other place is one cell width away (E34).
+    coordinates every other place is one cell width away (E34). `names` are what the input calls them, one per place,
+    "" where nothing may be said.
     """
 
     lat: Floats | None = None
     lon: Floats | None = None
     xy: Floats | None = None
     n: int = 0
+    names: tuple[str, ...] | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -52,7 +54,16 @@ class Locations:
         *,
         xy: ArrayLike | None = None,
         n: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
+        self._place(lat, lon, xy, n)
+        if names is not None:
+            called = tuple(str(name) for name in names)
+            if len(called) != self.n:
+                raise InvalidTraces(f"`names` must be {self.n}, one per place, got {len(called)}.", code="E_SHAPE")
+            object.__setattr__(self, "names", called)
+
+    def _place(self, lat: ArrayLike | None, lon: ArrayLike | None, xy: ArrayLike | None, n: int | None) -> None:
         given = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
         if given not in (["lat", "lon"], ["xy"], ["n"]):
             shown = ", ".join(given) or "nothing"

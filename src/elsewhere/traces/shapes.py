@@ -328,11 +328,11 @@ def _number_places(
         if given is not None:
             raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
         number[used] = np.arange(len(used))
-        return Locations(n=len(used)), number[codes], []
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes], []
     values = [int(names[c]) for c in used]
     if given is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
         number[used] = np.arange(len(used))
-        return Locations(n=len(used)), number[codes], ["places are numbered anew, in the order of their numbers"]
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes], []
     R = max(values) - base + 1 if given is None else len(given.locations)
     for c, value in zip(used, values, strict=True):
         if not base <= value < base + R:

@@ -17,6 +17,7 @@ from elsewhere.traces.sources import Source, as_utf8, is_folder, open_folder, op
 TABLES = ("csv", "parquet", "sglt")
 CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
 MOST_VALUES = 2_000_000_000  # of a Parquet file: a page of one repeated value unpacks to any size (B10)
+PROMISES = {".parquet": ("Parquet", "E_PARQUET"), ".pq": ("Parquet", "E_PARQUET"), ".gz": ("gzip", "E_COMPRESSION")}
 Roles = Callable[[Sequence[str]], Mapping[str, str]]  # names of columns -> role: column
 
 
@@ -124,7 +125,15 @@ def _file(source: Source, reading: Reading) -> Table:
     if asked not in ("auto", found) and {asked, found} != {"csv", "sglt"}:
         code = "E_PARQUET" if asked == "parquet" else "E_FORMAT"
         raise InvalidTraces(f"{source.name} is not {asked}; it looks like {found}.", code=code)
-    return _read_as(found, source, reading)
+    try:
+        return _read_as(found, source, reading)
+    except InvalidTraces as error:
+        # no text, and by its name it should not be: say what is missing rather than what was found
+        ending = next((end for end in PROMISES if source.name.lower().endswith(end)), None)
+        if found == "csv" and error.code == "E_ENCODING" and ending:
+            kind, code = PROMISES[ending]
+            raise InvalidTraces(f"{source.name} is called {ending} and is no {kind} file.", code=code) from None
+        raise
 
 
 def _read_as(found: str, source: Source, reading: Reading) -> Table:

@@ -98,7 +98,14 @@ def write_traces(
     ['uid,slot,loc', 'ann,0,0', 'ann,1,1', 'ann,2,1']
 
     """
-    path = Path(path)
+    if not isinstance(traces, Traces):
+        raise InvalidParameter(f"`traces` must be `Traces`, got {type(traces).__name__}.")
+    try:
+        path = Path(path)
+    except TypeError:
+        raise InvalidParameter(f"`path` must be the path of a file, got {type(path).__name__}.") from None
+    if columns is not None and not isinstance(columns, Mapping):
+        raise InvalidParameter(f"`columns` must map roles to names of columns, got {type(columns).__name__}.")
     packed = path.suffix.lower() == ".gz"
     kind = format or _told_by(path.with_suffix("") if packed else path)
     require_choice("format", kind, tuple(FORMATS))
@@ -204,6 +211,8 @@ def _values(role: str, traces: Traces, names: list[str], instants: Instants) -> 
         if role == "geometry":
             return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
         return lat if role == "lat" else lon
+    if role == "place" and traces.locations.names is not None:
+        return np.array([*traces.locations.names, "-1"], dtype=object)[instants.place]
     return {"time": instants.wall, "local": instants.wall, "utc": instants.utc}.get(
         role, instants.slot if role == "slot" else instants.place
     )
@@ -240,7 +249,7 @@ def _text(role: str, values: Any, delimiter: str) -> list[str]:
         return _stamps(values, between=" ")
     if role == "utc":
         return _stamps(values, after="Z")
-    if role == "user":
+    if role == "user" or values.dtype == object:
         return [_quoted(_harmless(value), delimiter) for value in values.tolist()]
     return ["" if value != value else str(value) for value in values.tolist()]
 
@@ -265,7 +274,10 @@ def _parquet(table: list[tuple[str, str, Any]]) -> bytes:
         "lon": pa.float64(),
         "geometry": pa.string(),
     }
-    columns = [pa.array(values, kinds.get(role, pa.int32()), from_pandas=True) for role, _, values in table]
+    columns = [
+        pa.array(values, kinds.get(role, pa.string() if values.dtype == object else pa.int32()), from_pandas=True)
+        for role, _, values in table
+    ]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, names=[name for _, name, _ in table]), sink, compression="zstd")
     return bytes(sink.getvalue())
