@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench soak clean help
+.PHONY: demo test lint bench soak results clean help
 
 help:
 	@echo "make demo   simulate a town and run the main job (out/demo)"
 	@echo "make test   the test suite      make lint   ruff and mypy"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
+	@echo "make results  docs/results.md, measured anew on the data of ../shared (about 10 minutes)"
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
@@ -40,6 +41,9 @@ bench: $(VENV)/installed
 
 soak: $(VENV)/installed
 	$(BIN)/python -m pytest -q -s -m soak $(ARGS)
+
+results: $(VENV)/installed
+	$(BIN)/python bench/results.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

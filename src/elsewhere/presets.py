@@ -26,6 +26,7 @@ class Preset:
     sampler: str = "viterbi"  # E46, E49
     law: str = "mean"  # E35: mean over visitors; "pooled": all moves count alike
     tempo: bool = False  # whether fakes keep the population's pace (docs/decisions/0002-tempo.md)
+    realism: float | None = None  # least share of fakes that the filter keeps; None: no filter (decision 3)
     par_c: float = 0.25  # E39
     par_m: float = 0.75  # E42
     par_l: float = 1.0  # E40
@@ -68,6 +69,8 @@ class Preset:
         require_choice("method", self.method, ("roles", "kmeans"))
         require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
         require_choice("law", self.law, ("mean", "pooled"))
+        if self.realism is not None:
+            require_between("realism", self.realism, 0, 1, open_low=True)
         require_between("par_c", self.par_c, 0, 1, open_high=True)
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
@@ -118,6 +121,7 @@ PRESETS = {
         sampler="ffbs",
         law="pooled",
         tempo=True,
+        realism=0.05,
         strict=True,
         c_min=5,
         m_min=5,
@@ -125,6 +129,7 @@ PRESETS = {
         against="all",
         alternates="split",
         max_days=1,
+        max_tries=1000,
     ),
     "deniable": Preset(
         "deniable",

@@ -41,7 +41,7 @@ QUESTIONS = {
     "A21": Question("Can the fakes be made again by guessing the random numbers?", "guessed random numbers"),
 }
 UNITS = (
-    "%: share of cases, or of what could be reached. Points: percentage points more than chance, or than real people. "
+    "%: share of cases, or of what could be reached. pts: percentage points more than chance, or than real people. "
     "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none."
 )
 
@@ -53,7 +53,7 @@ def shown(value: Any, unit: str) -> str:
     if unit == "share":
         return percent(value)
     if unit == "points":
-        return percent(value).replace("%", "points")
+        return percent(value).replace("%", "pts")
     if unit == "AUC":
         return number(float(value))
     return f"{number(value, 0 if unit == 'places' else 2)} {unit}"
@@ -162,7 +162,7 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
         tag("b", shown(f.get("main"), unit)),
         "–"
         if known is None
-        else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' points')} to {shown(known[1], unit)}",
+        else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(known[1], unit)}",
         shown(f.get("control"), unit),
         shown(f.get("baseline"), unit),
         shown(f.get("bar"), unit),

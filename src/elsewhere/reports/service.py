@@ -33,7 +33,7 @@ def service(result: Plain) -> Markup:
         if series:
             charts.append(
                 plot(series, x=f"overhead: {x}", y="true places missed, share", y_range=(0, 1),
-                     lines=_ceilings(generators), title=f"Privacy against {'places' if cost == 'diversity' else 'classes'} sent",
+                     lines=_ceilings(generators), title=f"Privacy against {x.split()[1]} sent",
                      caption="Tracking by a service that knows how people move in general; a mark per number of fakes.")
             )  # fmt: skip
     parts.append(tag("div", charts, class_="charts wide"))

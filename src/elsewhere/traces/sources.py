@@ -22,7 +22,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces
 
 MAX_BYTES = 4 << 30  # of one file, decompressed: a small archive must not fill the memory (B10)
 MOST_FILES = 200_000
-CHUNK = 1 << 24
+CHUNK = 1 << 22
 ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstd"}
 NOT_TEXT = np.zeros(256, dtype=bool)
 NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True

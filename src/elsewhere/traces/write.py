@@ -18,10 +18,11 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import write_files
-from elsewhere.traces.clock import Times, zone_of
+from elsewhere.traces.clock import Times
 from elsewhere.traces.columns import NUMBER, ROLES
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces
 from elsewhere.traces.places import name_beside
+from elsewhere.traces.zones import zone_of
 
 FORMATS = {
     "csv": (".csv",),
@@ -192,6 +193,8 @@ def _table(traces: Traces, names: list[str], columns: Mapping[str, str] | None) 
 def _values(role: str, traces: Traces, names: list[str], instants: Instants) -> Any:
     if role == "user":
         return np.array(names, dtype=object)[instants.row]
+    if role == "accuracy":  # nobody has measured a fake
+        return np.full(len(instants.row), np.nan)
     if role == "date":
         return _dates(traces, names)[instants.row]
     if role == "trace":

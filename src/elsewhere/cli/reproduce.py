@@ -1,0 +1,132 @@
+"""Command `reproduce`: every table and figure of the paper, our number beside the paper's."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from elsewhere.cli.options import Cells, Draws, Force, Json, Out, Places, Step, Zone
+from elsewhere.cli.output import bar, number, say, stage
+from elsewhere.cli.pairs import check_out
+from elsewhere.cli.synthesize import Kappa, kappa_of
+from elsewhere.errors import InvalidTraces, require_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elsewhere.judge.reproduce import Reproduction
+    from elsewhere.traces.model import Traces
+
+STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
+
+
+def reproduce(
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DATA]", help="Traces of two days; by default a simulated town.", show_default=False),
+    ] = None,
+    users: Annotated[int, typer.Option("--users", metavar="N", help="People of the simulated town.")] = 30,
+    per_seed: Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per user, 10 or more.")] = 20,
+    kappa: Kappa = "auto",
+    cells: Cells = 400,
+    step: Step = "20min",
+    tz: Zone = None,
+    locations: Places = None,
+    seed: Draws = 1,
+    out: Out = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """
+    The paper's evaluation on other data: every table and figure, our number beside the paper's, and why they differ.
+
+    The first day of each user teaches, the second tests, as in the paper. With -o: reproduce.md, reproduce.json and the
+    figures. They show where people go: keep those of real people to yourself.
+
+    Example: elsewhere reproduce two_days.csv -o out/reproduce
+    """
+    check_out(out, force)
+    require_whole("--seed", seed, 0)
+    require_whole("--per-seed", per_seed, 10)
+    require_whole("--users", users, 4, 1000)
+    import numpy as np
+
+    from elsewhere.judge.reproduce import reproduce as run
+
+    rng = np.random.default_rng(seed)
+    traces = _traces(data, users, rng, cells, step, tz, locations)
+    with bar("reproducing") as progress:
+        found = run(traces, per_seed=per_seed, kappa=kappa_of(kappa), progress=progress, rng=rng)
+    told = {"command": "reproduce", **found.to_dict()}
+    shown = tables(found)
+    if out is not None:
+        files = _files(found, told)
+        from elsewhere.files import write_files
+
+        write_files(out, files)
+        shown.append(f"wrote {', '.join(files)} into {out}")
+    say(told, shown, as_json=as_json)
+
+
+def _traces(
+    data: Path | None,
+    users: int,
+    rng: "np.random.Generator",
+    cells: int,
+    step: str,
+    tz: str | None,
+    locations: Path | None,
+) -> "Traces":
+    if data is None:
+        from elsewhere.traces.town import simulate_town
+
+        with stage("simulating a town"):
+            return simulate_town(users=users, days=2, locations=400, rng=rng).traces
+    from elsewhere.traces.read import read_traces
+
+    if data.is_dir():
+        if not (data / STUDENTLIFE).exists():
+            raise InvalidTraces(f"the folder holds no {STUDENTLIFE}; give a file of traces.", code="E_OPEN")
+        data = data / STUDENTLIFE
+    with stage("reading"):
+        return read_traces(data, cells=cells, step=step, tz=tz, locations=locations)
+
+
+def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:
+    import numpy as np
+
+    from elsewhere.reports.figures import png, similarity_histograms
+    from elsewhere.reports.plots import likeness, places_on_the_map, privacy_overhead
+
+    files = {
+        "similarity.png": png(similarity_histograms(found.geographic, found.semantic)),
+        "likeness.png": png(likeness(found.publishing)),
+        "privacy-overhead.png": png(privacy_overhead(found.service)),
+    }
+    train, learnt = found.train, found.fakes.learnt
+    if train.locations.has_coordinates and learnt is not None:
+        visits = np.bincount(train.r.ravel(), minlength=train.R)
+        files["dataset.png"] = png(places_on_the_map(train.locations.planar(), visits, learnt.classes.label))
+    pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
+    files["reproduce.md"] = (found.markdown() + pictures).encode()
+    files["reproduce.json"] = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
+    return files
+
+
+def tables(found: "Reproduction") -> list[Any]:
+    """The rows for people, then what disagrees, and why."""
+    beside = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("in the paper", "what", "paper", "here", ""):
+        beside.add_column(name, no_wrap=name == "")
+    mark = {True: "agrees", False: "differs", None: ""}
+    for row in found.rows:
+        figures = (v if isinstance(v, str) else number(v) for v in (row.paper, row.ours))
+        beside.add_row(row.place, row.what, *figures, mark[row.agrees])
+    differs = [f"differs: {row.what}: likely {row.why}" for row in found.rows if row.agrees is False]
+    agree = sum(row.agrees is True for row in found.rows)
+    of_data = sum(row.agrees is None for row in found.rows)
+    last = f"{agree} rows agree, {len(differs)} differ, {of_data} are facts of the data (the paper's are not public)"
+    return [beside, *differs, last]
