@@ -28,13 +28,13 @@ def one(seeds):
     label, r = np.asarray(learnt.classes.label), learnt.translate(rest).r
     tau = learnt.tau(rest)
     n = min(MOST, int(seeds / (1.25 * K)))
-    start = time.perf_counter()
+    start = time.process_time()
     groups = learn_archetypes(label[learnt.translate(model).r], KAPPA, n, rng=np.random.default_rng(3))
     sampler = ew.DeniableSampler(
         learnt.model, learnt.classes, emission="allotted", eta=0.01, archetypes=groups, tau=tau
     )
     mechanism = Mechanism.of(sampler, r, tau, k=K, gamma=4.0, eps0=1.0)
-    prepared = time.perf_counter() - start
+    prepared = time.process_time() - start
     release(mechanism, 20, floor=0.01, entropy=1, laboratory=True)
     start = time.process_time()
     out = release(mechanism, FAKES, floor=0.01, entropy=2, laboratory=False)

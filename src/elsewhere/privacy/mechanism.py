@@ -81,11 +81,12 @@ class Mechanism:
         require_between("eps0", eps0, 0, math.inf, open_low=True, open_high=True)
         if len(seeds) < k:
             raise NotEnoughUsers(f"the gate needs at least {k} seed users for `k` = {k}, got {len(seeds)}.")
-        prepared = sampler.prepare(seeds, tau)
-        codes, L = prepared.emissions.n_codes, len(tau)
-        filters = None
-        if codes * L * sampler.model.R <= CACHED_FILTERS:
-            filters = sampler.filter(prepared.emissions, np.arange(codes), tau)[0]
+        with threadpool_limits(1):  # sums in one order on every machine (R5)
+            prepared = sampler.prepare(seeds, tau)
+            codes, L = prepared.emissions.n_codes, len(tau)
+            filters = None
+            if codes * L * sampler.model.R <= CACHED_FILTERS:
+                filters = sampler.filter(prepared.emissions, np.arange(codes), tau)[0]
         visits = None
         if intersection:
             visits = np.zeros((len(seeds), sampler.model.R), dtype=bool)

@@ -13,6 +13,7 @@ Three steps, all of them on the model alone:
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.traces.model import Floats, Ints
@@ -91,4 +92,5 @@ def allotted(
     plan = share_out(share, archetypes.weights, overall, theta)
     ratio = np.divide((1 - eta) * plan + eta * overall, overall, out=np.zeros_like(plan), where=overall > 0)
     goal = visits * ratio[:, :, column]
-    return bridge(first, tables, pair, goal / goal.sum(axis=2, keepdims=True))
+    with threadpool_limits(1):  # sums in one order on every machine (R5); tables this small gain nothing by threads
+        return bridge(first, tables, pair, goal / goal.sum(axis=2, keepdims=True))
