@@ -18,14 +18,12 @@ PRODUCT = {"kappa": 6, "m_min": 3, "c_min": 2, "k": 5}
 @pytest.fixture(scope="module")
 def published():
     """A town of which half is published through fakes, the other half is the control; tables of hourly places."""
-    town = ew.simulate_town(users=400, locations=80, rng=np.random.default_rng(1)).traces
-    half = np.arange(200)
-    fakes = ew.generate_fakes(town.of_users(half), rng=np.random.default_rng(2), **PRODUCT)
-    seeds = town.of_users(half)
-    used = np.unique(fakes.seed)
+    town = ew.simulate_town(users=1600, locations=150, rng=np.random.default_rng(1)).traces
+    seeds, control = town.of_users(np.arange(800)), town.of_users(np.arange(800, 1600))
+    fakes = ew.generate_fakes(seeds, rng=np.random.default_rng(2), workers=2)
     return {
-        "seeds": hourly(seeds.r[used]),
-        "control": hourly(town.of_users(np.arange(200, 400)).r),
+        "seeds": hourly(seeds.r[np.unique(fakes.seed)]),
+        "control": hourly(control.r),
         "fakes": hourly(fakes.r),
     }
 
@@ -71,27 +69,36 @@ def inferred(fakes, people, secret):
     return int((fakes[near, secret] == people[:, secret]).sum()), len(people)
 
 
-def test_a11_upper_end_of_the_risk_on_tables(published):
-    seeds, control, fakes = published["seeds"], published["control"], published["fakes"]
+def a11(fakes, seeds, control):
+    """(upper end, point estimate) of the three risks."""
     found = {
-        "singling out": [singled_out(fakes, p, 3, np.random.default_rng(3)) for p in (seeds, control[: len(seeds)])],
+        "singling out": [
+            singled_out(fakes, p, 3, np.random.default_rng(3), 2000) for p in (seeds, control[: len(seeds)])
+        ],
         "linkability": [linked(fakes, p) for p in (seeds, control)],
         "inference": [np.sum([inferred(fakes, p, s) for s in range(8)], axis=0) for p in (seeds, control)],
     }
-    for name, (main, other) in found.items():
-        _, point = risk(tuple(map(int, main)), tuple(map(int, other)))
-        # the upper end needs more people than a quick test has: a risk that is there shows in the point estimate
-        assert point <= 0.05, name
+    return {name: risk(*(tuple(map(int, side)) for side in pair)) for name, pair in found.items()}
+
+
+def test_a11_risk_on_tables(published):
+    found = a11(published["fakes"], published["seeds"], published["control"])
+
+    assert {name: point for name, (_, point) in found.items() if point > 0.05} == {}
+
+
+@pytest.mark.xfail(reason="measured .05 to .08 on 840 seeds: the bar of .05 on the upper end is not reached")
+def test_a11_upper_end_of_the_risk(published):
+    found = a11(published["fakes"], published["seeds"], published["control"])
+
+    assert {name: high for name, (high, _) in found.items() if high > 0.05} == {}
 
 
 def test_a11_sees_a_planted_leak(published):
-    seeds, control = published["seeds"], published["control"]
-    leak = seeds.copy()  # a generator that publishes its seeds
-    singled = [singled_out(leak, p, 3, np.random.default_rng(3)) for p in (seeds, control[: len(seeds)])]
-    links = [linked(leak, p) for p in (seeds, control)]
-    guesses = [inferred(leak, p, 3) for p in (seeds, control)]
+    # a generator that publishes its seeds
+    found = a11(published["seeds"].copy(), published["seeds"], published["control"])
 
-    assert all(risk(*pair)[1] > 0.2 for pair in (singled, links, guesses))
+    assert all(point > 0.2 for _, point in found.values()), found
 
 
 # A14: nothing public holds p_bar or pi_bar
@@ -138,10 +145,15 @@ def test_a14_no_public_text_lists_how_often_real_people_visit_places(released):
 # A21: who guesses a seed of the generator, or the clock, regenerates nothing
 
 
+def lively(r):
+    """Rows with several moves: two days at one place may be equal by chance."""
+    return {row.tobytes() for row in r if np.count_nonzero(row[1:] != row[:-1]) > 3}
+
+
 def regenerated(town, pool, rng):
-    fakes = ew.generate_fakes(town, rng=rng, **PRODUCT)
-    mine = {row.tobytes() for row in pool.traces.r}
-    return sum(row.tobytes() in mine for row in fakes.r) / len(fakes)
+    """Share of the published days that come out again with this generator."""
+    mine = lively(pool.traces.r)
+    return len(mine & lively(ew.generate_fakes(town, rng=rng, **PRODUCT).r)) / len(mine)
 
 
 def test_a21_guessing_succeeds_on_a_laboratory_run_and_on_no_other(monkeypatch):
@@ -165,7 +177,7 @@ def test_a21_two_runs_at_one_instant_have_nothing_in_common(monkeypatch):
     one, two = (ew.publish(ew.generate_fakes(town, **PRODUCT)) for _ in range(2))
 
     assert not set(one.ids) & set(two.ids)
-    assert not {r.tobytes() for r in one.traces.r} & {r.tobytes() for r in two.traces.r}
+    assert not lively(one.traces.r) & lively(two.traces.r)
 
 
 def test_a21_the_manifest_tells_no_entropy(released):
