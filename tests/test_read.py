@@ -18,9 +18,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces.clock import offset_zone, zone_of
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, nearest_places, reduce_places
 from elsewhere.traces.prepare import seconds_of
+from elsewhere.traces.zones import offset_zone, zone_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CANARY = "CANARY-7f3a"
@@ -382,8 +382,8 @@ def test_repeated_and_contradicting_fixes():
         ("%Y-%m-%dT%H:%M:%S", None, "UTC"),
         ("%Y-%m-%d %H:%M:%S.123456789", None, "UTC"),
         ("%Y/%m/%d %H:%M", None, "UTC"),
-        ("%Y-%m-%dT%H:%M:%SZ", None, "UTC"),
-        ("%Y-%m-%d %H:%M:%S UTC", None, "UTC"),
+        ("%Y-%m-%dT%H:%M:%SZ", "UTC", "UTC"),
+        ("%Y-%m-%d %H:%M:%S UTC", "UTC", "UTC"),
         ("%Y-%m-%d %H:%M:%S+09:00", None, "Etc/GMT-9"),
         ("%Y-%m-%dT%H:%M:%S+0530", None, "UTC+05:30"),
         ("%Y-%m-%dT%H:%M:%S-04:00", None, "Etc/GMT+4"),
@@ -405,8 +405,8 @@ def test_epochs_by_magnitude(unit, tmp_path):
     seconds = frame.datetime.astype("datetime64[s]").astype(np.int64)
     epoch = frame.assign(datetime=(seconds * int(unit)).astype(np.int64))
 
-    assert same(ew.read_traces(epoch), ew.read_traces(frame))
-    assert same(ew.read_traces(csv_of(epoch, tmp_path / "a.csv")), ew.read_traces(frame))
+    assert same(ew.read_traces(epoch, tz="UTC"), ew.read_traces(frame))
+    assert same(ew.read_traces(csv_of(epoch, tmp_path / "a.csv"), tz="UTC"), ew.read_traces(frame))
 
 
 def test_typed_times_keep_their_zone():
@@ -431,6 +431,71 @@ def test_offsets_that_differ_are_shown_in_utc_or_in_the_given_zone():
     assert "several offsets" in read(mixed, min_coverage=0)[1].notes[0]
     naive_too = mixed.assign(datetime=[*text[:-1], "2013-04-15 23:50:00"])
     assert refused(naive_too)[0] == "E_TZ"
+
+
+def test_the_zone_is_found_from_the_coordinates(monkeypatch):
+    pytest.importorskip("tzfpy")
+    frame = pd.concat([day(date="2013-03-30"), day(date="2013-03-31"), day(date="2013-04-01")])
+    # the clock of Zurich is put forward on 31 March: a day of 23 hours
+    utc = frame.assign(datetime=frame.datetime.dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    found, counted = read(utc, min_coverage=0)
+    given = ew.read_traces(utc, min_coverage=0, tz="Europe/Zurich")
+
+    assert (found.tz, counted.tz) == ("Europe/Zurich", "Europe/Zurich")
+    assert same(found, given)
+    assert "where the coordinates lie" in counted.notes[0]
+    monkeypatch.setitem(sys.modules, "tzfpy", None)
+    plain, counted = read(utc, min_coverage=0)
+    assert plain.tz == "UTC"
+    assert "install elsewhere[tz] to find the zone from the coordinates" in counted.notes
+
+
+def test_the_hour_24_and_the_second_60():
+    frame = day().astype({"datetime": str})
+    frame.loc[0, "datetime"] = "2013-04-14 24:00:00"
+    frame.loc[1, "datetime"] = "2013-04-15 00:30:60"
+    traces, counted = read(frame)
+
+    assert np.array_equal(traces.r, ew.read_traces(day()).r)
+    assert dict(counted.fixed) == {"24:00 read as 00:00 of the next day": 1, "a leap second read as second 59": 1}
+
+
+def test_dates_that_no_trace_is_from():
+    frame = pd.concat([day(str(u)) for u in range(3)] + [day("9", date="2101-01-01").iloc[:1]])
+    old = day(date="1984-06-01")
+
+    assert read(frame)[1].dropped == {"E_DATE": 1}
+    assert read(frame, any_date=True, min_coverage=0)[1].dropped == {}
+    assert refused(old)[0] == "E_DATE"
+    assert read(old, any_date=True)[0].dates.astype(str).tolist() == ["1984-06-01"]
+
+
+def test_a_word_on_fixes_finer_or_coarser_than_the_slots():
+    fine = day(step=1, place=lambda slot: 0)
+    coarse = day(step=120, place=lambda slot: 0)
+
+    assert any("fixes come every 1 min, finer than `step`" in note for note in read(fine)[1].notes)
+    assert any("fixes come every 2 h, coarser" in note for note in read(coarse, max_gap="3h")[1].notes)
+    assert not any("fixes come" in note for note in read(day())[1].notes)
+
+
+def test_columns_that_are_not_read_are_named():
+    assert "2 columns were not read: 'speed', 'mood'" in read(day().assign(speed=1, mood="good"))[1].notes
+
+
+def test_a_box_and_longitudes_of_0_to_360():
+    frame = pd.concat([day(str(u)) for u in range(3)], ignore_index=True)
+    frame.loc[5, ["lat", "lng"]] = 0
+    inside = {"box": (46, 6, 47, 7)}
+
+    assert read(frame, **inside)[1].dropped == {"E_NULL_ISLAND": 1}
+    assert any("1 rows lie at 0, 0" in note for note in read(frame)[1].notes)
+    assert refused(frame, box=(40, 6, 41, 7))[0] == "E_OUTSIDE"
+    west = frame.assign(lng=360 - frame.lng)
+    assert refused(west)[0] == "E_OUTSIDE"
+    assert read(west, lon360=True)[0].locations.lon.min() < -6.5
+    for box in ((46, 6, 47), (47, 6, 46, 7), (46, 6, 47, "x"), (46, 6, 147, 7)):
+        assert refused(frame, box=box)[0] == "E_PARAM"
 
 
 def test_utc_and_local_columns_side_by_side():
@@ -489,7 +554,10 @@ def test_date_format():
     assert refused(american)[0] == "E_DATE"
     assert same(ew.read_traces(american, date_format="%m/%d/%Y %H:%M:%S"), ew.read_traces(frame))
     offset = frame.assign(datetime=frame.datetime.dt.strftime("%d.%m.%Y %H:%M +0000"))
-    assert same(ew.read_traces(offset, date_format="%d.%m.%Y %H:%M %z"), ew.read_traces(frame))
+    assert same(ew.read_traces(offset, date_format="%d.%m.%Y %H:%M %z", tz="UTC"), ew.read_traces(frame))
+    # a format is obeyed even where the text looks like something else
+    swapped = frame.assign(datetime=frame.datetime.dt.strftime("%Y-%d-%m %H:%M:%S"))
+    assert same(ew.read_traces(swapped, date_format="%Y-%d-%m %H:%M:%S"), ew.read_traces(frame))
 
 
 def test_zones_and_lengths():
@@ -817,7 +885,7 @@ def test_few_bad_rows_are_dropped_and_counted(tmp_path):
         {"min_coverage": float("nan")},
         {"grid_metres": 0},
         {"max_bad": 2},
-        {"format": "gpx"},
+        {"format": "kml"},
         {"encoding": "klingon"},
         {"date_format": 7},
     ],

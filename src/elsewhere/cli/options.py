@@ -1,9 +1,15 @@
 """The options that commands share, each defined once."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from elsewhere.errors import InvalidParameter
 
 Out = Annotated[
     Path | None,
@@ -11,6 +17,15 @@ Out = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write into DIR even so, replacing files of the same names.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for machines.")]
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INPUT",
+        help="Real traces: CSV, Parquet, JSON, GPX, GeoJSON, GeoLife, Google Timeline, OwnTracks, Foursquare, SGLT; "
+        "a file, a folder of files, or - for standard input.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Same number, same result; a laboratory run, never for publishing.")
 ]
@@ -21,3 +36,83 @@ Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA tim
 Places = Annotated[
     Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
 ]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How an input is read: the options that every command which reads real traces has, see `reads`."""
+
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", metavar="ROLE=NAME,...", help="Columns by name: user=id,time=when,lat=y,lon=x."),
+    ] = None
+    form: Annotated[
+        str, typer.Option("--format", metavar="auto|csv|gpx|...", help="Refuse an input that is anything else.")
+    ] = "auto"
+    date_format: Annotated[
+        str | None, typer.Option("--date-format", metavar="FORMAT", help='As for strptime: "%d.%m.%Y %H:%M".')
+    ] = None
+    encoding: Annotated[str, typer.Option("--encoding", help="Of a text file.")] = "utf-8"
+    max_bad: Annotated[
+        float, typer.Option("--max-bad", metavar="SHARE", help="Unreadable rows that may be dropped and counted.")
+    ] = 0.01
+    start: Annotated[
+        str | None, typer.Option("--start", metavar="HH:MM", help="Local time of the first slot, for slots and SGLT.")
+    ] = None
+    box: Annotated[
+        str | None, typer.Option("--box", metavar="S,W,N,E", help="The map: rows outside are dropped and counted.")
+    ] = None
+    lon360: Annotated[bool, typer.Option("--lon360", help="Longitudes run from 0 to 360.")] = False
+    any_date: Annotated[bool, typer.Option("--any-date", help="Keep dates before 2000 and in the future.")] = False
+    allow_truncated: Annotated[
+        bool, typer.Option("--allow-truncated", help="Leave out a last line that is cut off.")
+    ] = False
+
+    def keywords(self) -> dict[str, Any]:
+        """The keywords of `read_traces`."""
+        return {
+            "columns": _pairs(self.columns),
+            "format": self.form,
+            "date_format": self.date_format,
+            "encoding": self.encoding,
+            "max_bad": self.max_bad,
+            "start": self.start,
+            "box": None if self.box is None else self.box.split(","),
+            "lon360": self.lon360,
+            "any_date": self.any_date,
+            "allow_truncated": self.allow_truncated,
+        }
+
+
+AS_IT_COMES = Reading()
+
+
+def _pairs(text: str | None) -> dict[str, str | None] | None:
+    if text is None:
+        return None
+    pairs: dict[str, str | None] = {}
+    for word in text.split(","):
+        role, equals, name = word.partition("=")
+        if not equals or not role.strip():
+            raise InvalidParameter(f"`--columns` must be ROLE=NAME,ROLE=NAME, got {text!r}.")
+        pairs[role.strip()] = name or None  # an empty name leaves a role out
+    return pairs
+
+
+def reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Reading`: it takes them as one argument, `reading`."""
+    own = inspect.signature(command)
+    added = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+        for f in fields(Reading)
+    ]
+
+    @functools.wraps(command)
+    def read_and_run(**given: Any) -> None:
+        reading = Reading(**{f.name: given.pop(f.name) for f in fields(Reading)})
+        command(**given, reading=reading)
+
+    kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in own.parameters.items() if name != "reading"]
+    read_and_run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+    read_and_run.__annotations__ = {p.name: p.annotation for p in (*kept, *added)}
+    return read_and_run

@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import Cells, Force, Json, Out, Seed, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Out, Reading, Seed, Source, Step, Zone, reads
 from elsewhere.cli.output import can_draw_blocks, say, stage
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder, write_files
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 BAR_WIDTH = 22  # two of them fit a terminal of 80 columns
 
 
+@reads
 def similarity(
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Traces: CSV, Parquet or SGLT.", show_default=False)],
+    source: Source,
     users: Annotated[
         int | None, typer.Option("--users", metavar="N", help="Compare N users drawn at random; by default all.")
     ] = None,
@@ -37,6 +38,7 @@ def similarity(
     out: Out = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     Compare all users of a dataset, pair by pair: where they are, and how they live.
@@ -53,7 +55,7 @@ def similarity(
 
     read: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, step=step, cells=cells, tz=tz, report=read.append)
+        traces = read_traces(source, step=step, cells=cells, tz=tz, report=read.append, **reading.keywords())
     if users is not None:
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)

@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere.cli.finish import Private, Report, judged, private_folder, write_reports
-from elsewhere.cli.options import Cells, Force, Json, Places, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.files import check_folder
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
 
-Source = Annotated[Path, typer.Argument(metavar="INPUT", help="Real traces: CSV, Parquet or SGLT.", show_default=False)]
 Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.", show_default=False)]
 PresetName = Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")]
 PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
@@ -45,6 +44,7 @@ Formats = Annotated[
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 
 
+@reads
 def synthesize(
     source: Source,
     out: Folder,
@@ -67,6 +67,7 @@ def synthesize(
     ] = 0.0,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     The whole job: read real traces, learn, generate fakes, test them, publish, evaluate, attack, report.
@@ -83,7 +84,7 @@ def synthesize(
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
     _check_laboratory(preset, seed, i_know)
-    traces, read = _read(source, cells, step, tz, locations)
+    traces, read = _read(source, cells, step, tz, locations, reading)
     traces, aside = _aside(traces, holdout, seed)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
     (pool, rows), told = _publish(fakes, per_seed, seed), summary(fakes, traces)
@@ -101,6 +102,7 @@ def synthesize(
     say({**told, "files": written}, [*shown, f"wrote {len(written)} files into {out}"], as_json=as_json)
 
 
+@reads
 def fit(
     source: Source,
     out: Folder,
@@ -114,10 +116,11 @@ def fit(
     seed: LabSeed = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
     check_folder(out, force=force)
-    traces, _ = _read(source, cells, step, tz, locations)
+    traces, _ = _read(source, cells, step, tz, locations, reading)
     from elsewhere.learnt import learn
     from elsewhere.presets import preset_of
 
@@ -145,6 +148,7 @@ def fit(
     say(result, [", ".join(f"{name} {value}" for name, value in result.items()), f"wrote {out}"], as_json=as_json)
 
 
+@reads
 def generate(
     source: Source,
     out: Folder,
@@ -163,10 +167,11 @@ def generate(
     seed: LabSeed = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
-    traces, _ = _read(source, cells, step, tz, locations)
+    traces, _ = _read(source, cells, step, tz, locations, reading)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed, model)
     fakes.save(out, force=force)
     told = summary(fakes, traces)
@@ -265,12 +270,22 @@ def _parameters(words: list[str] | None) -> dict[str, Any]:
     return check_names(found)
 
 
-def _read(source: Path, cells: int, step: str, tz: str | None, locations: Path | None) -> "tuple[Traces, Preparation]":
+def _read(
+    source: Path, cells: int, step: str, tz: str | None, locations: Path | None, reading: Reading
+) -> "tuple[Traces, Preparation]":
     from elsewhere.traces.read import read_traces
 
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, cells=cells, step=step, tz=tz, locations=locations, report=reports.append)
+        traces = read_traces(
+            source,
+            cells=cells,
+            step=step,
+            tz=tz,
+            locations=locations,
+            report=reports.append,
+            **reading.keywords(),
+        )
     return whole_rows(traces), reports[0]
 
 
@@ -367,7 +382,7 @@ def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[s
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
-    columns = None if read is None else read.columns
+    columns = None if read is None else read.columns or None
     if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
         columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]

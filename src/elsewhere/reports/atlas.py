@@ -83,10 +83,13 @@ def map_of_visits(
     title: str,
     unit: str = "visits",
     ink: str = "fake",
+    around: NDArray[np.bool_] | None = None,
     caption: Child = None,
 ) -> Markup:
     """
     Places as discs whose area is the number of visits (fig:visited-locs); places without a visit are not drawn.
+
+    `around` names the places that the sheet must hold, so that several maps have one scale.
 
     Examples
     --------
@@ -101,7 +104,7 @@ def map_of_visits(
         return tag("p", NO_MAP, class_="note")
     if not shown.any():
         return tag("p", "No place has a visit, so there is no map.", class_="note")
-    sheet = Sheet.of(locations, shown)
+    sheet = Sheet.of(locations, shown if around is None else shown | around)
     most = count.max()
     radius = 1.2 + 8.8 * np.sqrt(count / most)
     order = np.flatnonzero(shown)[np.argsort(-count[shown], kind="stable")]
@@ -143,6 +146,7 @@ def map_of_classes(
     *,
     title: str,
     shown: NDArray[np.bool_] | None = None,
+    around: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
     caption: Child = None,
 ) -> Markup:
@@ -164,7 +168,7 @@ def map_of_classes(
         return tag("p", "No place has a class, so there is no map.", class_="note")
     if drawn.sum() > MOST_PLACES:
         drawn[np.flatnonzero(drawn)[MOST_PLACES:]] = False
-    sheet = Sheet.of(locations, drawn)
+    sheet = Sheet.of(locations, drawn if around is None else drawn | around)
     groups, items = [], []
     for c in np.unique(classes[drawn]).tolist():
         ink, shape = class_look(c)

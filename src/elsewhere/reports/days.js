@@ -38,7 +38,7 @@
   function strip(day, words, ink, small) {
     var L = day.length, wide = 480, w = wide / L, look = letters(day, small), line = document.createElement("div");
     var label = document.createElement("span");
-    label.textContent = words + ": one letter per place, A where most time is spent";
+    label.textContent = words + ": a letter per place, " + (small ? "a" : "A") + " where most time is spent";
     line.appendChild(label);
     var svg = draw(line, "svg", { viewBox: "0 0 480 34", role: "img", "aria-label": "Places of " + words + " over the day" });
     var start = 0;
@@ -89,7 +89,7 @@
       look.order.forEach(function (p) {
         var seen = row.slice(0, t + 1).indexOf(p) >= 0;
         draw(layer, "circle", { cx: D.x[p], cy: D.y[p], r: 3.5, "class": "fill", "fill-opacity": seen ? 0.9 : 0.35 });
-        draw(layer, "text", { x: D.x[p] + (s[0] === "fake" ? 6 : -6), y: D.y[p] - 5, "text-anchor": s[0] === "fake" ? "start" : "end" }, look.name[p]);
+        draw(layer, "text", { x: D.x[p] + (s[0] === "fake" ? 10 : -10), y: D.y[p] - 8, "class": "halo", "text-anchor": s[0] === "fake" ? "start" : "end" }, look.name[p]);
       });
       var here = row[t];
       if (here >= 0) {

@@ -1,19 +1,41 @@
-"""The figures of the paper, one function per figure, each returning a matplotlib `Figure` that nothing global knows."""
+"""
+The figures of the paper, one function per figure, each returning a matplotlib `Figure` that nothing global knows.
+
+Each takes a result, or the dictionary that its `to_dict` gives; `save_figures` writes all that a set of results has.
+"""
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.errors import MissingExtra
+from elsewhere.errors import InvalidParameter, MissingExtra, require_choice
+from elsewhere.files import write_files
+from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.similarity import BIN_EDGES, shares
+from elsewhere.traces.model import Floats, Locations
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito: told apart by colour-blind readers, and in print
 BLUE, VERMILION = "#0072B2", "#D55E00"
+GREEN, PURPLE, ORANGE, SKY, GREY, YELLOW = "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B7280", "#C9B800"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, YELLOW)
+MARKERS = "os^DPXv*"
+FORMATS = ("png", "pdf")
+SIDES = {
+    "testing": ("testing", GREEN, "//"),
+    "fakes": ("fakes", BLUE, ""),
+    "uniform": ("uniform", GREY, ".."),
+    "single": ("single", PURPLE, "xx"),
+    "random": ("random", PURPLE, "xx"),
+}
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -27,9 +49,31 @@ def new_figure(width: float, height: float) -> "Figure":
 
 def png(figure: "Figure") -> bytes:
     """The figure as the bytes of a PNG file, the same for the same figure."""
+    return _bytes(figure, "png")
+
+
+def _bytes(figure: "Figure", form: str) -> bytes:
+    # neither the library nor the hour: the same figure is the same file
+    metadata = {"Software": None} if form == "png" else {"CreationDate": None, "Producer": None, "Creator": None}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    figure.savefig(buffer, format=form, dpi=150, metadata=metadata)
     return buffer.getvalue()
+
+
+def _plain(result: Any, kind: str) -> Plain:
+    """The plain numbers of one result of a kind."""
+    found: dict[str, Plain] = getattr(Given.of(result), kind)
+    if len(found) != 1:
+        raise InvalidParameter(f"`result` must be one result of the kind {kind!r}, got {len(found)} of them.")
+    return next(iter(found.values()))
+
+
+def _finish(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        axes.set_title(title, fontsize=9)
 
 
 def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure":
@@ -64,3 +108,242 @@ def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure
         axes.set_xlim(0, 1)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _about_the_middle(locations: Locations) -> Floats:
+    where = locations.planar()
+    return np.asarray(where - (where.min(axis=0) + where.max(axis=0)) / 2)
+
+
+def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
+    """Places as discs whose area is their number of visits (fig:visited-locs); east and north in kilometres."""
+    count = np.asarray(visits, dtype=np.float64)
+    figure = new_figure(4.2, 4.0)
+    axes = figure.subplots()
+    where, there = _about_the_middle(locations), count > 0
+    axes.scatter(
+        where[there, 0], where[there, 1], s=120 * count[there] / count.max() + 1, color=BLUE, alpha=0.55, linewidths=0
+    )
+    axes.set_aspect("equal")
+    _finish(axes, "east (km)", "north (km)", f"area: visits, at most {count.max():,.0f}")
+    return figure
+
+
+def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
+    """Places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
+    classes = np.asarray(getattr(label, "label", label))
+    figure = new_figure(5.2, 4.0)
+    axes = figure.subplots()
+    where = _about_the_middle(locations)
+    for c in np.unique(classes[classes >= 0]).tolist():
+        marker = MARKERS[(c + c // len(COLOURS)) % len(MARKERS)]
+        here = where[classes == c]
+        axes.scatter(
+            here[:, 0], here[:, 1], s=14, color=COLOURS[c % len(COLOURS)], marker=marker, linewidths=0, label=f"{c + 1}"
+        )
+    axes.set_aspect("equal")
+    _finish(axes, "east (km)", "north (km)")
+    figure.legend(title="class", loc="outside right center", fontsize=8, ncols=1 + int(classes.max()) // 16)
+    return figure
+
+
+def _mean(value: Any) -> float:
+    value = value.get("mean") if isinstance(value, dict) else value
+    return float("nan") if value is None else float(value)
+
+
+def _bars(axes: "Axes", figure: Plain) -> None:
+    """Bars of the sides that a figure has, hatched, with the standard deviation over the fake datasets."""
+    there = [side for side in SIDES if figure.get(side) is not None]
+    for i, side in enumerate(there):
+        words, colour, hatch = SIDES[side]
+        std = figure[side].get("std") if isinstance(figure[side], dict) else None
+        axes.bar(i, _mean(figure[side]), color=colour, hatch=hatch, edgecolor="white", yerr=std, capsize=3, label=words)
+    axes.set_xticks(range(len(there)), [SIDES[side][0] for side in there], fontsize=7)
+
+
+def aggregate_similarity(result: Any) -> "Figure":
+    """Similarity of p_bar and pi_bar of fakes and testing data to those of the real traces."""
+    found = _plain(result, "publishing")["aggregate"]
+    figure = new_figure(5.2, 2.9)
+    for axes, (name, title) in zip(figure.subplots(1, 2), (("pi_bar", "π̄"), ("p_bar", "p̄")), strict=True):
+        _bars(axes, found[name])
+        axes.set_ylim(0, 1)
+        _finish(axes, "dataset", "similarity to real (0 to 1)", title)
+    return figure
+
+
+def visiting_divergence(result: Any) -> "Figure":
+    """KL of visiting probabilities, all and most popular places (tbl:vistprob-kl, tbl:vistprob-kl-50mp)."""
+    found = _plain(result, "publishing")["visits"]
+    figure = new_figure(7.2, 2.9)
+    for axes, name in zip(figure.subplots(1, 2), ("all", "top"), strict=True):
+        _bars(axes, found[name])
+        _finish(axes, "dataset", "KL from real (nats)", f"{name}: {found[name]['places']} places")
+    return figure
+
+
+def time_allocation(result: Any) -> "Figure":
+    """KL of the time allocation among the three most visited places of each person (tbl:timealloc-kl)."""
+    found = _plain(result, "publishing")["allocation"]
+    figure = new_figure(7.6, 2.9)
+    for axes, (rank, title) in zip(figure.subplots(1, 3), zip("123", ("1st", "2nd", "3rd"), strict=True), strict=True):
+        _bars(axes, found[rank])
+        _finish(axes, "dataset", "KL from real (nats)", f"{title} place")
+    return figure
+
+
+def _histogram(axes: "Axes", edges: Sequence[float], told: Plain, colour: str, x: str) -> None:
+    edge = np.asarray(edges, dtype=float)
+    axes.bar(edge[:-1], 100 * np.asarray(told["histogram"], dtype=float), width=np.diff(edge), align="edge",
+             color=colour, edgecolor="white")  # fmt: skip
+    axes.axvline(told["mean"], color="black", linewidth=1, linestyle="--")
+    axes.set_xlim(0, 1)
+    _finish(axes, x, "share of pairs (%)", f"mean {told['mean']:.2f} (dashed)")
+
+
+def _seed_histogram(result: Any, name: str) -> tuple[list[float], Plain]:
+    found = _plain(result, "publishing")["similarity"]
+    if name not in found:
+        raise InvalidParameter("`result` does not know which fake was made from which seed; give `seed_index`.")
+    return found["bin_edges"], found[name]
+
+
+def differential_similarity(result: Any) -> "Figure":
+    """Histogram of the differential semantic similarity between fake and real traces (fig:deltas-fakeset2)."""
+    edges, told = _seed_histogram(result, "differential")
+    figure = new_figure(3.6, 2.9)
+    _histogram(figure.subplots(), edges, told, GREEN, "|sim_S(s, f) - sim_S(s', f)| (0 to 1)")
+    return figure
+
+
+def fake_seed_similarity(result: Any) -> "Figure":
+    """Fakes against their own seeds: geographic, and semantic (fig:real-fake-semantic-similarity)."""
+    figure = new_figure(7.2, 2.9)
+    sides = (("geographic", BLUE), ("semantic", VERMILION))
+    for axes, (name, colour) in zip(figure.subplots(1, 2), sides, strict=True):
+        edges, told = _seed_histogram(result, name)
+        _histogram(axes, edges, told, colour, f"{name} similarity, fake and seed (0 none, 1 full)")
+    return figure
+
+
+def similarity_qq(result: Any) -> "Figure":
+    """Q-Q of semantic similarity among real traces and among fakes (fig:fake-fake-semantic-similarity-qq)."""
+    qq = _plain(result, "publishing")["qq"]
+    if qq is None:
+        raise InvalidParameter("`result` has no two traces to compare, so there is no Q-Q plot.")
+    figure = new_figure(3.6, 3.4)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="black", linewidth=1, linestyle=":")
+    axes.plot(qq["real"], qq["fake"], "o", markersize=3, color=BLUE)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    correlation = "" if qq["correlation"] is None else f"correlation {qq['correlation']:.4f}"
+    _finish(axes, "among real traces, sim_S", "among fakes, sim_S", correlation)
+    return figure
+
+
+def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str = "tracking") -> "Figure":
+    """Privacy against diversity and semantic overhead, for every generator (fig:locationprivacy a and b)."""
+    generators = _plain(result, "lbs")["generators"]
+    figure = new_figure(7.6, 3.4)
+    sides = (("diversity", "different places per request"), ("semantic", "different classes per request"))
+    for axes, (cost, x) in zip(figure.subplots(1, 2), sides, strict=True):
+        for i, (name, by_n) in enumerate(generators.items()):
+            points = [_point(told, cost, adversary, attack) for told in by_n.values()]
+            points = [p for p in points if p is not None]
+            if points:
+                across, up, low, high = np.array(points, dtype=float).T
+                spread = np.clip([up - low, high - up], 0, None)
+                axes.errorbar(across, up, yerr=spread, marker=MARKERS[i % 8], color=COLOURS[i % 8], capsize=2,
+                              markersize=5, linewidth=1, linestyle=("-", "--", "-.", ":")[i % 4],
+                              label=name if cost == "diversity" else None)  # fmt: skip
+        axes.set_ylim(0, 1.02)
+        _finish(axes, x, "true places missed (share)", "a" if cost == "diversity" else "b")
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+def _point(told: Plain, cost: str, adversary: str, attack: str) -> list[float] | None:
+    error = (told["error"].get(adversary) or {}).get(attack, {}).get("exposed") or {}
+    price = (told.get(cost) or {}).get("median")
+    values = [price, error.get("median"), *(error.get("interval") or [None])]
+    return None if None in values else values
+
+
+def attack_intervals(result: Any) -> "Figure":
+    """Every attack of an audit that gives a share: reached with its interval, strangers, bar."""
+    ran = {
+        n: f for n, f in findings(_plain(result, "audits")).items() if f.get("interval") and f.get("main") is not None
+    }
+    if not ran:
+        raise InvalidParameter("`result` has no attack with an interval to draw.")
+    figure = new_figure(6.4, 0.8 + 0.3 * len(ran))
+    axes = figure.subplots()
+    for y, f in enumerate(ran.values()):
+        axes.plot(f["interval"], [y, y], color=BLUE, linewidth=2)
+        axes.plot(f["main"], y, "o", color=BLUE, markersize=5, label="reached, 95 % interval" if y == 0 else None)
+        if f.get("control") is not None:
+            axes.plot(f["control"], y, "D", color=GREEN, fillstyle="none", label="strangers" if y == 0 else None)
+        if f.get("bar") is not None:
+            axes.plot(
+                f["bar"], y, "|", color=VERMILION, markersize=12, markeredgewidth=2, label="bar" if y == 0 else None
+            )
+    axes.set_yticks(range(len(ran)), [f"{n} {f['title']}" for n, f in ran.items()], fontsize=8)
+    axes.invert_yaxis()
+    _finish(axes, "figure of the attack (share, or AUC: A10, A15)", "attack")
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+BY_KIND: dict[str, tuple[Callable[[Any], "Figure"], ...]] = {
+    "publishing": (
+        aggregate_similarity,
+        visiting_divergence,
+        time_allocation,
+        fake_seed_similarity,
+        differential_similarity,
+        similarity_qq,
+    ),
+    "lbs": (location_privacy,),
+    "audits": (attack_intervals,),
+}
+
+
+def save_figures(results: Any, folder: str | PathLike[str], formats: Sequence[str] = FORMATS) -> list[str]:
+    """
+    Write every figure that the results have, as files for a paper; the names of the files.
+
+    Parameters
+    ----------
+    results
+        As for `report`: one result, a list, or names -> results.
+    folder
+        Where to; files of the same names are replaced.
+    formats
+        "png", "pdf", or both.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, elsewhere as ew
+    >>> days = np.random.default_rng(1).integers(5, size=(8, 12))
+    >>> result = ew.evaluate_publishing(days, None, days)
+    >>> save_figures(result, tempfile.mkdtemp(), ["pdf"])[:2]
+    ['aggregate_similarity.pdf', 'visiting_divergence.pdf']
+
+    """
+    for form in formats:
+        require_choice("formats", form, FORMATS)
+    given = Given.of(results)
+    files: dict[str, bytes] = {}
+    for kind, functions in BY_KIND.items():
+        for i, result in enumerate(getattr(given, kind).values()):
+            for draw in functions:
+                try:
+                    figure = draw(result)
+                except InvalidParameter:
+                    continue  # a figure whose numbers this result does not have
+                stem = draw.__name__ + (f"_{i + 1}" if i else "")
+                files |= {f"{stem}.{form}": _bytes(figure, form) for form in formats}
+    write_files(Path(folder), files)
+    return list(files)

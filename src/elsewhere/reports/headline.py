@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from elsewhere.reports.attacks import counts
+from elsewhere.reports.attacks import QUESTIONS, counts
 from elsewhere.reports.given import Given, Plain
 from elsewhere.reports.markup import Child, Markup, number, tag
 from elsewhere.traces.model import Traces
@@ -18,9 +18,9 @@ def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shar
         n = ((audit or {}).get("sizes") or {}).get("fakes") or ((published or {}).get("sizes") or {}).get("fakes")
     people = ((audit or {}).get("sizes") or {}).get("seed_users")
     what = (
-        f"This page is about {number(n) if n else ''} synthetic location traces: days that nobody lived, made to be used "
-        "in place of real ones"
-    ).replace("  ", " ")
+        f"This page is about {f'{number(n)} ' if n else ''}synthetic location traces: days that nobody lived, made to "
+        "be used in place of real ones"
+    )
     what += f" of {number(people)} people." if people else "."
     edition = (
         tag("p", tag("span", "Shareable edition", class_="edition"), tag("small", " aggregates and fakes only"))
@@ -52,8 +52,8 @@ def _verdict(audit: Plain | None) -> Child:
         (len(by.get("review", [])), "judged by review", ""),
     ]
     words = (
-        f"{len(failed)} of {ran} attacks learnt more than they should: {', '.join(failed)}. Read below what each of "
-        "them found before passing the fakes on."
+        f"{len(failed)} of {ran} attacks learnt more than they should: {', '.join(map(_short, failed))}. Read below "
+        "what each of them found before passing the fakes on."
         if failed
         else f"Of {ran} attacks that were run none was above its bar."
     )
@@ -65,3 +65,7 @@ def _verdict(audit: Plain | None) -> Child:
             class_="tiles",
         ),
     ]
+
+
+def _short(attack: str) -> str:
+    return f"{QUESTIONS[attack].short} ({attack})" if attack in QUESTIONS else attack

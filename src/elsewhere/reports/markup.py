@@ -121,9 +121,20 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def percent(value: Any, digits: int = 1) -> str:
-    """A share in per cent; "–" where there is none."""
-    shown = number(None if not isinstance(value, (int, float)) else 100 * value + 0.0, digits)
-    return shown if shown == "–" else f"{shown} %"
+    """
+    A share in per cent; "–" where there is none.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0.0001), percent(0), percent(None)
+    ('12.3 %', '<0.1 %', '0.0 %', '–')
+
+    """
+    if number(value) == "–":
+        return "–"
+    # a small share is not none
+    small = 0 < value < 10.0 ** -(digits + 2) / 2
+    return f"<{10.0**-digits:.{digits}f} %" if small else f"{100 * value + 0.0:,.{digits}f} %"
 
 
 def listing(items: Iterable[Child], *, class_: str | None = None) -> Markup:

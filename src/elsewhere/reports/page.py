@@ -255,20 +255,23 @@ def _maps(maps: _Shown) -> list[Child]:
     assert there is not None  # noqa: S101 - one of both is what made these maps
     if not there.locations.has_coordinates:
         return [tag("p", NO_MAP, class_="note")]
-    charts: list[Child] = []
-    for traces, words, ink in ((maps.fakes, "fakes", "fake"), (maps.real, "real traces", "real")):
-        if traces is not None:
-            visits = np.bincount(traces.r[traces.r >= 0], minlength=traces.R)
-            charts.append(
-                map_of_visits(traces.locations, visits, title=f"Places by visits, {words}", unit="instants", ink=ink)
-            )
+    both = [
+        (t, words, ink) for t, words, ink in ((maps.fakes, "fakes", "fake"), (maps.real, "real traces", "real")) if t
+    ]
+    visits = [np.bincount(t.r[t.r >= 0], minlength=there.R) for t, _, _ in both]
+    # a class was learnt from people: where no shown trace goes, it stays at home
+    seen = np.any(visits, axis=0)
+    # the owner's map is whole; that of a pool has unknown places moved
+    where = both[-1][0].locations
+    charts: list[Child] = [
+        map_of_visits(where, count, title=f"Places by visits, {words}", unit="instants", ink=ink, around=seen)
+        for (_, words, ink), count in zip(both, visits, strict=True)
+    ]
     if maps.label is not None:
-        # a class was learnt from people: where no shown trace goes, it stays at home
-        seen = np.bincount(there.r[there.r >= 0], minlength=there.R) > 0
-        if maps.real is not None:
-            seen |= np.bincount(maps.real.r[maps.real.r >= 0], minlength=there.R) > 0
         caption = "Places that play the same part in different people's lives share a class, a colour and a shape."
-        charts.append(map_of_classes(there.locations, maps.label, title="Places by class", shown=seen, caption=caption))
+        charts.append(
+            map_of_classes(where, maps.label, title="Places by class", shown=seen, around=seen, caption=caption)
+        )
     else:
         charts.append(tag("p", "No classes were given, so there is no map of places by class.", class_="note"))
     return [tag("div", charts, class_="charts")]

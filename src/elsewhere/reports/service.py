@@ -19,9 +19,9 @@ DASHES = ("", "6 3", "2 3", "8 3 2 3", "4 4", "1 3")
 def service(result: Plain) -> Markup:
     """Pictures and the table of one result of the service scenario."""
     settings, generators = result.get("settings") or {}, result.get("generators") or {}
-    beta, users = settings.get("beta"), number(settings.get("users"))
+    beta, users = percent(settings.get("beta"), 0), number(settings.get("users"))
     intro = (
-        f"A person asks a service about her place at {percent(beta, 0)} of the moments and sends fakes along as decoys. The "
+        f"A person asks a service about her place at {beta} of the moments and sends fakes along as decoys. The "
         "service then guesses which place is the true one. Privacy is the share of true places it misses, the "
         f"median over {users} users; lines are 95 % intervals. A service that can only guess misses m of m + 1."
     )
@@ -33,7 +33,7 @@ def service(result: Plain) -> Markup:
         if series:
             charts.append(
                 plot(series, x=f"overhead: {x}", y="true places missed, share", y_range=(0, 1),
-                     title=f"Privacy against {'places' if cost == 'diversity' else 'classes'} sent",
+                     lines=_ceilings(generators), title=f"Privacy against {x.split()[1]} sent",
                      caption="Tracking by a service that knows how people move in general; a mark per number of fakes.")
             )  # fmt: skip
     parts.append(tag("div", charts, class_="charts wide"))
@@ -47,6 +47,12 @@ def service(result: Plain) -> Markup:
 def _ours_first(generators: Plain) -> list[tuple[str, Plain]]:
     """In the given order, but what is ours first, so that it keeps its colour."""
     return sorted(generators.items(), key=lambda item: item[0].lower() not in ("ours", "elsewhere", "fakes"))
+
+
+def _ceilings(generators: Plain) -> list[tuple[str, float]]:
+    """What guessing alone would miss, by number of fakes."""
+    found = {n: told.get("ceiling") for by_n in generators.values() for n, told in by_n.items()}
+    return [(f"ceiling, {n} fake{'s' * (n != '1')}", c) for n, c in found.items() if isinstance(c, (int, float))]
 
 
 def _tracking(by_adversary: Any, adversary: str = "aggregate", attack: str = "tracking") -> Plain:
@@ -91,4 +97,5 @@ def _table(generators: Plain) -> Markup:
 
 
 def _cell(told: Plain, adversary: str, attack: str) -> str:
-    return number(_tracking(told.get("error"), adversary, attack).get("median"), 2)
+    value = _tracking(told.get("error"), adversary, attack).get("median")
+    return f"{value:.2f}" if isinstance(value, (int, float)) else "–"

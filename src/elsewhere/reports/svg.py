@@ -88,6 +88,8 @@ def key(items: Sequence[tuple[str, str, str]]) -> Markup:
             inside = tag("line", class_="stroke", stroke_dasharray="4 3" if shape == "dash" else None, **ends)
         elif shape == "bar":
             inside = tag("rect", x=2.0, y=2.0, width=18.0, height=10.0, class_="fill")
+        elif shape == "hollow":
+            inside = mark("diamond", 11.0, 7.0, 4.0, "stroke")
         else:
             inside = mark(shape, 11.0, 7.0, 4.5, "fill")
         return tag("svg", inside, viewBox="0 0 22 14", class_=f"ink-{ink}", aria_hidden="true")
@@ -304,7 +306,7 @@ def interval(
     label: str,
 ) -> Markup:
     """A small picture for a cell: the figure with its interval, the control as a diamond, the bar as a line."""
-    wide, tall, pad = 150.0, 26.0, 6.0
+    wide, tall, pad = 130.0, 26.0, 6.0
 
     def at(v: float) -> float:
         return pad + (wide - 2 * pad) * min(1.0, max(0.0, (v - low) / ((high - low) or 1.0)))

@@ -34,11 +34,12 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     """All tables and figures of one publishing result."""
     sizes = result.get("sizes") or {}
     few = shareable and not (isinstance(sizes.get("train"), int) and sizes["train"] >= SMALLEST_GROUP)
+    names = ("train", "fakes", "datasets", "dataset_size", "places", "instants")
+    real, made, datasets, size, places, instants = (number(sizes.get(name)) for name in names)
     intro = (
-        f"{number(sizes.get('train'))} real traces; {number(sizes.get('fakes'))} fakes in "
-        f"{number(sizes.get('datasets'))} datasets of {number(sizes.get('dataset_size'))}; {number(sizes.get('places'))} places, "
-        f"{number(sizes.get('instants'))} instants a trace. Figures are means over the datasets, ± is their standard "
-        "deviation. “Testing” is other real data: nobody can expect a fake to be closer than that."
+        f"{real} real traces; {made} fakes in {datasets} datasets of {size}; {places} places, {instants} instants a "
+        "trace. Figures are means over the datasets, ± is their standard deviation. "
+        "“Testing” is other real data: nobody can expect a fake to be closer than that."
     )
     parts: list[Child] = [tag("p", intro)]
     if not sizes.get("test"):

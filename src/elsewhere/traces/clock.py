@@ -3,16 +3,16 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta, timezone, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
 from elsewhere.traces.columns import NUMBER, is_text, numbers
+from elsewhere.traces.model import Floats
 from elsewhere.traces.tables import Table
+from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]
 
@@ -20,6 +20,8 @@ YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|z
 YEAR_LAST = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
 OFFSET = r":\d\d(?:\.\d+)?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 SECONDS = r"\d:\d\d:\d\d"
+MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
+LEAP_SECOND = r"(\d\d:\d\d):60"
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
@@ -37,6 +39,7 @@ class Clock:
     aware: bool
     zone: str | None = None
     exact: bool = True
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # calendars and zones end somewhere, and no trace is from there
@@ -70,13 +73,14 @@ def times(table: Table, name: str, *, date_format: str | None = None, date: str 
             day = pc.utf8_trim_whitespace(table.column(date).cast(text.type))
         except pa.ArrowException:
             raise table.refuse(f"column {date!r} holds no dates.", "E_DATE") from None
-        text = pc.binary_join_element_wise(day, text, pa.scalar("T", text.type))
+        text = pc.binary_join_element_wise(day.cast(text.type), text, pa.scalar("T", text.type))
     if date_format is not None:
         return _formatted(text, date_format)
     if pc.any(pc.match_substring_regex(text, r"[/,z]|UTC| [+-]|\.\d{7}")).as_py():
         for pattern, plain in (("/", "-"), (",", "."), (r" ?(z|UTC)$", "Z"), (r" ([+-])", r"\1")):
             text = pc.replace_substring_regex(text, pattern, plain)
         text = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
+    text, next_day, fixed = _repaired(text)
     good = pc.match_substring_regex(text, YEAR_FIRST)
     if not pc.any(good).as_py():
         if 2 * (pc.sum(pc.match_substring_regex(text, NUMBER)).as_py() or 0) > table.rows:
@@ -91,10 +95,28 @@ def times(table: Table, name: str, *, date_format: str | None = None, date: str 
     zone = None
     if count:
         offsets = pc.unique(pc.struct_field(pc.extract_regex(text, OFFSET), "offset")).drop_null().to_pylist()
-        seconds = {_offset_seconds(offset) for offset in offsets}
+        seconds = {offset_seconds(offset) for offset in offsets}
         zone = offset_zone(seconds.pop()) if len(seconds) == 1 else None
     exact = bool(pc.any(pc.match_substring_regex(text, SECONDS)).as_py())
-    return Clock(_instants(pc.if_else(good, text, pa.scalar(None, text.type)), count > 0), count > 0, zone, exact)
+    time = _instants(pc.if_else(good, text, pa.scalar(None, text.type)), count > 0)
+    if next_day is not None:
+        time = np.where(next_day, time + np.timedelta64(1, "D"), time)
+    return Clock(time, count > 0, zone, exact, fixed)
+
+
+def _repaired(text: Any) -> tuple[Any, NDArray[np.bool_] | None, dict[str, int]]:
+    """24:00 as 00:00 with a mark for the day after, second 60 as second 59 (B31), and how many there were."""
+    import pyarrow.compute as pc
+
+    late, leap = pc.match_substring_regex(text, MIDNIGHT), pc.match_substring_regex(text, LEAP_SECOND)
+    n_late, n_leap = (pc.sum(mask).as_py() or 0 for mask in (late, leap))
+    if n_late:
+        text = pc.replace_substring_regex(text, MIDNIGHT, r"\100:00\2")
+    if n_leap:
+        text = pc.replace_substring_regex(text, LEAP_SECOND, r"\1:59")
+    mask = np.asarray(late.fill_null(False).to_numpy(), dtype=bool) if n_late else None
+    counts = {"24:00 read as 00:00 of the next day": n_late, "a leap second read as second 59": n_leap}
+    return text, mask, {what: n for what, n in counts.items() if n}
 
 
 def _instants(text: Any, aware: bool) -> Times:
@@ -144,45 +166,8 @@ def _epoch(table: Table, name: str) -> Clock:
     return Clock(time, aware=True, zone="UTC")
 
 
-def _offset_seconds(offset: str) -> int:
-    if offset == "Z":
-        return 0
-    digits = offset[1:].replace(":", "").ljust(4, "0")
-    seconds = 3600 * int(digits[:2]) + 60 * int(digits[2:])
-    return -seconds if offset[0] == "-" else seconds
-
-
-def offset_zone(seconds: int) -> str:
-    """
-    The name of the zone that is always `seconds` east of Greenwich; IANA where it has one (its signs are reversed).
-
-    Examples
-    --------
-    >>> offset_zone(9 * 3600), offset_zone(19800), offset_zone(0)
-    ('Etc/GMT-9', 'UTC+05:30', 'UTC')
-
-    """
-    hours, rest = divmod(abs(seconds), 3600)
-    if seconds == 0:
-        return "UTC"
-    if rest == 0 and -12 * 3600 <= seconds <= 14 * 3600:
-        return f"Etc/GMT{'-' if seconds > 0 else '+'}{hours}"
-    return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
-
-
 def _canonical(zone: str) -> str:
-    return offset_zone(_offset_seconds(zone)) if re.fullmatch(r"[+-]\d\d:\d\d", zone) else zone
-
-
-def zone_of(name: str) -> tzinfo:
-    """The zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
-    fixed = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
-    try:
-        return timezone(timedelta(seconds=_offset_seconds(fixed[1]))) if fixed else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-        raise InvalidParameter(
-            f'`tz` must be an IANA zone such as "Europe/Zurich", or an offset "+02:00", got {name!r}.', code="E_TZ"
-        ) from None
+    return offset_zone(offset_seconds(zone)) if re.fullmatch(r"[+-]\d\d:\d\d", zone) else zone
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,11 +182,18 @@ class WallClock:
     notes: tuple[str, ...] = ()
 
 
-def wall_clock(table: Table, roles: Mapping[str, str], tz: str | None, date_format: str | None) -> WallClock:
+def wall_clock(
+    table: Table,
+    roles: Mapping[str, str],
+    tz: str | None,
+    date_format: str | None,
+    near: tuple[Floats, Floats] | None = None,
+) -> WallClock:
     """
     The local clock of a table with columns `time`, `utc`, `local` or `date`.
 
     Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
+    Times that tell no zone of their own are shown in that of the coordinates `near` them, if it can be found.
     """
     if "local" in roles and "utc" in roles and "time" not in roles:
         utc = times(table, roles["utc"], date_format=date_format)
@@ -214,7 +206,7 @@ def wall_clock(table: Table, roles: Mapping[str, str], tz: str | None, date_form
     clock = times(table, roles[role], date_format=date_format, date=day)
     if role == "utc":
         clock = replace(clock, aware=True, zone="UTC")
-    return _shown(table, clock, tz)
+    return _shown(table, clock, tz, near)
 
 
 def _holds_time_of_day(table: Table, name: str) -> bool:
@@ -233,23 +225,31 @@ def _zone_told_by_both(local: WallClock, instant: Times) -> WallClock:
     return WallClock(wall, instant, "UTC", local.exact, notes=(note,))
 
 
-def _shown(table: Table, clock: Clock, tz: str | None) -> WallClock:
-    """A clock as its local wall clock: in `tz`, else in the zone it was written in, else in UTC."""
+def _shown(table: Table, clock: Clock, tz: str | None, near: tuple[Floats, Floats] | None = None) -> WallClock:
+    """A clock as its local wall clock: in `tz`, else in the zone it was written in, else that of the coordinates."""
     import pandas as pd
 
     if clock.aware:
         zone, notes = tz or clock.zone, []
-        if zone is None:
-            notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
-        elif zone == "UTC" and tz is None:
-            notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+        if zone in (None, "UTC") and tz is None:
+            written = "have several offsets" if zone is None else "are UTC"
+            found, word = (None, "") if near is None else zone_at(*near)
+            zone = found or "UTC"
+            if found:
+                notes.append(f"times {written}; days and hours are those of {found}, where the coordinates lie (`tz`)")
+            elif clock.zone is None:
+                notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
+            else:
+                notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+            notes += [word] if word else []
         if zone in (None, "UTC"):
-            return WallClock(clock.time, clock.time, "UTC", clock.exact, notes=tuple(notes))
+            return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed, tuple(notes))
         shown = pd.DatetimeIndex(clock.time).tz_localize("UTC").tz_convert(zone_of(str(zone))).tz_localize(None)
-        return WallClock(np.asarray(shown, dtype="datetime64[us]"), clock.time, str(zone), clock.exact)
+        local = np.asarray(shown, dtype="datetime64[us]")
+        return WallClock(local, clock.time, str(zone), clock.exact, clock.fixed, tuple(notes))
     if tz is None:
         note = "times carry no offset; they are read as the local clock, its zone is not named (`tz`)"
-        return WallClock(clock.time, None, "UTC", clock.exact, notes=(note,))
+        return WallClock(clock.time, None, "UTC", clock.exact, clock.fixed, notes=(note,))
     wall, here, known = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
     first = np.ones(len(wall), dtype=bool)
     gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
@@ -258,4 +258,4 @@ def _shown(table: Table, clock: Clock, tz: str | None) -> WallClock:
         raise table.refuse("a local time that `tz` skips when its clock is put forward.", "E_DST", row)
     twice = known & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
     doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
-    return WallClock(clock.time, None, tz, clock.exact, doubled)
+    return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})

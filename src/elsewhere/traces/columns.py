@@ -6,17 +6,17 @@ punctuation, the first of a list winning.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.traces.model import Floats, Ints
 from elsewhere.traces.tables import Table
 
 SYNONYMS = {
-    "user": "uid userid user personid person individual agentid agent deviceid device trajid id",
+    "user": "uid userid user userindex personid person individual agentid agent deviceid device trajid id",
     "time": "datetime timestamp time trackedat t ts when",
     "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
@@ -36,22 +36,48 @@ NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 def find_roles(table: Table, columns: Mapping[str, str | None] | None) -> dict[str, str]:
+    """Role -> name of its column, see `roles_of`."""
+    return roles_of(table.names or tuple(table.columns), columns, table.name)
+
+
+def check_columns(columns: Any) -> dict[str, str | None]:
+    """The caller's `columns` if they are role -> name (or None), else `InvalidParameter`."""
+    if columns is None:
+        return {}
+    try:
+        asked = dict(columns)
+        unknown = sorted(str(role) for role in set(asked) - set(ROLES))
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"`columns` must map roles to names of columns, got {type(columns).__name__}.") from None
+    if unknown:
+        raise InvalidParameter(f"`columns` knows the roles {', '.join(ROLES)}, got {', '.join(map(repr, unknown))}.")
+    if any(name is not None and not isinstance(name, str) for name in asked.values()):
+        raise InvalidParameter("`columns` must map roles to names of columns (text), or to None to leave one out.")
+    return asked
+
+
+def roles_of(
+    names: Sequence[str], columns: Mapping[str, str | None] | None, source: str = "the input"
+) -> dict[str, str]:
     """
     Role -> name of its column, by the caller's `columns` first, then by synonyms.
 
     `columns={"place": None}` leaves a role out.
+
+    Examples
+    --------
+    >>> roles_of(("uid", "when", "Lat", "lng", "speed"), None)
+    {'user': 'uid', 'time': 'when', 'lat': 'Lat', 'lon': 'lng'}
+
     """
-    asked = dict(columns or {})
-    unknown = sorted(set(asked) - set(ROLES))
-    if unknown:
-        raise InvalidParameter(f"`columns` knows the roles {', '.join(ROLES)}, got {', '.join(map(repr, unknown))}.")
-    absent = sorted(name for name in asked.values() if name is not None and name not in table.columns)
+    asked = check_columns(columns)
+    absent = sorted(name for name in asked.values() if name is not None and name not in names)
     if absent:
-        raise table.refuse(f"there is no column {', '.join(map(repr, absent))}.", "E_COLUMN")
+        raise InvalidTraces(f"{source}: there is no column {', '.join(map(repr, absent))}.", code="E_COLUMN")
     if asked.get("time") is not None:
         asked = {"utc": None, "local": None, **asked}
     plain: dict[str, str] = {}
-    for name in table.columns:
+    for name in names:
         plain.setdefault(re.sub(r"[^a-z0-9]", "", name.lower()), name)
     roles = {}
     for role, words in SYNONYMS.items():
@@ -72,13 +98,18 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     """
     import pyarrow as pa
 
-    column = table.column(name)
-    if not (is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+    column = table.encoded(name)
+    if pa.types.is_dictionary(column.type) and not is_text(column.type.value_type):
+        column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        pass
+    elif not (is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         try:
             column = column.cast(pa.string())
         except pa.ArrowException:
             raise table.refuse(f"column {name!r} holds no ids.", "E_USER") from None
-    encoded = column.dictionary_encode()
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries().combine_chunks()
     values = encoded.dictionary.to_pylist()
     if pa.types.is_floating(encoded.dictionary.type):
         # whole numbers that met a missing value on their way through a frame

@@ -82,7 +82,7 @@ class Preparation:
 
     `dropped` and `fixed` count rows by reason. A day is a row of the traces; `days_dropped` had less than the
     required coverage. `slots_observed + slots_held + slots_missing` are all slots of the days kept. `columns` names the
-    column that was read for each role, in the shape that `write_traces` takes.
+    column that was read for each role, in the shape that `write_traces` takes; it is empty where `format` is no table.
     """
 
     name: str = ""
@@ -101,6 +101,7 @@ class Preparation:
     grid_metres: float | None = None
     tz: str = "UTC"
     columns: Mapping[str, str] = field(default_factory=dict)
+    format: str = "frame"
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.traces.zones import zone_of
 
 EARTH_RADIUS_KM = 6371.0088
 MINUTES_PER_DAY = 1440
@@ -318,8 +319,11 @@ class Traces:
         if days is not None and np.any(np.isnat(days)):
             raise InvalidTraces("`dates` holds a missing date.", code="E_DATE")
         require_between("step_minutes", step_minutes, 0, MINUTES_PER_DAY, open_low=True)
-        if not isinstance(tz, str):
-            raise InvalidParameter(f'`tz` must be the name of a time zone, such as "Europe/Zurich", got {tz!r}.')
+        zone_of(tz)
+        if days is not None and L * step_minutes > MINUTES_PER_DAY:
+            raise InvalidTraces(
+                f"{L} instants of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
+            )
         _clock(start)
         seen = None if evidence is None else Evidence.of(evidence)
         if seen is not None:

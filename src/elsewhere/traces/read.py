@@ -1,22 +1,25 @@
 """
-Read traces: CSV and kin, Parquet, data frames and SGLT, told apart by what they hold.
+Read traces: tables, tracks, exports of phones and frames, told apart by what they hold.
 
 Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` makes traces of them.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from elsewhere.errors import require_between
-from elsewhere.traces.clock import zone_of
-from elsewhere.traces.columns import find_roles
-from elsewhere.traces.fixes import Preparation
+import numpy as np
+
+from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.traces.columns import check_columns, find_roles, roles_of
+from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.model import Traces
 from elsewhere.traces.places import places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
 from elsewhere.traces.shapes import Shape, fixes_of, slots_of
 from elsewhere.traces.tables import Table, open_table
+from elsewhere.traces.zones import zone_of
 
 
 def read_traces(
@@ -35,6 +38,10 @@ def read_traces(
     date_format: str | None = None,
     encoding: str = "utf-8",
     max_bad: float = 0.01,
+    box: tuple[float, float, float, float] | None = None,
+    lon360: bool = False,
+    any_date: bool = False,
+    allow_truncated: bool = False,
     report: Callable[[Preparation], None] | None = None,
 ) -> Traces:
     """
@@ -51,16 +58,22 @@ def read_traces(
     Users keep their ids as text and come in numerical order if all ids are whole numbers, else in the order of
     characters; the order of lines in the file does not matter.
 
+    Beside tables (CSV and kin, Parquet, JSON rows) it reads GeoLife `.plt`, GPX, GeoJSON, Google's Records, Semantic
+    Location History and Timeline (Android, iOS), OwnTracks and Foursquare check-ins, each gzipped or not, and folders
+    of files of one format. Where a format names no user, the file (or the folder it is in) is one.
+
     Times without an offset are the local wall clock (of `tz`, if given). Times with an offset are shown in `tz`;
-    without `tz` in their own zone if they all have one, else in UTC. Where a file has a UTC and a local column, the
-    local one is the clock unless `tz` is given.
+    without `tz` in their own zone if they all have one other than UTC, else in the zone of the coordinates (with the
+    extra `elsewhere[tz]`), else in UTC. Where a file has a UTC and a local column, the local one is the clock unless
+    `tz` is given.
 
     Parameters
     ----------
     source
-        A path, or a pandas, polars or Arrow table.
+        A path (of a file or a folder), "-" for standard input, or a pandas, polars or Arrow table.
     format
-        "auto", or "csv", "parquet", "sglt" to refuse anything else.
+        "auto", or "csv", "parquet", "sglt", "json", "gpx", "geojson", "geolife", "google", "owntracks", "foursquare"
+        to refuse anything else.
     step
         Length of a slot.
     cells
@@ -84,6 +97,14 @@ def read_traces(
         Of a text file.
     max_bad
         Share of rows that may be unreadable: they are dropped and counted; above it the file is refused.
+    box
+        The map, (south, west, north, east) in degrees: rows outside are dropped and counted.
+    lon360
+        Longitudes run from 0 to 360.
+    any_date
+        Keep fixes dated before 2000 or later than tomorrow, which are dropped otherwise.
+    allow_truncated
+        Leave out a last line that is cut off, instead of refusing the file.
     report
         Called with the `Preparation`: what was read, dropped, repaired, and why.
 
@@ -97,12 +118,30 @@ def read_traces(
     require_between("max_bad", max_bad, 0, 1)
     if tz is not None:
         zone_of(tz)
-    table = open_table(source, container=format, encoding=encoding)
+    check_columns(columns)
+    table = open_table(
+        source,
+        container=format,
+        encoding=encoding,
+        roles=lambda names: roles_of(names, columns),
+        plain_times=date_format is None,
+        allow_truncated=allow_truncated,
+    )
     roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
     if locations is None and "place" in roles:
         locations = places_beside(source)
     given = None if locations is None else read_places(locations, encoding=encoding)
-    shape = Shape(table, roles, tz, date_format, max_bad, chosen=frozenset(columns or ()))
+    shape = Shape(
+        table,
+        roles,
+        tz,
+        date_format,
+        max_bad,
+        chosen=frozenset(columns or ()),
+        box=_box(box),
+        lon360=lon360,
+        latest=None if any_date else _tomorrow(),
+    )
     if "slot" in roles:
         slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=0 if table.headed else 1)
         traces, prepared = prepare_slots(
@@ -116,6 +155,7 @@ def read_traces(
         )
     else:
         fixes, counted = fixes_of(shape, given)
+        counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
         traces, prepared = prepare_fixes(
             fixes,
             step=step,
@@ -138,3 +178,46 @@ def _sglt_roles(table: Table) -> dict[str, str]:
     if len(table.columns) != 3:
         raise table.refuse("the first line holds numbers where column names are expected.", "E_COLUMN")
     return {"user": "0", "slot": "1", "place": "2"}
+
+
+def _tomorrow() -> np.datetime64:
+    # a day of grace: a wall clock may be ahead of UTC (B31)
+    return np.datetime64((datetime.now(UTC) + timedelta(days=1)).replace(tzinfo=None), "us")
+
+
+def _box(box: Any) -> tuple[float, float, float, float] | None:
+    if box is None:
+        return None
+    try:
+        south, west, north, east = (float(side) for side in box)
+    except (TypeError, ValueError):
+        raise InvalidParameter("`box` must be (south, west, north, east) in degrees.") from None
+    for name, side, limit in (("south", south, 90), ("north", north, 90), ("west", west, 180), ("east", east, 180)):
+        require_between(f"box: {name}", side, -limit, limit)
+    if south >= north:
+        raise InvalidParameter(f"`box` must be (south, west, north, east), got south {south:g}, north {north:g}.")
+    return south, west, north, east
+
+
+def _pace(fixes: Fixes, width: int) -> list[str]:
+    """A word where fixes come much faster or slower than slots: the median interval of some users."""
+    if len(fixes) < 2:
+        return []
+    some = np.isin(fixes.user, np.linspace(0, len(fixes.labels) - 1, min(20, len(fixes.labels))).astype(np.int64))
+    user, wall = fixes.user[some], fixes.wall[some]
+    order = np.lexsort((wall, user))
+    gaps = np.diff(wall[order])[np.diff(user[order]) == 0]
+    gaps = gaps[gaps > np.timedelta64(0)]
+    if len(gaps) == 0:
+        return []
+    usual = float(np.median(gaps) / np.timedelta64(1, "s"))
+    if usual < width / 2:
+        return [f"fixes come every {_length(usual)}, finer than `step`: a slot takes the place of most of its fixes"]
+    if usual > 2 * width:
+        return [f"fixes come every {_length(usual)}, coarser than `step`: most slots have no fix of their own"]
+    return []
+
+
+def _length(seconds: float) -> str:
+    unit, name = next((u, n) for u, n in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0, "s")) if seconds >= u)
+    return f"{seconds / (unit or 1):.3g} {name}"

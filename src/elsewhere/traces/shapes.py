@@ -5,6 +5,7 @@ Rows that cannot be read are dropped and counted by reason; more than `max_bad` 
 say how many, the first line and the code.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,15 +19,17 @@ from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.model import Floats, Ints, Locations
 from elsewhere.traces.places import Map, in_space, mean_points
 from elsewhere.traces.prepare import SECONDS_PER_DAY
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import TABLES, Table
 
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
+EARLIEST = np.datetime64("2000-01-01", "us")
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
 REASONS = {
     "E_USER": "have no user id",
-    "E_DATE": "have no readable time",
+    "E_DATE": "have no readable time, or one before 2000 or in the future (`any_date`)",
     "E_NUMBER": "have numbers that cannot be read",
-    "E_OUTSIDE": "lie outside the globe",
+    "E_OUTSIDE": "lie outside the globe, or the `box`",
+    "E_NULL_ISLAND": "lie at 0, 0, outside the `box`",
     "E_INDEX": "have no place",
 }
 TIME_ROLES = ("time", "utc", "local", "date")
@@ -35,7 +38,12 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Shape:
-    """A table, what its columns mean, and how it is to be read; `chosen` are the roles the caller named himself."""
+    """
+    A table, what its columns mean, and how it is to be read.
+
+    `chosen` are the roles the caller named himself. `box` is the map, (south, west, north, east). Times from 2000 to
+    `latest` are believed; all of them if it is None.
+    """
 
     table: Table
     roles: Mapping[str, str]
@@ -43,6 +51,9 @@ class Shape:
     date_format: str | None = None
     max_bad: float = 0.01
     chosen: frozenset[str] = frozenset()
+    box: tuple[float, float, float, float] | None = None
+    lon360: bool = False
+    latest: np.datetime64 | None = None
 
     def require(self, *alternatives: str) -> None:
         """Refuse a table that has none of these roles."""
@@ -51,6 +62,13 @@ class Shape:
             raise self.table.refuse(
                 f"no column for {wanted}; name it with columns={{{alternatives[0]!r}: ...}}.", "E_COLUMN"
             )
+
+    def odd_times(self, wall: Times) -> Mask:
+        """Rows without a time, or with one that no trace is from (B31)."""
+        odd = np.isnat(wall)
+        if self.latest is not None:
+            odd |= (wall < EARLIEST) | (wall > self.latest)
+        return odd
 
     def keep(self, faults: Mapping[str, Mask]) -> tuple[Mask, dict[str, int]]:
         """The rows without a fault, and how many are dropped for each; refused if too many are (B21)."""
@@ -75,6 +93,7 @@ class Shape:
     def counted(self, dropped: Mapping[str, int], clock: WallClock | None, notes: list[str]) -> Preparation:
         """What is known before the traces are made."""
         role_of = {name: role for role, name in self.roles.items()}
+        tabular = self.table.format in (*TABLES, "frame", "json")
         if clock is not None and clock.utc is not None and "time" in self.roles:
             role_of[self.roles["time"]] = "utc"
         return Preparation(
@@ -83,9 +102,17 @@ class Shape:
             dropped=dropped,
             fixed={} if clock is None else clock.fixed,
             tz="UTC" if clock is None else clock.tz,
-            columns={role_of[name]: name for name in self.table.columns if name in role_of},
-            notes=tuple(notes),
+            # only a table has columns that can be written again
+            columns={role_of[name]: name for name in self.table.columns if name in role_of} if tabular else {},
+            format=self.table.format,
+            notes=(*self.table.notes, *notes, *(self._left_out() if tabular and self.table.headed else ())),
         )
+
+    def _left_out(self) -> list[str]:
+        """A word on columns that nobody asked for: the output will not have them."""
+        extra = [name for name in self.table.names if name not in self.roles.values()]
+        shown = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
+        return [f"{len(extra)} columns were not read: {shown}"] if extra else []
 
 
 def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
@@ -95,9 +122,9 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
     table, roles = shape.table, shape.roles
     notes: list[str] = []
     user, names = labels(table, roles["user"])
-    clock = wall_clock(table, roles, shape.tz, shape.date_format)
     position = _positions(shape)
-    faults = {"E_USER": user < 0, "E_DATE": np.isnat(clock.wall)} | _position_faults(shape, position)
+    clock = wall_clock(table, roles, shape.tz, shape.date_format, position)
+    faults = {"E_USER": user < 0, "E_DATE": shape.odd_times(clock.wall)} | _position_faults(shape, position)
     place, place_names = labels(table, roles["place"]) if "place" in roles else (None, ())
     guessed = given is None and "place" not in shape.chosen
     if guessed and place is not None and _spread(place, len(place_names), position) > shape.max_bad:
@@ -107,6 +134,7 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
         faults |= {"E_INDEX": place < 0}
     good, dropped = shape.keep(faults)
     here = None if position is None else (position[0][good], position[1][good])
+    notes += _odd_positions(here)
     locations = None
     if place is not None:
         locations, place, renumbered = _number_places(shape, good, place[good], place_names, given, here)
@@ -192,7 +220,8 @@ def _positions(shape: Shape) -> tuple[Floats, Floats] | None:
     if "lat" in shape.roles or "lon" in shape.roles:
         shape.require("lat")
         shape.require("lon")
-        return numbers(shape.table, shape.roles["lat"]), numbers(shape.table, shape.roles["lon"])
+        lat, lon = numbers(shape.table, shape.roles["lat"]), numbers(shape.table, shape.roles["lon"])
+        return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
     if "geometry" in shape.roles:
         return points(shape.table, shape.roles["geometry"])
     return None
@@ -209,12 +238,32 @@ def _position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> di
     if number.any():
         if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
             raise shape.table.refuse("the coordinates are no degrees; metres of a map?", "E_SWAPPED")
+        small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
+        # all of them in the sea off Ghana; a box says that they really are
+        if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
+            raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
         turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
         if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
             raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
         if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n and not high.any():
-            raise shape.table.refuse("longitudes run from 0 to 360; subtract 360 above 180.", "E_OUTSIDE")
-    return {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
+            raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
+    faults = {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
+    if shape.box is not None:
+        south, west, north, east = shape.box
+        across = (lon >= west) | (lon <= east) if west > east else (lon >= west) & (lon <= east)
+        off = number & ~((lat >= south) & (lat <= north) & across)
+        zero = off & (lat == 0) & (lon == 0)
+        faults = {"E_NUMBER": ~number, "E_NULL_ISLAND": zero, "E_OUTSIDE": off | high | wide}
+    return faults
+
+
+def _odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
+    """A word on positions that are possible and seldom meant (B20, B25)."""
+    if here is None:
+        return []
+    zero, pole = int(((here[0] == 0) & (here[1] == 0)).sum()), int((np.abs(here[0]) > 85).sum())
+    notes = [f"{zero} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"] if zero else []
+    return notes + ([f"{pole} rows lie within 5 degrees of a pole"] if pole else [])
 
 
 def _spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
@@ -357,6 +406,13 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
+# Cyrillic and Greek letters that look like Latin ones
+_LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
+
+
 def _look_alikes(names: tuple[str, ...]) -> list[str]:
-    alike = len(names) - len({name.strip().casefold() for name in names})
-    return [f"{alike} user ids differ from another one only by blanks or case"] if alike else []
+    def plain(name: str) -> str:
+        return unicodedata.normalize("NFKC", name).strip().casefold().translate(_LATIN)
+
+    alike = len(names) - len({plain(name) for name in names})
+    return [f"{alike} user ids differ from another one only by blanks, case or look-alike letters"] if alike else []

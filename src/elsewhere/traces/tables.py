@@ -1,31 +1,23 @@
 """
-Files and frames as named columns, before anyone asks what the columns mean.
+Files, folders and frames as named columns, before anyone asks what the columns mean.
 
-Bytes are decompressed, decoded and split here. Every field of a text file stays text, so that no id loses a digit
-and no type is guessed by chunk (B45-B48). Messages name file, line and code, never content.
+Which format a file has is told by its content (`formats`), never by its name. Every field of a text file is text
+until its role is known, so that no id loses a digit and no type is guessed by chunk (B45-B48). Messages name file,
+line and code, never content.
 """
 
-import csv
-import gzip
-import io
 import os
-import re
-import stat
-import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
+from elsewhere.traces.sources import Source, as_utf8, is_folder, open_folder, open_source
 
-CONTAINERS = ("auto", "csv", "parquet", "sglt")
-MAX_BYTES = 4 << 30  # of one file, decompressed: a small archive must not fill the memory (B10)
-CHUNK = 1 << 24
-DELIMITERS = (",", ";", "\t", "|")
-CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-FIRST_LINE = re.compile(rb"[^\r\n]*[^\s][^\r\n]*")
-NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+TABLES = ("csv", "parquet", "sglt")
+CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
+MOST_VALUES = 2_000_000_000  # of a Parquet file: a page of one repeated value unpacks to any size (B10)
+Roles = Callable[[Sequence[str]], Mapping[str, str]]  # names of columns -> role: column
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,45 +26,71 @@ class Table:
     Named columns of equal length, and where they came from.
 
     `headed` is False for a text file whose first line holds only numbers: its columns are called "0", "1", ...
+    `names` are all columns of the file, `columns` those that were asked for. `starts` are the first rows of the files
+    of a folder.
     """
 
     name: str
     columns: Mapping[str, Any] = field(repr=False)
     rows: int
     headed: bool = True
+    format: str = "frame"
     text: bytes | None = field(default=None, repr=False)
     delimiter: str = ","
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple["Table", ...] = field(default=(), repr=False)
 
     def column(self, name: str) -> Any:
-        """The column as one Arrow array; what Arrow cannot type becomes text."""
+        """The column as Arrow values; what Arrow cannot type becomes text."""
+        import pyarrow as pa
+
+        column = self.encoded(name)
+        return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+    def encoded(self, name: str) -> Any:
+        """The same, where labels may stand in a dictionary."""
         import pyarrow as pa
 
         column = self.columns[name]
         if not isinstance(column, (pa.Array, pa.ChunkedArray)):
             column = _array(column)
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if pa.types.is_string_view(column.type):
-            column = column.cast(pa.large_string())
-        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if isinstance(column, pa.Array):
+            column = pa.chunked_array([column])
+        return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
     def at(self, row: int) -> str:
         """Where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
+        for part in self.files:
+            if row < part.rows:
+                return part.at(row)
+            row -= part.rows
         if self.text is None:
-            return f"{self.name}, row {row + 1}"
-        for number, (line, _) in enumerate(_records(self.text, self.delimiter)):
-            if number == row + self.headed:
-                return f"{self.name}, line {line}"
-        return self.name
+            return f"{self.name}, {'row' if self.format in ('frame', 'parquet') else 'record'} {row + 1}"
+        from elsewhere.traces.texts import line_of
+
+        line = line_of(self.text, self.delimiter, row + self.headed)
+        return self.name if line is None else f"{self.name}, line {line}"
 
     def refuse(self, what: str, code: str, row: int | None = None) -> InvalidTraces:
         """An error that names the file, the line of `row`, and what is wrong there."""
         return InvalidTraces(f"{self.name if row is None else self.at(row)}: {what}", code=code)
 
 
-def open_table(source: Any, *, container: str = "auto", encoding: str = "utf-8") -> Table:
+def open_table(
+    source: Any,
+    *,
+    container: str = "auto",
+    encoding: str = "utf-8",
+    roles: Roles | None = None,
+    plain_times: bool = True,
+    allow_truncated: bool = False,
+) -> Table:
     """
-    The columns of a file (CSV and kin, Parquet, gzipped or not) or of a frame (pandas, polars, Arrow, dict of arrays).
+    The columns of a file, of a folder of files of one format, or of a frame (pandas, polars, Arrow, dict of arrays).
+
+    `roles` tells from the names of columns which are wanted, and as what; by default all of them, as text. Times that
+    are not `plain` stay text whatever they look like: the caller has a format for them.
 
     Examples
     --------
@@ -83,67 +101,144 @@ def open_table(source: Any, *, container: str = "auto", encoding: str = "utf-8")
     require_choice("format", container, CONTAINERS)
     if not isinstance(source, (str, os.PathLike)):
         return _frame(source)
-    path = Path(source)
-    name = path.name if path.name.isprintable() else ascii(path.name)
-    content = _decompressed(_content(path, name), name)
-    if content[:4] == b"PAR1" and container in ("auto", "parquet"):
-        return _parquet(content, name)
-    if container == "parquet":
-        raise InvalidTraces(f"{name} is not a Parquet file.", code="E_PARQUET")
-    return _text_table(_utf8(content, name, encoding), name)
+    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
+    return _folder(source, reading) if is_folder(source) else _file(open_source(source), reading)
 
 
-def _content(path: Path, name: str) -> bytes:
-    try:
-        status = path.stat()
-        # a folder, a pipe or a device would block or never end
-        content = path.read_bytes() if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES else None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not a usable file name"
-        raise InvalidTraces(f"{name} cannot be opened: {reason}.", code="E_OPEN") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise InvalidTraces(f"{name} is not a regular file.", code="E_OPEN")
-    if content is None:
-        raise InvalidTraces(f"{name} is larger than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
-    return content
+@dataclass(frozen=True)
+class Reading:
+    """How files are to be read, the same for all files of a folder."""
+
+    container: str = "auto"
+    encoding: str = "utf-8"
+    roles: Roles | None = None
+    plain_times: bool = True
+    allow_truncated: bool = False
 
 
-def _decompressed(content: bytes, name: str) -> bytes:
-    if content[:2] == b"PK":
-        raise InvalidTraces(f"{name} is a zip archive; unpack it first.", code="E_COMPRESSION")
-    if content[:2] != b"\x1f\x8b":
-        return content
-    parts, size = [], 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacked:
-            while part := unpacked.read(CHUNK):
-                parts.append(part)
-                size += len(part)
-                if size > MAX_BYTES:
-                    raise InvalidTraces(f"{name} unpacks to more than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
-    except (EOFError, OSError, zlib.error):
-        raise InvalidTraces(f"{name} is a damaged or truncated gzip file.", code="E_COMPRESSION") from None
-    return b"".join(parts)
+def _file(source: Source, reading: Reading) -> Table:
+    from elsewhere.traces.formats import recognise
+
+    found = recognise(source.content, source.name, reading.encoding)
+    asked = reading.container
+    if asked not in ("auto", found) and {asked, found} != {"csv", "sglt"}:
+        code = "E_PARQUET" if asked == "parquet" else "E_FORMAT"
+        raise InvalidTraces(f"{source.name} is not {asked}; it looks like {found}.", code=code)
+    return _read_as(found, source, reading)
 
 
-def _parquet(content: bytes, name: str) -> Table:
+def _read_as(found: str, source: Source, reading: Reading) -> Table:
+    if found == "parquet":
+        return _parquet(source.content, source.name, reading.roles)
+    if found in ("csv", "sglt"):
+        from elsewhere.traces.texts import text_table
+
+        content = as_utf8(source.content, source.name, reading.encoding)
+        cut = reading.allow_truncated
+        return text_table(content, source.name, reading.roles, plain_times=reading.plain_times, allow_truncated=cut)
+    from elsewhere.traces.formats import READERS
+
+    table = READERS[found]()(source, reading.encoding)
+    if table.rows == 0:
+        raise InvalidTraces(f"{source.name} holds no position with a time.", code="E_EMPTY")
+    return table
+
+
+def _folder(source: str | os.PathLike[str], reading: Reading) -> Table:
+    """All files of the commonest format, one under the other; where that has no user, the file or folder is one."""
+    from elsewhere.traces.formats import recognise
+
+    sources = list(open_folder(source))
+    found = [recognise(s.content, s.name, reading.encoding) if s.content.strip() else "empty" for s in sources]
+    counts = {kind: found.count(kind) for kind in dict.fromkeys(found) if kind != "empty"}
+    if reading.container != "auto":
+        counts = {kind: n for kind, n in counts.items() if kind == reading.container}
+    if not counts:
+        raise InvalidTraces(f"{sources[0].name}: no file of the folder can be read.", code="E_EMPTY")
+    # a tie is broken in favour of what is no plain text: notes and labels lie beside tracks
+    kind = max(counts, key=lambda k: (counts[k], k not in ("csv", "sglt")))
+    tables, empty = [], 0
+    for number, (one, its) in enumerate(zip(sources, found, strict=True)):
+        sources[number] = replace(one, content=b"")
+        if its == kind:
+            try:
+                table = _read_as(kind, one, reading)
+            except InvalidTraces as error:
+                if error.code != "E_EMPTY":
+                    raise
+                empty += 1  # a track that was switched on and off again
+                continue
+            named = reading.roles is None or "user" in reading.roles(table.names)
+            alone = kind in TABLES and table.headed and not named
+            tables.append(_with_user(table, one.user) if alone else table)
+    if not tables:
+        raise InvalidTraces(f"{sources[0].name}: no file of the folder holds a row.", code="E_EMPTY")
+    others = len(sources) - len(tables) - empty
+    notes = [f"{len(tables)} files were read"]
+    notes += [f"{others} files of the folder were not read: they are of another format"] if others else []
+    notes += [f"{empty} files of the folder hold no rows"] if empty else []
+    return _joined(tables, sources[0].name.partition(",")[0], notes)
+
+
+def _with_user(table: Table, user: str) -> Table:
+    """The table with a column that says its file's user in every row."""
+    import numpy as np
+    import pyarrow as pa
+
+    name = next(n for n in ("user", "user of the file") if n not in table.names)
+    column = pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([user]))
+    return replace(table, columns={**table.columns, name: column}, names=(*table.names, name))
+
+
+def _joined(tables: list[Table], name: str, notes: list[str]) -> Table:
+    """Tables of one format one under the other: the columns they share."""
+    import pyarrow as pa
+
+    first = tables[0]
+    shared = [n for n in first.columns if all(n in t.columns for t in tables)]
+    columns = {}
+    for n in shared:
+        parts = [t.encoded(n) for t in tables]
+        # what has several types in several files is text in all of them (B48)
+        if len({part.type for part in parts}) > 1:
+            if any(pa.types.is_timestamp(part.type) for part in parts):
+                utc = pa.timestamp("us", "UTC")
+                parts = [part.cast(utc) if getattr(part.type, "tz", None) else part for part in parts]
+            if len({part.type for part in parts}) > 1:
+                parts = [part.cast(pa.string()) for part in parts]
+        columns[n] = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+    said = [note for t in tables for note in t.notes]
+    notes += [f"{note} ({said.count(note)} files)" for note in dict.fromkeys(said)]
+    names = tuple(dict.fromkeys(n for t in tables for n in t.names))
+    # only what a message needs of each file: its name, its number of rows, and its text
+    files = tuple(replace(t, columns={}) for t in tables)
+    rows = sum(t.rows for t in tables)
+    return Table(name, columns, rows, first.headed, first.format, names=names, notes=tuple(notes), files=files)
+
+
+def _parquet(content: bytes, name: str, roles: Roles | None) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        file = pq.ParquetFile(pa.BufferReader(content))
+        if file.metadata.num_rows * max(1, len(file.schema_arrow.names)) > MOST_VALUES:
+            raise InvalidTraces(f"{name} holds more than {MOST_VALUES:.0e} values.", code="E_TOO_LARGE")
+        names = file.schema_arrow.names
+        _check_names(names, name)
+        wanted = None if roles is None else list(dict.fromkeys(roles(names).values()))
+        table = file.read(columns=wanted)
         table.validate(full=True)  # text that is no text would only be noticed later
-        names = table.column_names
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file.", code="E_PARQUET") from None
-    return _arrow(table, names, name)
+    return replace(_arrow(table, table.column_names, name), format="parquet", names=tuple(names))
 
 
 def _arrow(table: Any, names: list[str], name: str) -> Table:
     _check_names(names, name)
     if table.num_rows == 0:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
-    return Table(name, dict(zip(names, table.columns, strict=True)), table.num_rows)
+    return Table(name, dict(zip(names, table.columns, strict=True)), table.num_rows, names=tuple(names))
 
 
 def _frame(source: Any) -> Table:
@@ -160,7 +255,7 @@ def _frame(source: Any) -> Table:
         if len(frame) == 0:
             raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
         # by position: a column keeps its pandas type until it is asked for
-        return Table(name, {n: frame.iloc[:, i] for i, n in enumerate(names)}, len(frame))
+        return Table(name, {n: frame.iloc[:, i] for i, n in enumerate(names)}, len(frame), names=tuple(names))
     try:
         table = pa.table(source)
     except (TypeError, ValueError, pa.ArrowException):
@@ -180,92 +275,10 @@ def _array(column: Any) -> Any:
         return pa.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], pa.string())
 
 
-def _check_names(names: list[str], name: str) -> None:
+def _check_names(names: Sequence[str], name: str) -> None:
     # not which name: where the line of names is missing, this is somebody's data
     for number, column in enumerate(names):
         if column in names[:number]:
             raise InvalidTraces(
                 f"{name}: columns {names.index(column) + 1} and {number + 1} have one name.", code="E_COLUMN"
             )
-
-
-def _utf8(content: bytes, name: str, encoding: str) -> bytes:
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-16"
-    try:
-        if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
-            content = content.removeprefix(b"\xef\xbb\xbf")
-            content.decode("utf-8")
-        else:
-            content = content.decode(encoding).encode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InvalidTraces(f"{name}, line {line}: not {encoding} text; give `encoding`.", code="E_ENCODING") from None
-    except LookupError:
-        raise InvalidParameter(f"`encoding` must be a known text encoding, got {encoding!r}.") from None
-    control = CONTROL.search(content)
-    if control:
-        line = content.count(b"\n", 0, control.start()) + 1
-        raise InvalidTraces(f"{name}, line {line}: a control character in the text.", code="E_ENCODING")
-    return content
-
-
-def _text_table(content: bytes, name: str) -> Table:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    found = FIRST_LINE.search(content)
-    if found is None:
-        raise InvalidTraces(f"{name} is empty.", code="E_EMPTY")
-    first, body = found[0].decode(), content[found.start() :]
-    delimiter = max(DELIMITERS, key=lambda d: len(_split(first, d)))
-    fields = [part.strip() for part in _split(first, delimiter)]
-    headed = not all(NUMBER.fullmatch(part) for part in fields)
-    names = fields if headed else [str(i) for i in range(len(fields))]
-    _check_names(names, name)
-    try:
-        table = arrow_csv.read_csv(
-            pa.BufferReader(body),
-            read_options=arrow_csv.ReadOptions(column_names=names, skip_rows=int(headed)),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in body),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=False
-            ),
-        )
-    except pa.ArrowException:
-        raise _unequal_record(content, name, delimiter, len(names)) from None
-    if table.num_rows == 0:
-        raise InvalidTraces(f"{name} holds column names and nothing else.", code="E_EMPTY")
-    columns = dict(zip(names, table.columns, strict=True))
-    return Table(name, columns, table.num_rows, headed, content, delimiter)
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    return next(csv.reader([line], delimiter=delimiter), [])
-
-
-def _records(content: bytes, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Every record that is not blank, with the line it starts on; slow, for messages only."""
-    reader = csv.reader(io.StringIO(content.decode(), newline=""), delimiter=delimiter)
-    start = 1
-    for record in reader:
-        if record:
-            yield start, record
-        start = reader.line_num + 1
-
-
-def _unequal_record(content: bytes, name: str, delimiter: str, width: int) -> InvalidTraces:
-    try:
-        records = _records(content, delimiter)
-        for line, record in records:
-            if len(record) != width:
-                # a file that stops within a line was cut; a line that swallows others is another fault (B8, B12)
-                swallowed = any("\n" in part or "\r" in part for part in record)
-                if len(record) < width and not swallowed and next(records, None) is None:
-                    return InvalidTraces(f"{name}, line {line}: the last line is cut off.", code="E_TRUNCATED")
-                return InvalidTraces(
-                    f"{name}, line {line}: {len(record)} fields where the first line has {width}.", code="E_CSV"
-                )
-    except csv.Error:
-        pass
-    return InvalidTraces(f"{name} is no table of {width} columns: look for an unbalanced quote.", code="E_CSV")

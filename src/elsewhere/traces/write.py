@@ -18,10 +18,11 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import write_files
-from elsewhere.traces.clock import Times, zone_of
+from elsewhere.traces.clock import Times
 from elsewhere.traces.columns import NUMBER, ROLES
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces
 from elsewhere.traces.places import name_beside
+from elsewhere.traces.zones import zone_of
 
 FORMATS = {
     "csv": (".csv",),

@@ -1,0 +1,114 @@
+"""
+Formats that are no plain table, each a function from a file to named columns; told apart by content.
+
+A reader ends in columns `user`, `time` (or `utc`), `lat` and `lon`, so that everything after it is the same for all
+formats. Where a format names no user, the user is the file (or the folder it is in).
+"""
+
+import re
+from collections.abc import Callable
+
+from elsewhere.errors import InvalidTraces
+from elsewhere.traces.sources import Source
+from elsewhere.traces.tables import Table
+
+Reader = Callable[[Source, str], Table]
+
+PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)
+REC = re.compile(rb"\s*[^\t\r\n]{1,40}\t[^\t\r\n]{0,80}\t\{")
+HEX_ID = rb"[0-9a-f]{24}"
+CHECK_IN = re.compile(
+    rb"\s*\d+\t" + HEX_ID + rb"\t([^\t\r\n]*\t[^\t\r\n]*\t[^\t\r\n]*\t[^\t\r\n]*\t)?"
+    rb"(-?\d+\t\w{3} \w{3} \d\d [\d:]{8} \+0000 \d{4}|\w{3} \w{3} \d\d [\d:]{8} \+0000 \d{4}\t-?\d+)\s*(\n|$)"
+)
+VENUE = re.compile(rb"\s*" + HEX_ID + rb"\t-?[\d.]+\t-?[\d.]+\t[^\t\r\n]*\t[A-Z]{2}\s*(\n|$)")
+GOOGLE = re.compile(
+    rb'"(semanticSegments|rawSignals|timelineObjects|latitudeE7|placeVisit|timelinePath|topCandidate|timestampMs)"'
+)
+HEAD = 1 << 16  # the first of a file, in which it must show what it is
+
+
+def recognise(content: bytes, name: str, encoding: str = "utf-8") -> str:
+    """The name of the format of a file, by its first bytes; what is nothing else is delimited text."""
+    if content[:4] == b"PAR1":
+        return "parquet"
+    head = content[:HEAD]
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        head = head[: len(head) & ~1].decode("utf-16", errors="replace").encode(errors="replace")
+    head = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] == b"<":
+        return _xml(head, name)
+    if head[:1] in (b"{", b"["):
+        return _json(head)
+    for found, mark in (("geolife", PLT), ("owntracks", REC), ("foursquare", CHECK_IN), ("foursquare", VENUE)):
+        if mark.match(head):
+            return found
+    return "csv"
+
+
+def _xml(head: bytes, name: str) -> str:
+    plain = re.sub(rb"<\?.*?\?>|<!--.*?-->", b"", head, flags=re.DOTALL).lstrip()
+    if plain[:2] == b"<!" or re.match(rb"<(\w+:)?gpx\b", plain):
+        return "gpx"  # a document type is refused there, whatever it announces
+    raise InvalidTraces(f"{name} is XML, and no GPX; KML and others are not read.", code="E_FORMAT")
+
+
+def _json(head: bytes) -> str:
+    if re.search(rb'"_type"\s*:', head):
+        return "owntracks"
+    if re.search(rb'"type"\s*:\s*"(Feature|FeatureCollection|MovingFeatures?|MovingPoint)"', head):
+        return "geojson"
+    return "google" if GOOGLE.search(head) else "json"
+
+
+def _gpx() -> Reader:
+    from elsewhere.traces.formats.gpx import read_gpx
+
+    return read_gpx
+
+
+def _geojson() -> Reader:
+    from elsewhere.traces.formats.geojson import read_geojson
+
+    return read_geojson
+
+
+def _geolife() -> Reader:
+    from elsewhere.traces.formats.geolife import read_plt
+
+    return read_plt
+
+
+def _google() -> Reader:
+    from elsewhere.traces.formats.google import read_google
+
+    return read_google
+
+
+def _owntracks() -> Reader:
+    from elsewhere.traces.formats.owntracks import read_owntracks
+
+    return read_owntracks
+
+
+def _foursquare() -> Reader:
+    from elsewhere.traces.formats.foursquare import read_foursquare
+
+    return read_foursquare
+
+
+def _records() -> Reader:
+    from elsewhere.traces.formats.records import read_records
+
+    return read_records
+
+
+READERS: dict[str, Callable[[], Reader]] = {
+    "foursquare": _foursquare,
+    "geojson": _geojson,
+    "geolife": _geolife,
+    "google": _google,
+    "gpx": _gpx,
+    "json": _records,
+    "owntracks": _owntracks,
+}

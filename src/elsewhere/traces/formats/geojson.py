@@ -1,0 +1,98 @@
+"""
+GeoJSON: points with a user and a time among their properties, lines with a time per vertex.
+
+Times of a line are in `datetimes` (OGC Moving Features), `times`, `coordTimes` or `coordinateProperties.times`; Moving
+Features also have them in `temporalGeometry`. Altitudes are ignored (B57).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from elsewhere.traces.formats.items import items, number_of, part_of
+from elsewhere.traces.formats.records import Columns
+from elsewhere.traces.sources import Source
+from elsewhere.traces.tables import Table
+
+TIMES = (("datetimes",), ("times",), ("coordTimes",), ("coordinateProperties", "times"), ("timestamps",))
+LINES = ("LineString", "MultiPoint", "MovingPoint")
+
+
+def read_geojson(source: Source, encoding: str = "utf-8") -> Table:
+    """One row per point, with its time and the plain properties of its feature; without a user it is the file's."""
+    import pyarrow as pa
+
+    columns, skipped = Columns(source.name), 0
+    loose: dict[str, Any] = {}
+    for name, item in items(source, encoding, ("features",)):
+        if name in ("features", "") and isinstance(item, dict):
+            for feature in _features(item):
+                skipped += not _add(columns, feature)
+        else:
+            loose[name] = item
+    if loose.get("type") in ("Feature", "MovingFeature", *LINES, "Point") and not columns.rows:
+        skipped += not _add(columns, loose)
+    arrays = columns.arrays()
+    from elsewhere.traces.columns import roles_of
+
+    if columns.rows and "user" not in roles_of(tuple(arrays), None):
+        arrays["user"] = pa.array([source.user] * columns.rows, pa.string())
+    notes = (f"{skipped} features without a point and a time were not read",) if skipped else ()
+    return Table(source.name, arrays, columns.rows, format="geojson", names=tuple(arrays), notes=notes)
+
+
+def _features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    members = item.get("features")
+    if item.get("type") == "FeatureCollection" and isinstance(members, list):
+        yield from (member for member in members if isinstance(member, dict))
+    else:
+        yield item
+
+
+def _add(columns: Columns, feature: dict[str, Any]) -> bool:
+    """Whether the feature had any point with a time; its points are added."""
+    properties = feature.get("properties")
+    properties = properties if isinstance(properties, dict) else {}
+    geometry = feature.get("temporalGeometry", feature.get("geometry", feature))
+    kind = part_of(geometry, "type")
+    if kind == "Point":
+        at = _position(part_of(geometry, "coordinates"))
+        if at is None:
+            return False
+        instant = {"datetime": properties["datetimes"][0]} if _one_time(properties) else {}
+        columns.add({**properties, **instant, **at})
+        return True
+    lines = part_of(geometry, "coordinates")
+    times = _times(geometry, properties)
+    if kind == "MultiLineString" and isinstance(lines, list) and isinstance(times, list):
+        lines = [point for line in lines if isinstance(line, list) for point in line]
+        if times and isinstance(times[0], list):
+            times = [time for part in times if isinstance(part, list) for time in part]
+    elif kind not in LINES:
+        return False
+    if not isinstance(lines, list) or not isinstance(times, list) or len(lines) != len(times):
+        return False
+    plain = {key: value for key, value in properties.items() if not isinstance(value, (list, dict))}
+    for point, time in zip(lines, times, strict=True):
+        at = _position(point)
+        columns.add({**plain, "datetime": time, **(at or {"lat": "", "lon": ""})})
+    return bool(lines)
+
+
+def _one_time(properties: dict[str, Any]) -> bool:
+    times = properties.get("datetimes")
+    return isinstance(times, list) and len(times) == 1
+
+
+def _times(geometry: Any, properties: dict[str, Any]) -> Any:
+    for holder in (geometry, properties):
+        for path in TIMES:
+            found = part_of(holder, *path)
+            if isinstance(found, list):
+                return found
+    return None
+
+
+def _position(coordinates: Any) -> dict[str, float] | None:
+    if not isinstance(coordinates, list) or len(coordinates) < 2:
+        return None
+    return {"lat": number_of(coordinates[1]), "lon": number_of(coordinates[0])}

@@ -1,0 +1,109 @@
+"""GPX 1.0 and 1.1: the points of tracks. A document type is refused, so no entity is ever expanded (B57)."""
+
+from typing import Any
+from xml.parsers import expat
+
+from elsewhere.errors import InvalidTraces
+from elsewhere.traces.sources import Source
+from elsewhere.traces.tables import Table
+
+CHUNK = 1 << 20
+DEEPEST = 100
+
+
+class _Refused(Exception):
+    pass
+
+
+class _Tracks:
+    """What the parser meets: positions, their times, the name of their track."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[str]] = {"lat": [], "lon": [], "time": [], "name": []}
+        self.path: list[str] = []
+        self.text: list[str] | None = None
+        self.point: dict[str, str] | None = None
+        self.name = ""
+        self.ours = False
+        self.others = 0
+        self.depth = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        tag = tag.rpartition(":")[2]
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _Refused
+        if self.depth == 1 and tag != "gpx":
+            raise _Refused
+        if tag == "gpx":
+            self.ours = attributes.get("creator") == "elsewhere"
+        elif tag == "trk":
+            self.name = ""
+        elif tag == "trkpt":
+            self.point = {"lat": attributes.get("lat", ""), "lon": attributes.get("lon", ""), "time": ""}
+        elif tag in ("wpt", "rtept"):
+            self.others += 1
+        self.path.append(tag)
+        if tag in ("time", "name"):
+            self.text = []
+
+    def end(self, tag: str) -> None:
+        tag = tag.rpartition(":")[2]
+        self.depth -= 1
+        self.path.pop()
+        within = self.path[-1] if self.path else ""
+        if tag == "time" and within == "trkpt" and self.point is not None:
+            self.point["time"] = "".join(self.text or [])
+        elif tag == "name" and within == "trk":
+            self.name = "".join(self.text or [])
+        elif tag == "trkpt" and self.point is not None:
+            for key, value in (*self.point.items(), ("name", self.name)):
+                self.columns[key].append(value)
+            self.point = None
+        if tag in ("time", "name"):
+            self.text = None
+
+    def characters(self, text: str) -> None:
+        if self.text is not None:
+            self.text.append(text)
+
+
+def _refuse(*_: Any) -> None:
+    raise _Refused
+
+
+def read_gpx(source: Source, encoding: str = "utf-8") -> Table:
+    """
+    The points of all tracks of a file. The user is the file, or the name of the track in files of our own.
+
+    Column `name` is the name of the track, for those who keep several people in one file.
+    """
+    import pyarrow as pa
+
+    tracks = _Tracks()
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = _refuse
+    parser.StartElementHandler = tracks.start
+    parser.EndElementHandler = tracks.end
+    parser.CharacterDataHandler = tracks.characters
+    parser.buffer_text = True
+    try:
+        for at in range(0, len(source.content), CHUNK):
+            parser.Parse(source.content[at : at + CHUNK], at + CHUNK >= len(source.content))
+    except _Refused:
+        raise InvalidTraces(
+            f"{source.name}, line {parser.CurrentLineNumber}: a document type, or no GPX.", code="E_XML"
+        ) from None
+    except expat.ExpatError as error:
+        cut = error.code == expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS] or not source.content.rstrip(
+            b"\0 \t\r\n"
+        ).endswith(b">")
+        code, what = ("E_TRUNCATED", "cut off") if cut else ("E_XML", "damaged XML")
+        raise InvalidTraces(f"{source.name}, line {error.lineno}: {what}.", code=code) from None
+    except (UnicodeError, ValueError, LookupError):
+        raise InvalidTraces(f"{source.name}: its text is not in the encoding it names.", code="E_ENCODING") from None
+    n = len(tracks.columns["lat"])
+    columns: dict[str, Any] = {key: pa.array(values, pa.string()) for key, values in tracks.columns.items()}
+    columns["user"] = columns["name"] if tracks.ours else pa.array([source.user] * n, pa.string())
+    notes = (f"{tracks.others} way points and route points were not read",) if tracks.others else ()
+    return Table(source.name, columns, n, format="gpx", names=tuple(columns), notes=notes)

@@ -1,0 +1,75 @@
+"""Time zones: by name, by a fixed offset, and by where people are."""
+
+import re
+from datetime import timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidParameter
+
+ASKED = 200  # points whose zone is looked up: one zone is wanted, not a map of them
+
+
+def zone_of(name: str) -> tzinfo:
+    """The zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
+    fixed = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
+    try:
+        return timezone(timedelta(seconds=offset_seconds(fixed[1]))) if fixed else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        raise InvalidParameter(
+            f'`tz` must be an IANA zone such as "Europe/Zurich", or an offset "+02:00", got {name!r}.', code="E_TZ"
+        ) from None
+
+
+def offset_seconds(offset: str) -> int:
+    """Seconds east of Greenwich of "Z", "+02", "+0200" or "+02:00"."""
+    if offset == "Z":
+        return 0
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    seconds = 3600 * int(digits[:2]) + 60 * int(digits[2:])
+    return -seconds if offset[0] == "-" else seconds
+
+
+def offset_zone(seconds: int) -> str:
+    """
+    The name of the zone that is always `seconds` east of Greenwich; IANA where it has one (its signs are reversed).
+
+    Examples
+    --------
+    >>> offset_zone(9 * 3600), offset_zone(19800), offset_zone(0)
+    ('Etc/GMT-9', 'UTC+05:30', 'UTC')
+
+    """
+    hours, rest = divmod(abs(seconds), 3600)
+    if seconds == 0:
+        return "UTC"
+    if rest == 0 and -12 * 3600 <= seconds <= 14 * 3600:
+        return f"Etc/GMT{'-' if seconds > 0 else '+'}{hours}"
+    return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
+
+
+def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | None, str]:
+    """
+    The IANA zone in which most of the points lie, and a word on it; None where it cannot be found.
+
+    Looked up among evenly chosen points, offline, by the optional library tzfpy.
+    """
+    try:
+        from tzfpy import get_tz
+    except ImportError:
+        return None, "install elsewhere[tz] to find the zone from the coordinates"
+    known = np.flatnonzero(np.isfinite(lat) & np.isfinite(lon) & (np.abs(lat) <= 90) & (np.abs(lon) <= 180))
+    chosen = known[np.linspace(0, len(known) - 1, min(ASKED, len(known))).astype(np.int64)] if len(known) else known
+    names = [get_tz(float(lon[i]), float(lat[i])) for i in chosen]
+    counts = {name: names.count(name) for name in sorted(set(names)) if name and not name.startswith("Etc/")}
+    if not counts:
+        return None, "the coordinates lie in no zone"
+    best = max(counts, key=lambda name: counts[name])
+    try:
+        zone_of(best)
+    except InvalidParameter:
+        return None, "the zone of the coordinates is not known here"
+    share = counts[best] / len(names)
+    return best, "" if share > 0.98 else f"{1 - share:.0%} of the points lie in other zones"

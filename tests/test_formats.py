@@ -1,0 +1,291 @@
+"""Every format, told by its content: files of the same fixes give the same traces, packed, piped or in folders."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+from datetime import timedelta
+
+import makefiles
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import elsewhere as ew
+from elsewhere.traces.formats import recognise
+from elsewhere.traces.formats.google import e7, point
+
+NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
+NAMES = {
+    "csv": "csv",
+    "geolife": "geolife",
+    "gpx": "gpx",
+    "geojson of points": "geojson",
+    "geojson of lines": "geojson",
+    "moving features": "geojson",
+    "records": "google",
+    "records in ms": "google",
+    "android": "google",
+    "ios": "google",
+    "semantic history": "google",
+    "owntracks": "owntracks",
+    "rec": "owntracks",
+    "foursquare": "foursquare",
+    "json rows": "json",
+    "json lines": "json",
+}
+USER = {"foursquare": "470", "rec": "an"}
+
+
+def read(source, **options):
+    counted = []
+    traces = ew.read_traces(source, report=counted.append, tz="UTC", **options)
+    return traces, counted[0]
+
+
+def put(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.fixture
+def expected(tmp_path):
+    return ew.read_traces(put(tmp_path / "expected" / "a.csv", makefiles.csv(makefiles.fixes())), tz="UTC")
+
+
+@pytest.mark.parametrize("kind", makefiles.EVERY)
+def test_each_format_by_content_alone(tmp_path, expected, kind):
+    content = makefiles.EVERY[kind](makefiles.fixes()).encode()
+    odd_name = put(tmp_path / "ann.dat", content)
+    packed = put(tmp_path / "ann.dat.gz", gzip.compress(content))
+
+    assert recognise(content, "x") == NAMES[kind]
+    for path in (odd_name, packed):
+        traces, counted = read(path)
+        assert np.array_equal(traces.r, expected.r)
+        assert np.allclose(traces.locations.lat, expected.locations.lat, atol=2e-3)
+        assert traces.labels == (USER.get(kind, "ann"),)
+        assert traces.dates.astype(str).tolist() == ["2013-04-15"]
+        assert sum(counted.dropped.values()) == 0
+        assert ew.read_traces(path, format=NAMES[kind], tz="UTC").labels == traces.labels
+
+
+@pytest.mark.parametrize("kind", makefiles.EVERY)
+def test_a_format_asked_for_is_the_only_one_read(tmp_path, kind):
+    other = "gpx" if NAMES[kind] != "gpx" else "google"
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces(put(tmp_path / "a", makefiles.EVERY[kind](makefiles.fixes())), format=other)
+
+    assert caught.value.code == "E_FORMAT"
+
+
+@pytest.mark.parametrize("kind", sorted(set(makefiles.EVERY) - {"foursquare", "semantic history"}))
+def test_times_keep_to_the_second(tmp_path, kind):
+    # one fix in the last second of every slot: any shift of a reader would move them all
+    points = [(t + timedelta(minutes=9, seconds=59), lat, lon) for t, lat, lon in makefiles.fixes()]
+    traces, counted = read(put(tmp_path / "ann.x", makefiles.EVERY[kind](points)), max_gap="0min", min_coverage=0)
+
+    assert counted.slots_missing == 0
+    assert np.array_equal(traces.r[0], [0] * 24 + [1] * 24 + [0] * 24) or kind in ("android", "ios")
+
+
+def test_folders_of_one_file_per_person(tmp_path):
+    points = makefiles.fixes()
+    for kind in sorted(NO_USER - {"rec"}):
+        folder = tmp_path / kind
+        for user in ("ann", "bob"):
+            put(folder / f"{user}.dat", makefiles.EVERY[kind](points))
+        put(folder / "README.md", "# what this is\n")
+        put(folder / ".hidden", "x")
+        traces, counted = read(folder)
+
+        assert traces.labels == ("ann", "bob")
+        assert np.array_equal(traces.r[0], traces.r[1])
+        assert "1 files of the folder were not read: they are of another format" in counted.notes
+
+
+def test_geolife_and_takeout_folders_name_users_by_folder(tmp_path):
+    morning, evening = makefiles.fixes()[:36], makefiles.fixes()[36:]
+    for user in ("000", "001"):
+        put(tmp_path / "Data" / user / "Trajectory" / "1.plt", makefiles.plt(morning))
+        put(tmp_path / "Data" / user / "Trajectory" / "2.plt", makefiles.plt(evening))
+    put(tmp_path / "Data" / "000" / "labels.txt", "Start Time\tEnd Time\tTransportation Mode\n")
+    for user in ("ann", "bob"):
+        put(tmp_path / "people" / user / "Takeout" / "Records.json", makefiles.records(morning))
+        put(
+            tmp_path / "people" / user / "Takeout" / "2013" / "APRIL.json",
+            makefiles.semantic_history(makefiles.fixes()),
+        )
+
+    for folder in (tmp_path / "Data", tmp_path / "Data" / "000", tmp_path / "Data" / "000" / "Trajectory"):
+        assert read(folder)[0].labels == (("000", "001") if folder.name == "Data" else ("000",))
+    assert read(tmp_path / "Data" / "001" / "Trajectory" / "1.plt", min_coverage=0)[0].labels == ("001",)
+    assert read(tmp_path / "people")[0].labels == ("ann", "bob")
+
+
+def test_folders_of_tables_with_and_without_a_user(tmp_path):
+    points = makefiles.fixes()
+    put(tmp_path / "a" / "1.csv", makefiles.csv(points[:36], "ann"))
+    put(tmp_path / "a" / "2.csv", makefiles.csv(points[36:], "ann"))
+    for user in ("ann", "bob"):
+        put(tmp_path / "b" / f"{user}.csv", makefiles.csv(points).replace("uid,", "x,"))
+
+    assert read(tmp_path / "a")[0].r.shape == (1, 72)
+    assert read(tmp_path / "b")[0].labels == ("ann", "bob")
+
+
+def test_files_of_a_folder_are_called_by_number(tmp_path):
+    # a file is called as its person is: no message may show it
+    for user in ("CANARY-1", "CANARY-2"):
+        put(tmp_path / "all" / f"{user}.gpx", makefiles.gpx(makefiles.fixes()))
+    put(tmp_path / "all" / "CANARY-2.gpx", makefiles.gpx(makefiles.fixes())[:-40])
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces(tmp_path / "all")
+
+    assert "all, file 2 of 2, line" in str(caught.value)
+    assert "CANARY" not in str(caught.value)
+
+
+def test_a_row_of_a_folder_is_named_by_file_and_line(tmp_path):
+    put(tmp_path / "all" / "1.csv", makefiles.csv(makefiles.fixes()))
+    put(tmp_path / "all" / "2.csv", makefiles.csv(makefiles.fixes()).replace("46.5191", "x"))
+    with pytest.raises(ew.InvalidTraces, match=r"all, file 2 of 2, line 2:"):
+        ew.read_traces(tmp_path / "all")
+
+
+def test_standard_input(tmp_path, monkeypatch, expected):
+    content = makefiles.csv(makefiles.fixes()).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
+
+    assert np.array_equal(read("-")[0].r, expected.r)
+
+
+def test_process_substitution(tmp_path, expected):
+    path = put(tmp_path / "a.csv", makefiles.csv(makefiles.fixes()))
+    code = "import sys, elsewhere as ew; print(ew.read_traces(sys.argv[1], tz='UTC').r.tolist())"
+    done = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -c "{code}" <(cat "{path}")'], capture_output=True, text=True, check=True
+    )
+
+    assert json.loads(done.stdout) == expected.r.tolist()
+
+
+def test_frames_of_pandas_polars_and_arrow(expected):
+    points = makefiles.fixes()
+    columns = {
+        "uid": ["ann"] * len(points),
+        "datetime": [t for t, _, _ in points],
+        "lat": [lat for _, lat, _ in points],
+        "lng": [lon for _, _, lon in points],
+    }
+    arrow = pa.table(columns)
+    frames = [arrow, arrow.to_pandas(), arrow.to_batches()[0], columns]
+    polars = pytest.importorskip("polars")
+    frames.append(polars.from_arrow(arrow))
+
+    assert [np.array_equal(read(frame)[0].r, expected.r) for frame in frames] == [True] * 5
+
+
+def test_foursquare_with_venues_apart_and_in_latin_1(tmp_path, expected):
+    check_ins, pois = makefiles.foursquare_2015(makefiles.fixes())
+    traces, _ = read(put(tmp_path / "checkins.txt", check_ins), locations=put(tmp_path / "pois.txt", pois))
+    latin = put(tmp_path / "nyc.txt", makefiles.foursquare(makefiles.fixes()).encode("latin-1"))
+
+    assert np.array_equal(traces.r, expected.r)
+    assert traces.locations.lat.tolist() == [makefiles.HOME[0], makefiles.WORK[0]]
+    assert np.array_equal(read(latin)[0].r, expected.r)
+
+
+def test_foursquare_offsets_are_the_local_clock(tmp_path):
+    text = makefiles.foursquare(makefiles.fixes()).replace("\t0\t", "\t-240\t")
+    counted = []
+    traces = ew.read_traces(put(tmp_path / "nyc.txt", text), report=counted.append, min_coverage=0.1)
+
+    # 00:10 UTC is 20:10 of the day before
+    assert traces.dates.astype(str).tolist() == ["2013-04-14", "2013-04-15"]
+    assert (traces.tz, counted[0].tz) == ("Etc/GMT+4", "Etc/GMT+4")
+
+
+def test_tracks_in_one_gpx_file_are_one_person_unless_asked(tmp_path):
+    two = makefiles.gpx(makefiles.fixes()).replace("</gpx>", "") + makefiles.gpx(makefiles.fixes(days=1)).partition(
+        "</wpt>"
+    )[2].replace("<name>ann", "<name>bob").replace("2013-04-15", "2013-04-16")
+    path = put(tmp_path / "all.gpx", two)
+
+    assert read(path)[0].labels == ("all",)
+    assert read(path, columns={"user": "name"})[0].labels == ("ann", "bob")
+
+
+def test_what_we_write_we_read(tmp_path):
+    town = ew.Traces(
+        [[0, 1, 1, 0] * 18, [1] * 72, [0] * 72],
+        ew.Locations([46.5191, 46.5375], [6.5668, 6.6312]),
+        users=["ann", "ann", "bob"],
+        dates=["2013-04-15", "2013-04-16", "2013-04-15"],
+        tz="UTC",
+    )
+    for name in ("a.csv", "a.parquet", "a.gpx", "a.geojson", "a.tsv.gz"):
+        ew.write_traces(town, tmp_path / name)
+        again = ew.read_traces(tmp_path / name, tz="UTC", locations=town.locations, columns={"place": None})
+
+        assert np.array_equal(again.r, town.r)
+        assert again.users.tolist() == town.users.tolist()
+
+
+def test_geojson_variants(tmp_path, expected):
+    points = makefiles.fixes()
+    for key in ("datetimes", "times", "coordTimes"):
+        assert np.array_equal(read(put(tmp_path / "ann", makefiles.geojson_line(points, key)))[0].r, expected.r)
+    nested = json.loads(makefiles.geojson_line(points, "times"))
+    feature = nested["features"][0]
+    feature["properties"]["coordinateProperties"] = {"times": [feature["properties"].pop("times")]}
+    feature["geometry"] = {"type": "MultiLineString", "coordinates": [feature["geometry"]["coordinates"]]}
+    traces, counted = read(put(tmp_path / "ann", json.dumps(nested)))
+
+    assert np.array_equal(traces.r, expected.r)
+    assert "1 features without a point and a time were not read" in counted.notes
+    assert read(put(tmp_path / "ann", json.dumps(nested["features"][0])))[0].labels == ("ann",)
+
+
+def test_numbers_of_google():
+    assert e7(465190000, 90) == 46.519
+    assert e7(-735000000, 180) == -73.5
+    assert e7(2**32 - 735000000, 180) == -73.5
+    assert point("43.77°, 9.07°") == point("geo:43.77,9.07") == (43.77, 9.07)
+    assert np.isnan(point("43.77")[0])
+    assert np.isnan(point({"latLng": 1})[0])
+
+
+BOMB = '<!DOCTYPE gpx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;">]><gpx><trk><name>&b;</name></trk></gpx>'
+OUTSIDE = '<?xml version="1.0"?>\n<!DOCTYPE gpx [<!ENTITY x SYSTEM "file:///etc/passwd">]><gpx><trk><name>&x;</name></trk></gpx>'
+DAMAGED = {
+    "entity bomb": (BOMB, "E_XML"),
+    "external entity": (OUTSIDE, "E_XML"),
+    "undefined entity": ("<gpx><trk><name>&x;</name></trk></gpx>", "E_XML"),
+    "kml": ("<kml></kml>", "E_FORMAT"),
+    "gpx cut": (makefiles.gpx(makefiles.fixes())[:-30], "E_TRUNCATED"),
+    "gpx unclosed": (makefiles.gpx(makefiles.fixes()).replace("</trkseg>", ""), "E_XML"),
+    "gpx empty": ("<gpx></gpx>", "E_EMPTY"),
+    "json cut": (makefiles.records(makefiles.fixes())[:-60], "E_TRUNCATED"),
+    "json damaged": (makefiles.records(makefiles.fixes()).replace(": 20,", ": 20", 1), "E_JSON"),
+    "json too deep": ('{"semanticSegments":' + "[" * 100_000 + "]" * 100_000 + "}", "E_JSON"),
+    "json of nothing known": ('{"a": 1, "b": [2]}', "E_FORMAT"),
+    "json of numbers": ("[1, 2, 3]", "E_FORMAT"),
+    "no locations": ('{"locations": [], "x": "latitudeE7"}', "E_EMPTY"),
+    "a geojson without times": (makefiles.geojson_line(makefiles.fixes(), "thymes"), "E_EMPTY"),
+    "plt heading alone": (makefiles.plt([]), "E_EMPTY"),
+    "plt cut": (makefiles.plt(makefiles.fixes())[:60], "E_TRUNCATED"),
+    "plt with words": (makefiles.plt(makefiles.fixes()).replace(",0,492", ",0,492,0"), "E_CSV"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_documents_are_refused_by_code(tmp_path, case):
+    content, code = DAMAGED[case]
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces(put(tmp_path / "a", content))
+
+    assert caught.value.code == code
+    assert "46.5" not in str(caught.value)

@@ -1,0 +1,542 @@
+"""
+The catalogue of bad inputs (RELIABILITY.md, B1-B60): one row per input, with the answer that is written there.
+
+A refusal goes through the command line: exit 2, one line with the code, nothing written, and no id or coordinate of
+the input anywhere. What is accepted, repaired or dropped is read by the library and its counts are compared. A new
+input is a new row of CASES.
+"""
+
+import gzip
+import logging
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import makefiles
+import pandas as pd
+import pytest
+
+import elsewhere as ew
+from elsewhere.cli import app
+from elsewhere.traces import sources
+
+CANARIES = ("CANARY", "46.519", "6.632")
+ANN, BOB = "CANARY-7f3a", "CANARY-9c2e"
+HEAD = "uid,datetime,lat,lng\n"
+STAMPS = [f"2013-04-15 {h:02}:{m:02}:00" for h in range(24) for m in (10, 30, 50)]
+LINES = [f"{u},{t},46.519{u[-1] == 'e':d},6.632\n" for u in (ANN, BOB) for t in STAMPS]
+PLAIN = HEAD + "".join(LINES)
+
+# where the other answers are tested, or who still owes them
+ANSWERED_ELSEWHERE = {
+    "B34": "test_read.py (thin days); gap policies: to do with the gaps",
+    "B36": "to do with the gaps: impossible speed",
+    "B37": "test_generate.py",
+    "B38": "test_generate.py",
+    "B39": "test_generate.py",
+    "B40": "to do with the places: a dataset in one cell",
+    "B41": "test_generate.py",
+    "B42": "test_semseed.py",
+    "B49": "test_errors.py, test_generate.py",
+    "B50": "test_privacy.py",
+    "B51": "test_aggregate_inputs.py",
+    "B52": "test_generate.py, test_pool.py",
+    "B53": "test_generate.py",
+    "B54": "test_cli.py",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input: how to make it, how to read it, and the answer: a code, or the counts of what is read after all."""
+
+    number: str
+    what: str
+    content: str | bytes | Callable[[Path], Any]
+    code: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    note: str = ""
+    rows: int | None = 2  # of the traces
+    check: Callable[[ew.Traces], bool] | None = None
+
+
+def change(old, new, lines=144):
+    """The plain file with `old` replaced in the first lines."""
+    return HEAD + "".join(line.replace(old, new) for line in LINES[:lines]) + "".join(LINES[lines:])
+
+
+def column(place, value, lines=1):
+    """The plain file with another value in a column of the first lines."""
+    changed = []
+    for line in LINES[:lines]:
+        parts = line.rstrip("\n").split(",")
+        parts[place] = value
+        changed.append(",".join(parts) + "\n")
+    return HEAD + "".join(changed) + "".join(LINES[lines:])
+
+
+def days(*dates, zone=""):
+    return HEAD + "".join(
+        f"{ANN},{d} {h:02}:{m:02}:00{zone},46.519,6.632\n" for d in dates for h in range(24) for m in (10, 30, 50)
+    )
+
+
+def make(name, content=PLAIN):
+    def inside(folder):
+        path = folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return inside
+
+
+def fifo(folder):
+    os.mkfifo(folder / "pipe")
+    return folder / "pipe"
+
+
+def zipped(folder):
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr("../../evil.csv", PLAIN)
+    return folder / "a.zip"
+
+
+def bomb(folder):
+    # 80 MB of blanks in 80 kB; the cap is set to 32 MB for this test
+    return make("bomb.csv.gz", gzip.compress(b" " * (80 << 20), 9))(folder)
+
+
+def growing(folder):
+    """A file that grows between two looks at it: as on a disk that another process writes to."""
+    path = make("a.csv")(folder)
+    read_bytes = Path.read_bytes
+
+    def and_grow(self):
+        content = read_bytes(self)
+        if self == path:
+            with path.open("ab") as file:
+                file.write(LINES[0].encode())
+        return content
+
+    return path, and_grow
+
+
+def two_files(folder):
+    (folder / "all").mkdir()
+    (folder / "all" / "1.csv").write_text(HEAD + "".join(LINES[:30]))
+    (folder / "all" / "2.csv").write_text(HEAD + "".join(LINES[30:]))
+    return folder / "all"
+
+
+def places(traces):
+    return [(round(a, 2), round(b, 2)) for a, b in zip(traces.locations.lat, traces.locations.lon, strict=True)]
+
+
+GZ = gzip.compress(PLAIN.encode())
+MERCATOR = "738264.9"
+SLOTS = "uid,slot,loc\n"
+NESTED = (
+    '{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"uid": "CANARY"}, "geometry": '
+    '{"type": "GeometryCollection", "geometries": [{"type": "GeometryCollection", "geometries": []}]}}]}'
+)
+CASES = [
+    Case("B1", "missing", lambda folder: folder / "none.csv", "E_OPEN"),
+    Case("B1", "an empty folder", lambda folder: folder, "E_OPEN"),
+    Case("B1", "a pipe", fifo, "E_OPEN"),
+    Case("B1", "a device", lambda folder: Path("/dev/zero"), "E_OPEN"),
+    Case("B2", "no bytes", "", "E_EMPTY"),
+    Case("B2", "names only", HEAD, "E_EMPTY"),
+    Case("B2", "blank lines", "\n \r\n\n\t\n", "E_EMPTY"),
+    Case("B3", "byte order mark", PLAIN.encode("utf-8-sig")),
+    Case("B4", "UTF-16 LE", b"\xff\xfe" + PLAIN.encode("utf-16-le")),
+    Case("B4", "UTF-16 BE", b"\xfe\xff" + PLAIN.encode("utf-16-be")),
+    Case("B4", "half of UTF-16", b"\xff\xfe" + PLAIN.encode("utf-16-le")[:-1], "E_ENCODING"),
+    Case("B5", "Latin-1", change("CANARY", "CANARY\u00e9").encode("latin-1"), "E_ENCODING"),
+    Case("B5", "Latin-1, and said so", change("CANARY", "\u00e9").encode("latin-1"), options={"encoding": "latin-1"}),
+    Case("B6", "NUL", change("CANARY", "CANARY\0", 1), "E_ENCODING"),
+    Case("B6", "a control character", change("CANARY", "CANARY\x1b", 1), "E_ENCODING"),
+    Case("B7", "CR", PLAIN.replace("\n", "\r")),
+    Case("B7", "CRLF", PLAIN.replace("\n", "\r\n")),
+    Case(
+        "B7", "mixed, no last newline", (HEAD + "".join(LINES[:9]).replace("\n", "\r\n") + "".join(LINES[9:])).rstrip()
+    ),
+    Case("B8", "the last line is cut", PLAIN + f"{ANN},2013-04", "E_TRUNCATED"),
+    Case("B8", "and may be", PLAIN + f"{ANN},2013-04", options={"allow_truncated": True}, note="cut off"),
+    Case("B8", "a short line within", HEAD + f"{ANN},46.519\n" + PLAIN, "E_CSV"),
+    Case("B9", "cut gzip", GZ[:-20], "E_COMPRESSION"),
+    Case("B9", "bad checksum", GZ[:-8] + b"\0" * 8, "E_COMPRESSION"),
+    Case("B9", "trailing garbage", GZ + b"garbage", "E_COMPRESSION"),
+    Case("B10", "a bomb", bomb, "E_TOO_LARGE"),
+    Case("B10", "an archive in an archive", gzip.compress(GZ), "E_COMPRESSION"),
+    Case("B10", "a zip with ../", zipped, "E_COMPRESSION"),
+    Case("B10", "a tar", b"a" * 257 + b"ustar" + b"\0" * 300, "E_COMPRESSION"),
+    Case("B11", "semicolons", PLAIN.replace(",", ";")),
+    Case("B11", "tabs", PLAIN.replace(",", "\t")),
+    Case("B11", "decimal commas", PLAIN.replace(",", ";").replace("46.519", "46,519"), "E_NUMBER"),
+    Case("B12", "a newline in quotes", change(ANN, f'"{ANN}\nx"')),
+    Case("B12", "an unbalanced quote", change("CANARY", '"CANARY', 1), "E_CSV"),
+    Case("B13", "one name twice", PLAIN.replace("lng", "lat"), "E_COLUMN"),
+    Case("B13", "no longitude", PLAIN.replace("lng", "x"), "E_COLUMN"),
+    Case("B13", "a named column that is not there", PLAIN, "E_COLUMN", options={"columns": {"user": "who"}}),
+    Case("B13", "columns too many", PLAIN.replace("6.632\n", "6.632,9\n").replace("lng", "lng,mood"), note="'mood'"),
+    Case(
+        "B13",
+        "another order",
+        "lng,lat,datetime,uid\n" + "".join(",".join(x.strip().split(",")[::-1]) + "\n" for x in LINES),
+    ),
+    Case("B14", "an endless field", change("CANARY", "CANARY" * 200_000, 1), "E_TOO_LARGE"),
+    Case("B14", "an endless line", change("CANARY", "CANARY," * 2_000_000, 1), "E_TOO_LARGE"),
+    Case("B15", "swapped", column(3, "146.519", 144).replace("lat,lng", "lng,lat"), "E_SWAPPED"),
+    Case("B16", "swapped, and plausible", PLAIN.replace("lat,lng", "lng,lat"), "E_OUTSIDE", {"box": (46, 6, 47, 7)}),
+    Case(
+        "B17",
+        "swapped in one row",
+        HEAD + LINES[0].replace("46.5190,6.632", "6.632,46.5190") + "".join(LINES[1:]),
+        options={"box": (46, 6, 47, 7)},
+        dropped={"E_OUTSIDE": 1},
+    ),
+    Case("B18", "poles and date line", column(2, "90").replace("6.632", "180"), rows=2),
+    Case(
+        "B18",
+        "180 is -180",
+        change("6.632", "180", 72).replace("6.632", "-180").replace("46.5191", "46.5190"),
+        check=lambda t: t.R == 1,
+    ),
+    Case("B19", "beyond the pole", column(2, "90.0000001"), dropped={"E_OUTSIDE": 1}),
+    Case("B19", "beyond the date line", column(3, "181"), dropped={"E_OUTSIDE": 1}),
+    Case("B19", "0 to 360", change("6.632", "286.632"), "E_OUTSIDE"),
+    Case(
+        "B19",
+        "0 to 360, and said so",
+        change("6.632", "286.632"),
+        options={"lon360": True},
+        check=lambda t: places(t)[0] == (46.52, -73.37),
+    ),
+    Case(
+        "B20",
+        "null island, outside the map",
+        column(2, "0").replace("0,6.632", "0,0", 1),
+        options={"box": (46, 6, 47, 7)},
+        dropped={"E_NULL_ISLAND": 1},
+    ),
+    Case("B20", "null island", HEAD + f"{ANN},2013-04-15 00:10:00,0,0\n" + "".join(LINES[1:]), note="0, 0"),
+    *(
+        Case("B21", word or "empty", column(2, word), dropped={"E_NUMBER": 1})
+        for word in ("NaN", "inf", "-inf", "", "NULL", "N/A", "None")
+    ),
+    *(
+        Case("B22", f"{word!a} is a number", column(2, word), check=lambda t: t.r[0, 0] >= 0)
+        for word in ("4.6519e1", "+46.519", " 46.519")
+    ),
+    *(
+        Case("B22", f"{word!a} is none", column(2, word), dropped={"E_NUMBER": 1})
+        for word in ("0x10", "1_000", "\uff14\uff16", "\u0664\u0666", "46.5\u00a0", "46,5"[:2] + "'5")
+    ),
+    Case("B23", "degrees and minutes", column(2, "46 31 12N"), dropped={"E_NUMBER": 1}),
+    Case("B23", "radians", PLAIN.replace("46.519", "0.8119").replace("6.632", "0.1157"), "E_SWAPPED"),
+    Case("B23", "metres of a map", PLAIN.replace("46.519", "5866000.").replace("6.632", MERCATOR), "E_SWAPPED"),
+    Case(
+        "B24",
+        "across the date line",
+        change("6.632", "179.9", 72).replace("6.632", "-179.9"),
+        check=lambda t: 15 < t.locations.distance(*t.r[:, 0]) < 16,
+    ),
+    Case("B25", "near a pole", change("46.519", "89.519"), note="pole"),
+    Case("B26", "every row twice", HEAD + "".join(LINES * 2), fixed={"repeated": 144}),
+    Case("B27", "one of 145 contradicts", PLAIN + LINES[0].replace("46.519", "46.999"), fixed={"contradicted": 1}),
+    Case("B27", "many contradict", PLAIN + "".join(LINES).replace("46.519", "46.999"), "E_CONFLICT"),
+    Case(
+        "B28",
+        "backwards and interleaved",
+        HEAD + "".join(LINES[::-2] + LINES[::2]),
+        fixed={},
+        check=lambda t: t.labels == (ANN, BOB),
+    ),
+    Case("B29", "an hour that is not", days("2018-03-25"), "E_DST", {"tz": "Europe/Zurich"}),
+    Case(
+        "B29",
+        "an hour that is twice",
+        days("2018-10-28"),
+        options={"tz": "Europe/Zurich"},
+        fixed={"in the doubled hour": 3},
+        rows=1,
+    ),
+    Case(
+        "B30",
+        "two offsets",
+        HEAD
+        + "".join(line.replace(":00,46", ":00+02:00,46") for line in LINES[:72])
+        + "".join(line.replace(":00,46", ":00Z,46") for line in LINES[72:]),
+        options={"tz": "UTC", "min_coverage": 0},
+        rows=3,
+    ),
+    Case("B30", "with and without", HEAD + LINES[0].replace(":00,46", ":00Z,46") + "".join(LINES[1:]), "E_TZ"),
+    Case(
+        "B31",
+        "seconds and milliseconds",
+        HEAD + f"{ANN},1365984600,46.519,6.632\n{ANN},1365984600000,46.519,6.632\n",
+        "E_DATE",
+    ),
+    *(
+        Case("B31", f"{word} is not believed", column(1, word), dropped={"E_DATE": 1})
+        for word in ("1970-01-01 00:00:00", "2106-02-07 06:28:16", "9999-12-31 23:59:59")
+    ),
+    Case("B31", "any date", column(1, "1970-01-01 00:00:00"), options={"any_date": True}, rows=2),
+    Case("B31", "24:00", column(1, "2013-04-14 24:00:00"), fixed={"24:00 read as 00:00 of the next day": 1}),
+    Case("B31", "a leap second", column(1, "2013-04-15 00:10:60"), fixed={"a leap second read as second 59": 1}),
+    Case(
+        "B31", "negative epoch", HEAD + "".join(f"{ANN},{-1365984600 - i},46.519,6.632\n" for i in range(9)), "E_DATE"
+    ),
+    Case("B32", "ambiguous dates", PLAIN.replace("2013-04-15", "03/04/2013"), "E_DATE"),
+    Case(
+        "B32",
+        "and a format",
+        PLAIN.replace("2013-04-15", "03/04/2013"),
+        options={"date_format": "%d/%m/%Y %H:%M:%S"},
+        check=lambda t: str(t.dates[0]) == "2013-04-03",
+    ),
+    Case(
+        "B33",
+        "a day of 25 hours",
+        HEAD
+        + "".join(
+            f"{ANN},{t:%Y-%m-%dT%H:%M:%SZ},46.519,6.632\n"
+            for t in pd.date_range("2018-10-27T22:10", "2018-10-28T22:50", freq="20min")
+        ),
+        options={"tz": "Europe/Zurich"},
+        fixed={"second passing of the doubled hour": 3},
+        rows=1,
+        check=lambda t: t.L == 72 and t.r.min() == 0,
+    ),
+    Case(
+        "B35",
+        "a fix a second",
+        HEAD
+        + "".join(
+            f"{ANN},{t:%Y-%m-%d %H:%M:%S},{46.519 if t.second < 40 else 46.7},6.632\n"
+            for t in pd.date_range("2013-04-15", periods=7200, freq="s")
+        ),
+        options={"min_coverage": 0},
+        rows=1,
+        note="finer than",
+        check=lambda t: len(set(t.r[0, :6].tolist())) == 1,
+    ),
+    Case("B43", "slots without end", SLOTS + f"{ANN},0,1\n{ANN},1365984000,2\n", "E_TOO_LARGE"),
+    Case(
+        "B44",
+        "nothing in common",
+        SLOTS + "".join(f"{ANN},{s},1\n" for s in range(9)) + "".join(f"{BOB},{s},1\n" for s in range(50, 59)),
+        "E_ALIGN",
+    ),
+    Case("B45", "an empty id", column(0, ""), dropped={"E_USER": 1}),
+    Case("B45", "blanks and case", change(BOB, f" {ANN}"), note="look-alike", check=lambda t: t.U == 2),
+    Case("B45", "look-alikes", change(BOB, ANN.replace("A", "\u0410")), note="look-alike", check=lambda t: t.U == 2),
+    Case("B45", "an endless id", change(ANN, ANN * 30), "E_USER"),
+    Case("B45", "an id like a path", change(ANN, "../../x"), check=lambda t: "../../x" in t.labels),
+    Case("B45", "an id like a formula", change(ANN, "=cmd|x"), check=lambda t: "=cmd|x" in t.labels),
+    Case("B46", "one user in two files", two_files, check=lambda t: t.labels == (ANN, BOB)),
+    Case(
+        "B47",
+        "long numbers",
+        change(ANN, "9007199254740993").replace(BOB, "9007199254740992"),
+        check=lambda t: t.labels == ("9007199254740992", "9007199254740993"),
+    ),
+    Case("B47", "1.0 is not 1", change(ANN, "1.0").replace(BOB, "1"), check=lambda t: t.labels == ("1", "1.0")),
+    Case("B48", "numbers and text", change(ANN, "1").replace(BOB, "x1"), check=lambda t: t.labels == ("1", "x1")),
+    Case(
+        "B57",
+        "an entity bomb",
+        '<!DOCTYPE gpx [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><gpx><trk><name>&b;</name></trk></gpx>',
+        "E_XML",
+    ),
+    Case(
+        "B57",
+        "an external entity",
+        '<!DOCTYPE gpx [<!ENTITY a SYSTEM "file:///etc/passwd">]><gpx><trk><name>&a;</name></trk></gpx>',
+        "E_XML",
+    ),
+    Case("B57", "altitude", makefiles.geojson_points(makefiles.fixes()), options={"tz": "UTC"}, rows=1),
+    Case(
+        "B57",
+        "collections in collections",
+        NESTED,
+        "E_EMPTY",
+    ),
+    Case("B58", "GeoLife", makefiles.plt(makefiles.fixes()), options={"tz": "UTC"}, rows=1),
+    Case("B58", "SGLT", makefiles.sglt(makefiles.fixes()), rows=1, check=lambda t: t.r[0, 0] == 0 and t.R == 2),
+    Case("B58", "PF", "user_index,slot,poi_index\n0,0,3\n0,1,4\n", rows=1, check=lambda t: t.r.tolist() == [[3, 4]]),
+    Case("B59", "SGLT from 0", makefiles.sglt(makefiles.fixes()).replace(",1\n", ",0\n"), "E_INDEX"),
+    Case("B59", "a place that is not", SLOTS + f"{ANN},0,2\n{ANN},1,1\n", "E_INDEX", {"locations": ew.Locations(n=2)}),
+    Case("B60", "a name of two lines", make("a\nb.csv", ""), "E_EMPTY"),
+    Case("B60", "a name with glob characters", make("*[a]?.csv")),
+]
+
+
+def named(case):
+    return f"{case.number} {case.what}"
+
+
+def source_of(case, folder):
+    if callable(case.content):
+        return case.content(folder)
+    return make("input.csv", case.content)(folder)
+
+
+def words_of(options):
+    """Options of the library as words of the command line."""
+    words = []
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            value = ",".join(f"{role}={column}" for role, column in value.items())
+        elif isinstance(value, tuple):
+            value = ",".join(map(str, value))
+        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    return words
+
+
+def listing(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.fixture
+def small_cap(monkeypatch):
+    monkeypatch.setattr(sources, "MAX_BYTES", 32 << 20)
+
+
+@pytest.mark.usefixtures("small_cap")
+@pytest.mark.parametrize("case", [c for c in CASES if c.code], ids=named)
+def test_refused(case, tmp_path, capfd, caplog, monkeypatch):
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.delenv("ELSEWHERE_DEBUG", raising=False)
+    source = source_of(case, tmp_path)
+    before = listing(tmp_path)
+    with pytest.raises(ew.ElsewhereError) as caught:
+        ew.read_traces(source, **case.options)
+    words = [] if "locations" in case.options else words_of(case.options)
+    with pytest.raises(SystemExit) as stopped:
+        app(["similarity", str(source), "-o", str(tmp_path / "out"), *words, "--json"], prog_name="elsewhere")
+    said = capfd.readouterr()
+
+    assert caught.value.code == case.code
+    if "locations" not in case.options:
+        assert stopped.value.code == 2
+        assert said.err.startswith(f"{case.code}: ")
+        assert len(said.err.splitlines()) == 1
+    assert listing(tmp_path) == before
+    heard = said.out + said.err + caplog.text + str(caught.value)
+    assert [canary for canary in CANARIES if canary in heard] == []
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if not c.code], ids=named)
+def test_read_after_all(case, tmp_path):
+    counted = []
+    traces = ew.read_traces(source_of(case, tmp_path), report=counted.append, **case.options)
+    notes = " ".join(counted[0].notes)
+
+    assert dict(counted[0].dropped) == dict(case.dropped)
+    assert {k: v for k, v in counted[0].fixed.items() if case.fixed or k != "repeated"} == dict(case.fixed)
+    assert case.note in notes
+    assert len(traces) == case.rows
+    assert case.check is None or case.check(traces)
+    assert [c for c in CANARIES if c in notes or c in repr(traces) or c in repr(counted[0].dropped)] == []
+
+
+def test_plain_is_plain(tmp_path):
+    # the rows above are changes of one good file: it must be read without a word
+    counted = []
+    traces = ew.read_traces(make("plain.csv")(tmp_path), report=counted.append, tz="UTC")
+
+    assert (traces.labels, traces.r.shape, traces.r.min()) == ((ANN, BOB), (2, 72), 0)
+    assert (dict(counted[0].dropped), dict(counted[0].fixed), counted[0].notes) == ({}, {}, ())
+
+
+def test_every_number_is_answered():
+    here = {case.number for case in CASES} | {"B55", "B56"}
+    wanted = {f"B{n}" for n in range(1, 61)}
+
+    assert here | set(ANSWERED_ELSEWHERE) == wanted
+    assert here & set(ANSWERED_ELSEWHERE) == set()
+
+
+# B10: the memory of a bomb
+
+
+def test_a_bomb_takes_no_memory(tmp_path, monkeypatch):
+    import tracemalloc
+
+    monkeypatch.setattr(sources, "MAX_BYTES", 64 << 20)
+    path = bomb(tmp_path)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ew.InvalidTraces, match="E_TOO_LARGE"):
+            ew.read_traces(path)
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# B55: what can be read only once, and what changes meanwhile
+
+
+def test_standard_input_of_the_command_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "elsewhere", "similarity", "-", "--tz", "UTC", "--json"],
+        input=PLAIN.encode(),
+        capture_output=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert b'"users": 2' in done.stdout
+
+
+def test_a_file_that_grows_while_it_is_read(tmp_path, monkeypatch):
+    path, and_grow = growing(tmp_path)
+    monkeypatch.setattr(Path, "read_bytes", and_grow)
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces(path)
+
+    assert caught.value.code == "E_OPEN"
+
+
+# B56: the machine's own habits
+
+
+def test_the_same_bytes_whatever_the_locale(tmp_path):
+    path = make("a.csv", PLAIN.replace("CANARY", "zo\u00eb"))(tmp_path)
+    code = "import sys, elsewhere as ew\ntraces = ew.read_traces(sys.argv[1])\new.write_traces(traces, sys.argv[2])"
+    written = []
+    for number, habits in enumerate(
+        ({}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, {"LANG": "de_DE.UTF-8", "TZ": "Asia/Tokyo"})
+    ):
+        out = tmp_path / f"{number}.csv"
+        plain = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "TZ", "PYTHONUTF8")}
+        subprocess.run(
+            [sys.executable, "-c", f"import os; os.umask(0)\n{code}", path, out], env={**plain, **habits}, check=True
+        )
+        written.append(out.read_bytes())
+        assert out.stat().st_mode & 0o777 == 0o600
+
+    assert len(set(written)) == 1
+
+
+# B60: names that look like options
+
+
+def test_a_name_that_starts_with_a_dash(tmp_path):
+    make("-x.csv")(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "elsewhere", "similarity", "--json", "--", "-x.csv"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,425 @@
+"""The report: what stands in it, that nothing breaks out of it, and that the shareable edition knows nobody."""
+
+import json
+import re
+import stat
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from reports_made import CANARY, HOSTILE, INSTANTS, LONELY, PLACES, world
+
+import elsewhere as ew
+from elsewhere.reports.calendars import calendar
+from elsewhere.reports.claims import claims, may_not
+from elsewhere.reports.markup import data, number, tag
+from elsewhere.reports.shell import page, section
+from elsewhere.reports.svg import Bar, Series, bars, plot, ticks
+
+VOID = {"meta", "br", "hr", "input"}
+
+
+class Reader(HTMLParser):
+    """Reads a page strictly: every tag closed in order; keeps texts, ids, attributes and scripts."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.words, self.ids, self.tags, self.scripts = [], [], [], [], []
+
+    def handle_starttag(self, name, attributes):
+        self.tags.append((name, dict(attributes)))
+        self.ids += [v for k, v in attributes if k == "id"]
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_startendtag(self, name, attributes):
+        self.tags.append((name, dict(attributes)))
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, words):
+        (self.scripts if self.open and self.open[-1] == "script" else self.words).append(words)
+
+
+def read(html):
+    reader = Reader()
+    reader.feed(html)
+    assert reader.open == []
+    assert len(reader.ids) == len(set(reader.ids))
+    return reader
+
+
+def made(tmp_path, results=None, **arguments):
+    path = tmp_path / "report.html"
+    ew.report(world()["results"] if results is None else results, path, **arguments)
+    return path.read_text(encoding="utf-8")
+
+
+def words(html):
+    return re.sub(r"\s+", " ", " ".join(read(html).words))
+
+
+@pytest.fixture
+def whole():
+    w = world()
+    return {"fakes": w["pool"], "classes": w["classes"], "run": w["run"]}
+
+
+def test_everything_is_there_in_order(tmp_path, whole):
+    html = made(tmp_path, **whole)
+    heads = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
+    said = words(html)
+
+    assert heads == [
+        "Attacks",
+        "What may be said",
+        "Usefulness of the data",
+        "Decoys for a location-based service",
+        "Maps",
+        "Days to step through",
+        "How it was made",
+    ]
+    for phrase in (
+        "40 synthetic location traces",
+        "Shareable edition",
+        "Not run, and what it needs",
+        "Q-Q of semantic similarity",
+        "Most visited place of each person",
+        "Its seed against everybody else",
+        "10 most visited places that are the same",
+        "Radius of gyration",
+        "Privacy against places sent",
+        "Places by class",
+        "Acceptance by rule",
+        "par s",
+        "Versions",
+    ):
+        assert phrase in said, phrase
+    assert "No fake shares a place with the person it was made from." in said
+
+
+def test_the_figures_are_those_of_the_results(tmp_path):
+    w = world()
+    said, found = words(made(tmp_path)), w["audit"].to_dict()
+
+    for attack in ("A1", "A2", "A4"):
+        assert f"{100 * found[attack]['control']:.1f} %" in said
+        assert found[attack]["words"] in said
+    p = w["publishing"].to_dict()
+    for figure in (
+        p["visits"]["all"]["fakes"]["mean"],
+        p["visits"]["top"]["single"],
+        p["aggregate"]["pi_bar"]["testing"],
+    ):
+        assert number(figure) in said
+    error = w["lbs"].figure("ours", 3, "aggregate", "localization")["median"]
+    path = w["lbs"].figure("ours", 3, "aggregate", "tracking")["median"]
+    assert f"{error:.2f} / {path:.2f}" in said
+
+
+def test_results_from_json_give_the_same_page(tmp_path):
+    w = world()
+    told = [json.loads(json.dumps(r.to_dict())) for r in w["results"]]
+    told[0] |= {"sizes": w["audit"].sizes, "notes": list(w["audit"].notes)}
+
+    assert made(tmp_path, told) == made(tmp_path)
+    assert made(tmp_path, dict(zip("abc", told, strict=True))) == made(tmp_path)
+
+
+def test_the_same_twice_and_nothing_is_fetched(tmp_path, whole):
+    first, second = (made(tmp_path, **whole) for _ in range(2))
+    reader = read(first)
+    fetching = [(n, a) for n, a in reader.tags if "src" in a or a.get("href", "#")[0] != "#" or n in ("link", "img")]
+    policy = next(a["content"] for n, a in reader.tags if a.get("http-equiv") == "Content-Security-Policy")
+
+    assert first == second
+    assert fetching == []
+    assert "url(" not in first
+    assert "@import" not in first
+    assert policy.startswith("default-src 'none'")
+    assert "script-src 'sha256-" in policy
+    assert len(first) < 2_000_000
+
+
+def test_it_can_be_read_without_eyes(tmp_path, whole):
+    reader = read(made(tmp_path, **whole))
+    pictures = [a for n, a in reader.tags if n == "svg" and a.get("aria-hidden") != "true"]
+
+    assert ("html", {"lang": "en"}) in reader.tags
+    assert pictures
+    assert all(a.get("role") == "img" and a.get("aria-label") for a in pictures)
+    assert [n for n, _ in reader.tags if n == "h1"] == ["h1"]
+    assert all(a.get("scope") for n, a in reader.tags if n == "th")
+
+
+@pytest.mark.parametrize("edition", ["owner", "shareable"])
+def test_nothing_breaks_out(tmp_path, edition):
+    w = world()
+    told = w["audit"].to_dict()
+    told["A1"] = {**told["A1"], "words": HOSTILE, "title": HOSTILE}
+    told["A9"] = {**told["A9"], "needs": HOSTILE}
+    lbs = w["lbs"].to_dict()
+    lbs["generators"] = {HOSTILE: lbs["generators"]["ours"]}
+    lbs["notes"] = [HOSTILE]
+    publishing = w["publishing"].to_dict() | {"notes": [HOSTILE]}
+    publishing["habits"] = {HOSTILE: {**publishing["habits"]["moves"], "unit": HOSTILE}}
+    run = {HOSTILE: HOSTILE, "notes": [HOSTILE], "parameters": {HOSTILE: HOSTILE}, "versions": {HOSTILE: HOSTILE}}
+    run |= {"tally": {"tested": 3, "passed": 1, HOSTILE: 2}, "preset": HOSTILE}
+    results = {HOSTILE: told, "more": [told, publishing, lbs]}
+    html = made(tmp_path, results, edition=edition, run=run, title=HOSTILE, fakes=w["pool"], classes=w["classes"])
+    reader = read(html)
+
+    assert "<b onclick" not in html
+    assert not any("onclick" in a for _, a in reader.tags)
+    assert html.count("</script>") == 2  # the data of the days, and the script
+    assert "".join(reader.words).count(HOSTILE) > 10
+
+
+def test_data_for_the_script_cannot_close_it():
+    written = data({"name": HOSTILE}, id="x")
+
+    assert written.count("<") == 2
+    assert json.loads(written.split(">", 1)[1].rsplit("<", 1)[0]) == {"name": HOSTILE}
+    assert tag("p", HOSTILE, title=HOSTILE).count("<") == 2
+
+
+def shown_days(html):
+    return json.loads(re.search(r'id="days-data">(.*?)</script>', html)[1])
+
+
+def test_the_shareable_edition_knows_nobody(tmp_path, whole):
+    w = world()
+    whole["run"] = {
+        **w["run"],
+        "seed": 918273645,
+        "entropy": "e3f1-entropy",
+        "input": "/home/ann/traces.csv",
+        "seed_index": w["seed"].tolist(),
+        "users": [f"{CANARY}-{i}" for i in range(40)],
+        "parameters": {"rng": 918273645, "par_s": 0.1},
+        "array": w["real"].r,
+    }
+    html = made(tmp_path, **whole)
+    days = shown_days(html)
+
+    for secret in (CANARY, "918273645", "e3f1", "/home/ann", "its seed:", *w["fakes"].users[:3]):
+        assert secret not in html
+    assert all(day["real"] is None for day in days["days"])
+    # every place that is drawn is one that a fake visits; the place of one person alone is not
+    drawn = len(days["x"])
+    assert drawn == len(np.unique(w["fakes"].r)) < PLACES
+    assert LONELY not in w["fakes"].r
+    circles = re.search(r"Places by visits, fakes</h4>.*?</figure>", html, re.DOTALL)[0].count("<title>")
+    assert circles == drawn
+    assert sum(int(n) for n in re.findall(r"class \d+ \((\d+)\)", html)) == drawn
+
+
+def test_the_shareable_edition_depends_on_nothing_but_what_may_leave(tmp_path, whole):
+    # the order of a file is the order of its seeds: it must not reach the page
+    w = world()
+    first = made(tmp_path, **whole)
+    turned = w["fakes"].select(np.arange(len(w["fakes"]))[::-1])
+
+    assert made(tmp_path, **(whole | {"fakes": ew.Pool(turned, w["pool"].provenance)})) == first
+
+
+def test_real_traces_are_refused_in_the_shareable_edition(tmp_path):
+    w = world()
+    with pytest.raises(ew.InvalidParameter, match=r"E_PRIVATE: `real` holds real traces"):
+        made(tmp_path, fakes=w["pool"], real=w["real"])
+    town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    private = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1, rng=np.random.default_rng(1))
+    with pytest.raises(ew.InvalidParameter, match=r"E_PRIVATE: `fakes` as `generate_fakes` .* `publish`"):
+        made(tmp_path, fakes=private)
+    assert not (tmp_path / "report.html").exists()
+
+    html = made(tmp_path, fakes=private, edition="owner")
+    day = shown_days(html)["days"][0]
+    moved = [(a != b) for a, b in zip(day["real"], day["fake"], strict=True)]
+    assert len(moved) == town.traces.L
+    assert all(moved)
+    assert "Fake 1 and its seed" in html
+    assert "Owner's edition: private" in words(html)
+
+
+def test_the_owner_sees_real_days_beside_the_fakes(tmp_path):
+    w = world()
+    html = made(tmp_path, edition="owner", fakes=w["pool"], real=w["real"], classes=w["classes"])
+    days = shown_days(html)
+    rows = {tuple(np.unique(row, return_inverse=True)[1]) for row in w["real"].r}
+
+    assert days["clock"][:2] == ["00:00", "01:00"]
+    assert all(len(d["fake"]) == len(d["real"]) == INSTANTS for d in days["days"])
+    assert all(tuple(np.unique(d["real"], return_inverse=True)[1]) in rows for d in days["days"])
+    assert "Places by visits, real traces" in html
+    assert CANARY not in html
+
+
+def test_the_file_is_its_owners_alone_and_whole(tmp_path):
+    made(tmp_path)
+
+    assert stat.S_IMODE((tmp_path / "report.html").stat().st_mode) == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_what_is_absent_is_left_out_or_said(tmp_path):
+    w = world()
+    said = words(made(tmp_path, w["publishing"]))
+    assert "No attack was run" in said
+    assert "Nothing about privacy: no condition is met" in said
+    assert "Decoys" not in said
+    assert "Places by visits" not in said
+
+    flat = ew.Traces(w["fakes"].r, ew.Locations(n=PLACES))
+    said = words(made(tmp_path, w["audit"], fakes=flat))
+    assert "The places have no coordinates, so there is no map of them." in said
+    assert "Days cannot be stepped through either." in said
+    assert "Usefulness" not in said
+    assert "No classes were given" in words(made(tmp_path, w["audit"], fakes=w["fakes"]))
+
+    alone = ew.evaluate_publishing(w["real"].r, None, w["fakes"].r)
+    said = words(made(tmp_path, alone))
+    assert "No second real dataset was given" in said
+    assert "It is not known which fake was made from which seed" in said
+    assert "trips and radius are not measured" in said
+
+
+def test_few_people_are_not_shown_one_by_one(tmp_path):
+    w = world()
+    few = ew.evaluate_publishing(w["real"].r[:3], None, w["fakes"].r[:3], seed_index=[0, 1, 2])
+
+    assert "would show single people" in words(made(tmp_path, few))
+    assert "would show single people" not in words(made(tmp_path, few, edition="owner"))
+    assert "Worst tenth" not in made(tmp_path, w["audit"]).split("</thead>")[0]
+    assert "Worst tenth" in made(tmp_path, w["audit"], edition="owner").split("</thead>")[0]
+
+
+def test_tries_of_the_deniable_mode_leave_no_trace(tmp_path):
+    run = {"preset": "deniable", "attempts": 7654, "passed": 6543, "tally": {"tested": 7654, "passed": 6543}}
+    ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=3).to_dict()
+    html = made(tmp_path, run={**run, "ledger": ledger})
+
+    assert "7,654" not in html
+    assert "6,543" not in html
+    assert "The number of tries is not shown" in html
+    assert "7,654" in made(tmp_path, run=run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"results": 7}, "`results` must be a `PublishingResult`.* got int"),
+        ({"results": []}, "nothing of that kind"),
+        ({"results": {"a": {"b": {"c": {"d": 1}}}}}, "`results` must be"),
+        ({"results": "report"}, "got str"),
+        ({"edition": "public"}, '`edition` must be one of "owner", "shareable"'),
+        ({"fakes": [[1, 2]]}, "`fakes` must be a `Pool`, `Traces`.* got list"),
+        ({"run": ["k"]}, "`run` must map names to values, got list"),
+        ({"classes": [1, 2], "fakes": "pool"}, "one class for each of the 40 places"),
+        ({"real": [[1]], "edition": "owner"}, "`real` must be `Traces`, got list"),
+        ({"real": "short", "fakes": "pool", "edition": "owner"}, "E_MISMATCH: `fakes` have 40 places"),
+    ],
+)
+def test_what_cannot_be_a_report_is_refused(tmp_path, arguments, message):
+    w = world()
+    arguments = {
+        n: w["pool"] if v == "pool" else w["real"].select([0]).with_places([[0, 1]]) if v == "short" else v
+        for n, v in arguments.items()
+    }
+    with pytest.raises(ew.InvalidParameter, match=message):
+        made(tmp_path, **arguments)
+
+
+class TestClaims:
+    CLEAN = {"A1": {"status": "run", "own_seed_zero": True, "main": 0.0, "passed": True}}
+    LEDGER = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=20).to_dict()
+    A8 = {"status": "run", "passed": True, "t": LEDGER["t"], "gamma": 4.0, "main": 0.0}
+
+    def met(self, audit, run):
+        return [c.met for c in claims(audit, run)]
+
+    def test_without_an_audit_nothing(self):
+        assert (
+            self.met(None, {"parameters": {"strict": True}, "preset": "deniable", "ledger": self.LEDGER}) == [False] * 4
+        )
+
+    def test_no_shared_place_needs_both_the_count_and_the_rule(self):
+        dirty = {"A1": {**self.CLEAN["A1"], "own_seed_zero": False, "main": 0.01}}
+
+        assert self.met(self.CLEAN, {"parameters": {"strict": True}})[0]
+        assert self.met(self.CLEAN, {"parameters": {"fold_intersection": True}})[0]
+        assert not self.met(self.CLEAN, {"parameters": {"strict": False}})[0]
+        assert not self.met(self.CLEAN, {})[0]
+        assert not self.met(dirty, {"parameters": {"strict": True}})[0]
+        assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"strict": True}})[0]
+
+    def test_deniability_needs_the_mode_the_count_and_the_same_gate(self):
+        run = {"preset": "deniable", "ledger": self.LEDGER}
+        said = claims({"A8": self.A8}, run)[1]
+
+        assert said.met
+        assert f"k = {self.LEDGER['t']} and γ = 4" in said.sentence
+        assert "except with probability" in said.sentence
+        assert not self.met({"A8": self.A8}, {**run, "preset": "product"})[1]
+        assert not self.met({"A8": {**self.A8, "passed": False}}, run)[1]
+        assert not self.met({"A8": {**self.A8, "t": 3}}, run)[1]
+
+    def test_differential_privacy_needs_the_audit_of_the_gate(self):
+        run = {"preset": "deniable", "ledger": self.LEDGER}
+
+        assert not self.met({"A8": self.A8}, run)[2]
+        assert not self.met({"A9": {"status": "run", "passed": None}}, run)[2]
+        said = claims({"A9": {"status": "run", "passed": True}}, run)[2]
+        assert said.met
+        assert "All 20 fakes together" in said.sentence
+
+    def test_the_table_may_be_quoted_whole_only(self):
+        whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}
+
+        assert self.met(whole, {})[3]
+        assert not self.met({k: v for k, v in whole.items() if k != "A7"}, {})[3]
+
+    def test_what_may_not_be_said_names_the_figure(self):
+        audit = {"A15": {"status": "run", "main": 0.875}, "A4": {"status": "run", "passed": False}}
+        text = " ".join(may_not(audit))
+
+        assert "an AUC of 0.875 (A15)" in text
+        assert "A4 did learn something" in text
+        assert "AUC" not in " ".join(may_not(None))
+
+
+def test_bars_are_as_long_as_their_values():
+    html = bars([Bar("a", 1.0), Bar("b", 0.25), Bar("c", None)], unit="share", title="Shares", top=1)
+    wide = [float(w) for w in re.findall(r'<rect[^>]*? width="([\d.]+)"', html)]
+
+    assert wide == [296.0, 74.0]
+    assert "not measured" in html
+
+
+def test_points_are_where_their_values_are():
+    html = plot([Series("s", [0, 5, 10], [0, 0.5, 1])], x="km", y="share", title="t", y_range=(0, 1))
+    at = [tuple(map(float, p)) for p in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', html)]
+
+    assert at[1] == pytest.approx(((at[0][0] + at[2][0]) / 2, (at[0][1] + at[2][1]) / 2), abs=0.1)
+    assert at[0][1] > at[2][1]
+    assert ticks(0, 0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert ticks(float("nan"), 3)[0] == 0
+
+
+def test_a_calendar_has_a_square_per_day():
+    days = {"2013-03-27": 3, "2013-04-02": 1, "2014-01-05": 2}
+    html = calendar(days, unit="users", title="Days")
+    titles = re.findall(r"<title>([^<]*)</title>", html)
+
+    assert len(titles) == 285  # 27 March to 5 January, both included
+    assert [t for t in titles if not t.endswith("none")] == [f"{d}: {n} users" for d, n in days.items()]
+    assert "no day is recorded" in calendar({}, unit="users", title="Days")
+
+
+def test_a_page_without_a_script_allows_none():
+    html = page("Preparation", [section("A <b>", "x"), section("B", "y")])
+
+    assert "script-src 'none'" in read(html).tags[3][1]["content"]
+    assert "<script" not in html
+    assert 'href="#a-b"' in html
