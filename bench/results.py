@@ -298,7 +298,7 @@ these data, by these attacks.
 
 Seeds: people 0-499; SGLT: the original tool's own output (par_l 1, ten fakes per seed). `paper` learns from the seeds;
 with κ 50 it has the setting of SGLT's first column. `product` learns from the seeds, and takes people 500-999 as its
-alternates: here, unlike in the second table, the control has met the differential test. Goals were set before measuring.
+alternates: here, unlike in the second table, the control has met the differential test. Goals came before figures.
 
 {first}
 
