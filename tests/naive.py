@@ -549,12 +549,12 @@ def trace_law(first, p, q, eta, lam):
     return {f: w / total for f, w in weight.items()}
 
 
-def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
+def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False, keep=None):
     """
     Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
 
     `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
-    number of outputs is looked at: {"all n released": probability}.
+    number of outputs is looked at: {"all n released": probability}. An attempt at f goes on with chance `keep[f]`.
     """
     import math
 
@@ -570,7 +570,11 @@ def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False):
     for f in set().union(*laws):
         bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
         for s, law in enumerate(laws):
-            released[s][f] = 0.0 if bucket[s] is None else law[f] * passes(bucket.count(bucket[s]))
+            released[s][f] = (
+                0.0
+                if bucket[s] is None
+                else law[f] * passes(bucket.count(bucket[s])) * (1.0 if keep is None else keep[f])
+            )
     if loop:
         return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
     return {f: sum(law[f] for law in released) / n for f in released[0]}
@@ -945,3 +949,160 @@ def merge_rare(r, user, distance, m_min):
     users = [{u for row, u in zip(r, user, strict=True) if place in row} for place in range(len(distance))]
     kept = [place for place in range(len(users)) if len(users[place]) >= m_min]
     return [p if p in kept else min(kept, key=lambda q: distance[p][q]) for p in range(len(users))]
+
+
+def completions(row, places, evidence):
+    """Every way to fill the missing (None) or uncertain slots of a row, with the product of the evidence weights."""
+    choices = []
+    for t, place in enumerate(row):
+        if t in evidence:
+            choices.append(list(evidence[t].items()))
+        else:
+            choices.append([(p, 1.0) for p in (places if place is None else [place])])
+    for picks in itertools.product(*choices):
+        yield [p for p, _ in picks], math.prod(w for _, w in picks)
+
+
+def chain_posterior(rows, places, feasible, prior, evidence=None):
+    """
+    E4 by enumeration: (mean visits, mean moves, mean p) of all completions of a user's rows, T = 1.
+
+    A completion weighs its evidence times the Dirichlet-multinomial probabilities of its first places (over `places`)
+    and of its moves (over the `feasible` moves of each place), pseudo-count prior / number of places each.
+    `evidence[row][t]` is {place: weight}.
+    """
+    evidence = evidence or [{} for _ in rows]
+    a = prior / len(places)
+
+    def log_evidence(counts):
+        total = sum(counts)
+        value = math.lgamma(a * len(counts)) - math.lgamma(a * len(counts) + total)
+        return value + sum(math.lgamma(a + n) - math.lgamma(a) for n in counts)
+
+    found = []
+    for filled in itertools.product(*(list(completions(r, places, e)) for r, e in zip(rows, evidence, strict=True))):
+        moves = {(i, j): 0 for i in places for j in feasible[i]}
+        if any(step not in moves for row, _ in filled for step in itertools.pairwise(row)):
+            continue
+        for row, _ in filled:
+            for step in itertools.pairwise(row):
+                moves[step] += 1
+        log = sum(math.log(w) for _, w in filled)
+        log += log_evidence([sum(row[0] == p for row, _ in filled) for p in places])
+        log += sum(log_evidence([moves[i, j] for j in feasible[i]]) for i in places)
+        visits = {p: sum(row.count(p) for row, _ in filled) for p in places}
+        leaving = {i: sum(moves[i, j] for j in feasible[i]) for i in places}
+        p = {(i, j): (n + a) / (leaving[i] + a * len(feasible[i])) for (i, j), n in moves.items()}
+        found.append((log, visits, moves, p))
+    top = max(log for log, *_ in found)
+    total = sum(math.exp(log - top) for log, *_ in found)
+
+    def mean(which):
+        keys = found[0][which]
+        return {key: sum(math.exp(f[0] - top) * f[which][key] for f in found) / total for key in keys}
+
+    return mean(1), mean(2), mean(3)
+
+
+def filled_slots(minutes, step, longest, policy):
+    """
+    Slots of one day from sorted fix times (minutes): ("fix",), ("held", i), ("way", i, share) or None per slot.
+
+    "hold": the last fix i is at most `longest` old when the slot begins. "interpolate": the fixes before and after are
+    at most `longest` apart, and the middle of the slot lies at `share` of the way between them.
+    """
+    told = []
+    for start in range(0, 1440, step):
+        before = [i for i, m in enumerate(minutes) if m < start]
+        after = [i for i, m in enumerate(minutes) if m >= start]
+        if any(start <= m < start + step for m in minutes):
+            told.append(("fix",))
+        elif policy == "hold":
+            told.append(("held", before[-1]) if before and start - minutes[before[-1]] <= longest else None)
+        elif before and after and minutes[after[0]] - minutes[before[-1]] <= longest:
+            a, b = minutes[before[-1]], minutes[after[0]]
+            told.append(("way", before[-1], (start + step / 2 - a) / (b - a)))
+        else:
+            told.append(None)
+    return told
+
+
+def stays(fixes, distance, reach, least):
+    """Li et al. 2008: number of the stay of each (user, second, point), in order; None on the way."""
+    told, i, number = [None] * len(fixes), 0, 0
+    while i < len(fixes):
+        near = [i]
+        for j in range(i + 1, len(fixes)):
+            if fixes[j][0] != fixes[i][0] or distance(fixes[i][2], fixes[j][2]) > reach:
+                break
+            near.append(j)
+        if fixes[near[-1]][1] - fixes[i][1] >= least:
+            for j in near:
+                told[j] = number
+            number += 1
+            i = near[-1] + 1
+        else:
+            i += 1
+    return told
+
+
+def winding(point, ring):
+    """How often a closed ring of (x, y) goes round a point, by adding up angles."""
+    total = 0.0
+    for (ax, ay), (bx, by) in zip(ring, ring[1:] + ring[:1], strict=True):
+        a = math.atan2(ay - point[1], ax - point[0])
+        b = math.atan2(by - point[1], bx - point[0])
+        turn = b - a
+        total += turn - 2 * math.pi * round(turn / (2 * math.pi))
+    return round(total / (2 * math.pi))
+
+
+def agreement(fake, person, label):
+    """Share of instants, both classes known, at which the two are at places of one class."""
+    both = [(label[f], label[s]) for f, s in zip(fake, person, strict=True) if f >= 0 and s >= 0]
+    both = [(a, b) for a, b in both if a >= 0 and b >= 0]
+    return sum(a == b for a, b in both) / len(both) if both else 0.0
+
+
+def day_statistics(row, xy):
+    """The statistics of one day that need nothing but the day; `xy` None without coordinates."""
+    L = len(row)
+    count = {place: row.count(place) for place in row}
+    moves = [(a, b) for a, b in itertools.pairwise(row) if a != b]
+    between = (lambda a, b: math.dist(xy[a], xy[b])) if xy else (lambda a, b: 1.0)
+    lengths = [between(a, b) for a, b in moves]
+    cosines = []
+    for (a, b), (c, d) in itertools.pairwise(moves) if xy else ():
+        v, w = ([xy[q][i] - xy[p][i] for i in (0, 1)] for p, q in ((a, b), (c, d)))
+        cosines.append((v[0] * w[0] + v[1] * w[1]) / math.hypot(*v) / math.hypot(*w))
+    returns = sum(1 for t in range(1, L) if row[t] != row[t - 1] and row[t] in row[:t])
+    spread = 0.0
+    if xy:
+        middle = [sum(xy[place][i] for place in row) / L for i in (0, 1)]
+        spread = math.sqrt(sum(math.dist(xy[place], middle) ** 2 for place in row) / L)
+    return [
+        len(moves),
+        len(count),
+        -sum(n / L * math.log(n / L) for n in count.values()),
+        max(count.values()) / L,
+        max(len(list(stay)) for _, stay in itertools.groupby(row)),
+        returns / len(moves) if moves else 0.0,
+        spread,
+        max(lengths, default=0.0),
+        sum(lengths),
+        sum(cosines) / len(cosines) if cosines else 0.0,
+        float(row[0] == row[-1]),
+    ]
+
+
+def keep_probability(row, edge, feature, cut, leaf, threshold):
+    """a(f) = min(1, exp(score - threshold)); the score adds the leaf that the features reach in each tree."""
+    score = 0.0
+    for f, c, values in zip(feature, cut, leaf, strict=True):
+        path = []
+        for level in range(3):
+            node = 2**level - 1 + sum(side * 2 ** (level - 1 - i) for i, side in enumerate(path))
+            bin_number = sum(1 for bound in edge[f[node]] if bound < row[f[node]])
+            path.append(1 if bin_number > c[node] else 0)
+        score += values[path[0] * 4 + path[1] * 2 + path[2]]
+    return min(1.0, math.exp(score - threshold))

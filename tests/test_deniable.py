@@ -14,7 +14,8 @@ from scipy import stats
 import elsewhere as ew
 from elsewhere.privacy.deniability import compose, discrete_laplace, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
-from elsewhere.synthesis.deniable.emissions import Archetypes, learn_archetypes, window_emissions
+from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
+from elsewhere.synthesis.deniable.emissions import window_emissions
 
 ALPHA = 1e-6
 
@@ -87,11 +88,11 @@ class TestSampler:
             law = naive.trace_law(model.pi_bar.tolist(), p, naive.window_q(seed, label, 3, 0.25, 0.75, 1.0), eta, lam)
             np.testing.assert_allclose(np.exp(log_prob[:, s]), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-9)
 
-    @pytest.mark.parametrize("emission", ["window", "archetypes"])
+    @pytest.mark.parametrize("emission", ["window", "archetypes", "allotted"])
     def test_samples_match_the_probabilities(self, emission):
         people, model = toy(1)
         label = [0, 1, 1]
-        archetypes = Archetypes(np.array([[[0.8, 0.2]] * 4, [[0.1, 0.9]] * 4])) if emission == "archetypes" else None
+        archetypes = Archetypes(np.array([[[0.8, 0.2]] * 4, [[0.1, 0.9]] * 4])) if emission != "window" else None
         sampler = ew.DeniableSampler(model, label, emission=emission, eta=0.05, lam=0.8, archetypes=archetypes)
         fakes, n = everything(3, 4), 100_000
 
@@ -197,6 +198,33 @@ class TestTheorem:
                 assert excess(c, d, retried.eps) <= retried.delta + 1e-12
                 assert excess(d, c, retried.eps) <= retried.delta + 1e-12
 
+    def test_a_filter_of_the_fake_alone_changes_nothing(self):
+        # an attempt at f goes on with an arbitrary probability a(f), else fails unseen
+        rng = np.random.default_rng(14)
+        for _ in range(300):
+            k, gamma, eps0 = int(rng.integers(2, 8)), float(rng.uniform(1.2, 6)), float(rng.uniform(0.2, 2))
+            laws, more = self.neighbours(rng, k)
+            keep = {f: float(x) for f, x in enumerate(rng.random(len(laws[0])) ** 3)}
+            a, b = (naive.gate_law(x, k, gamma, eps0, keep=keep) for x in (laws, more))
+            for t in range(1, k):
+                ledger = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=t)
+                assert max(excess(a, b, ledger.eps), excess(b, a, ledger.eps)) <= ledger.delta + 1e-12
+                floor = min(sum(a.values()), sum(b.values()))
+                if ledger.delta >= floor:
+                    continue
+                retried = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=t, acceptance=floor, seeds=len(laws))
+                c, d = ({f: x / sum(law.values()) for f, x in law.items()} for law in (a, b))
+                assert max(excess(c, d, retried.eps), excess(d, c, retried.eps)) <= retried.delta + 1e-12
+
+    def test_a_filter_that_looks_at_the_seed_is_caught(self):
+        # the same inequality, were a(f) allowed to depend on who else is among the seeds
+        k, gamma, eps0 = 4, 2.0, 1.0
+        laws = [{0: 0.5, 1: 0.5}] * 8
+        a = naive.gate_law(laws, k, gamma, eps0, keep={0: 1.0, 1: 0.01})
+        b = naive.gate_law([*laws, laws[0]], k, gamma, eps0, keep={0: 1.0, 1: 1.0})
+        ledger = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=3)
+        assert excess(b, a, ledger.eps) > ledger.delta
+
     @pytest.mark.parametrize("mutant", [{"noise": False}, {"loop": True}])
     def test_mutants_are_caught_by_the_same_inequality(self, mutant):
         rng = np.random.default_rng(12)
@@ -252,6 +280,22 @@ class TestGate:
         accepted = out.passed / out.attempts
         tolerance = stats.norm.isf(ALPHA / 2) * math.sqrt(accepted * (1 - accepted) / out.attempts)
         assert abs(accepted - sum(one.values())) < tolerance
+
+    def test_released_fakes_follow_the_law_of_the_mechanism_with_a_filter(self):
+        weight = np.linspace(0.2, 1, 81)
+        number = np.array([27, 9, 3, 1])
+        people, sampler, mechanism = self.mechanism(keep=lambda fakes: weight[fakes @ number])
+        log_prob = sampler.log_prob(everything(3, 4), people)
+        laws = [dict(enumerate(np.exp(column).tolist())) for column in log_prob.T]
+        one = naive.gate_law(laws, 4, 3.0, 1.0, keep=weight)
+
+        out = release(mechanism, 20_000, floor=0.05, entropy=6, laboratory=True)
+
+        law = np.array([one[f] for f in range(81)])
+        seen = np.bincount(out.r @ number, minlength=81)
+        assert stats.chisquare(seen, law / law.sum() * 20_000).pvalue > ALPHA
+        tolerance = stats.norm.isf(ALPHA / 2) * math.sqrt(law.sum() * (1 - law.sum()) / out.attempts)
+        assert abs(out.passed / out.attempts - law.sum()) < tolerance
 
     def test_counts_are_those_of_the_bucket(self):
         people, sampler, mechanism = self.mechanism()
@@ -359,6 +403,12 @@ class TestLedger:
     def test_too_many_fakes_carry_no_claim(self):
         words = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=100, acceptance=0.5, seeds=100).in_words()
         assert "no claim" in words
+        few = ew.deniability_ledger(k=400, gamma=2, eps0=0.05, released=20, acceptance=0.5, seeds=1000)
+        assert few.basic == (20 * few.eps, 20 * few.delta)
+        assert few.eps_all < few.basic[0]
+        assert f"eps = {few.basic[0]:.1f}" in few.in_words()
+        assert f"{few.composition} composition, eps = {few.eps_all:.3f}" in few.in_words()
+        assert "no claim" not in few.in_words()
 
     def test_refuses_what_has_no_meaning(self):
         good = {"k": 50, "gamma": 4, "eps0": 1}

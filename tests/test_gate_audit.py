@@ -13,7 +13,7 @@ from scipy import stats
 import elsewhere as ew
 from elsewhere.evaluation.attacks.neighbours import Event, Neighbours, choose_event, eps_lower_bound, eps_of_event
 from elsewhere.privacy.mechanism import Mechanism
-from elsewhere.synthesis.deniable.emissions import Archetypes
+from elsewhere.synthesis.deniable.archetypes import Archetypes
 
 ALPHA = 1e-6
 K, GAMMA, EPS0, T = 20, 2.0, 1.0, 12  # claimed: eps 1.154, delta 3.4e-4 before the correction

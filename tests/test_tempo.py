@@ -9,7 +9,7 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere.synthesis import _kernels as base
-from elsewhere.synthesis.attempt import OK, FakeMaker
+from elsewhere.synthesis.attempt import OK, Chain, FakeMaker
 from elsewhere.synthesis.semseed import Blur, ClassSets
 from elsewhere.synthesis.tempo import _kernels
 from elsewhere.synthesis.tempo.tempo import Tempo, TempoMaker, calibrated, rates
@@ -23,14 +23,17 @@ def maker(traces, label, sampler="ffbs", **blur):
     return FakeMaker(model, ClassSets.of(label), np.zeros(traces.L, dtype=int), Blur(**blur), sampler, KEY)
 
 
-def draws(chain, sets, stay, back, n):
+def draws(chain, sets, stay, back, n, *, turn=None, xy=None, far=None, length=None):
+    R = chain.table.shape[1]
+    ground = (np.zeros((R, R), np.uint8) if length is None else length, np.zeros((0, 2)) if xy is None else xy)
+    pace = (stay, back, np.ones((2, 5)) if turn is None else turn, np.ones(1) if far is None else far)
     offset = np.cumsum([0, *map(len, sets)])
     places = np.concatenate(sets).astype(np.int32)
     fakes = np.full((n, len(sets)), -1, dtype=np.int32)
     seen = np.zeros(chain.table.shape[1], dtype=bool)
     for i in range(n):
         stream = base.open_stream(KEY, np.uint64(i), np.uint64(0))
-        assert _kernels.walk(chain, offset, places, stay, back, stream, fakes[i], seen)
+        assert _kernels.walk(chain, ground, offset, places, pace, stream, fakes[i], seen)
     assert not seen.any()
     return fakes
 
@@ -51,6 +54,47 @@ def test_the_law_by_enumeration(stay):
     expected = np.array([law[f] for f in every]) * len(fakes)
     assert expected.min() > 5
     assert stats.chisquare(seen, expected).pvalue > ALPHA
+
+
+def test_the_law_of_moves_by_length_by_enumeration():
+    rng = np.random.default_rng(1)
+    traces = ew.Traces(rng.integers(0, 4, (6, 4)), ew.Locations(n=4))
+    made = maker(traces, [0, 0, 0, 0])
+    sets = [[0, 1, 3], [0, 2, 3], [1, 2, 3], [0, 3]]
+    length = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]], dtype=np.uint8)
+    far = np.array([1.0, 0.2])
+    # moves of length 1 are a fifth as likely; staying is not a move
+    table = made.chain.table[0] * np.where(np.eye(4, dtype=bool), 1.0, far[length])
+    law = naive.tempo_law(sets, made.chain.first.tolist(), table.tolist(), (0.3, 2.5))
+
+    fakes = draws(made.chain, sets, np.array([0.3, 2.5]), 1.0, 20_000, far=far, length=length)
+
+    every = list(itertools.product(*sets))
+    where = {f: i for i, f in enumerate(every)}
+    seen = np.bincount([where[tuple(f)] for f in fakes.tolist()], minlength=len(every))
+    expected = np.array([law[f] for f in every]) * len(fakes)
+    keep = expected > 5
+    rest = [seen[~keep].sum(), expected[~keep].sum()]
+    seen, expected = np.append(seen[keep], rest[0]), np.append(expected[keep], rest[1])
+    assert stats.chisquare(seen, expected).pvalue > ALPHA
+
+
+def test_turns_by_hand_and_straight_on_where_that_is_liked():
+    xy = np.array([[x, y] for x in range(5) for y in range(5)], dtype=float)
+    out = np.zeros((2, 5))
+    # east, east at once; then a pause and about face; a gap ends the trip
+    _kernels.bends(np.array([[0, 5, 10, 10, 5, -1, 0, 1]], dtype=np.int32), xy, out)
+    assert out.tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+
+    chain = Chain(np.full(25, 1 / 25), np.full((1, 25, 25), 1 / 25), np.zeros(5, dtype=np.int64))
+    fakes = draws(
+        chain, [list(range(25))] * 6, np.array([1e-3, 1e-3]), 1.0, 300, xy=xy, turn=np.array([[1e-3] * 4 + [1.0]] * 2)
+    )
+    met = np.zeros((2, 5))
+    _kernels.bends(fakes, xy, met)
+    free = np.zeros((2, 5))
+    _kernels.bends(draws(chain, [list(range(25))] * 6, np.array([1e-3, 1e-3]), 1.0, 300, xy=xy), xy, free)
+    assert met[:, 4].sum() / met.sum() > 2 * free[:, 4].sum() / free.sum()
 
 
 def test_no_return_where_there_is_another_way():
@@ -84,7 +128,7 @@ def test_an_infeasible_path_is_said_to_be_one():
     feasible = np.array([[1, 0], [0, 1]])
     model = ew.aggregate(ew.fit_profiles(traces), traces.locations, feasible=feasible)
     plain = FakeMaker(model, ClassSets.of([0, 1]), np.zeros(4, dtype=int), Blur(par_l=0.0, par_m=0), "ffbs", KEY)
-    out = TempoMaker(plain, Tempo(np.ones((1, 2)), np.ones(1))).attempt(traces.r, rows=[0, 1], tries=0)
+    out = TempoMaker(plain, Tempo.even(np.ones(1), np.zeros(0))).attempt(traces.r, rows=[0, 1], tries=0)
     assert (out.status != OK).all()
     assert (out.r == -1).all()
     assert np.isneginf(out.loglik).all()

@@ -18,7 +18,7 @@ from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
-from elsewhere.synthesis.deniable.emissions import learn_archetypes
+from elsewhere.synthesis.deniable.archetypes import learn_archetypes
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.traces.model import Ints, Traces
 
@@ -30,12 +30,17 @@ class GateVerdict(NamedTuple):
     in_bucket: int
 
 
+def groups_for(users: int, k: int) -> int:
+    """The number of groups where none is given: 1.25 k of the model's users to each; `tune` finds better ones."""
+    return max(1, int(users / (1.25 * k)))
+
+
 def sampler_of(
     learnt: Learnt, settings: Preset, tau: Ints, model_traces: Traces | None, rng: np.random.Generator
 ) -> DeniableSampler:
     """The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone."""
     archetypes = None
-    if settings.emission == "archetypes":
+    if settings.emission != "window":
         if model_traces is None:
             raise InvalidParameter(
                 'archetypes are learnt from the users of the model: with a given model take `emission="window"`.',
@@ -44,8 +49,9 @@ def sampler_of(
         shared = learnt.translate(model_traces)
         classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
         # a group must be large enough to pass the gate as a whole; counted on the model's users, never on the seeds
-        n = settings.archetypes or max(1, int(model_traces.U / (1.25 * settings.k)))
-        archetypes = learn_archetypes(classes, learnt.classes.kappa, n, rng=rng)
+        n = settings.archetypes or groups_for(model_traces.U, settings.k)
+        method = "means" if settings.emission == "archetypes" else "modes"
+        archetypes = learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
     return DeniableSampler(
         learnt.model,
         learnt.classes,
@@ -56,6 +62,7 @@ def sampler_of(
         par_m=settings.par_m,
         par_l=settings.par_l,
         archetypes=archetypes,
+        theta=settings.theta,
         tau=tau,
     )
 
@@ -86,6 +93,9 @@ def release_fakes(
         seeds=len(seeds),
         released=n,
     )
+    if settings.emission != "window" and settings.archetypes is None and roles.model is not None:
+        # the manifest says how many
+        settings = settings.changed(archetypes=groups_for(roles.model.U, settings.k))
     sampler = sampler_of(learnt, settings, tau, roles.model, np.random.default_rng(_child(entropy, 2)))
     mechanism = Mechanism.of(
         sampler,

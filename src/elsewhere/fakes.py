@@ -332,7 +332,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
     if fakes.preset.name != "deniable":
         for name in ("emission", "eta", "lam", "gamma", "eps0", "delta_target", "acceptance", "fold_intersection"):
             del parameters[name]
-        del parameters["archetypes"]
+        del parameters["archetypes"], parameters["theta"]
     return {
         "elsewhere": __version__,
         "preset": fakes.preset.name,

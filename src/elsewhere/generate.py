@@ -26,11 +26,15 @@ from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.split import Roles, split_users
 from elsewhere.synthesis.attempt import OK, FakeMaker
+from elsewhere.synthesis.realism.filter import LEAST_USERS, RealismFilter, coins
 from elsewhere.synthesis.semseed import Blur, ClassSets
 from elsewhere.synthesis.tempo.tempo import TempoMaker, calibrated
 from elsewhere.traces.model import Ints, Traces
 
 CHUNK = 256  # fakes per piece of work
+WIDEST = 32  # tries of one fake at a time
+NOT_MADE, UNREAL, FAILED, PASSED = range(4)  # what comes of an attempt
+PILOTS, PILOTS_PER_USER = 10_000, 40  # fakes that teach the realism filter
 
 Progress = Callable[[int, int], None]
 
@@ -101,9 +105,9 @@ def generate_fakes(
     entropy = _entropy(rng)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
-    if given and settings.name == "deniable" and settings.emission == "archetypes":
+    if given and settings.name == "deniable" and settings.emission != "window":
         # there is nobody to learn archetypes from
-        settings = settings.changed(emission="window", lam=min(settings.lam, 0.3))
+        settings = settings.changed(emission="window", lam=min(settings.lam, 0.3), eta=max(settings.eta, 0.1))
     roles = split_users(traces, settings, alternates, draw, learnt=given)
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
     roles = _with_known_places(roles, learnt)
@@ -112,12 +116,15 @@ def generate_fakes(
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
     seeds = learnt.translate(roles.seeds)
     maker = _maker(learnt, roles, seeds, settings, entropy)
+    realism = _realism(maker, learnt, roles, seeds, settings, entropy)
     test = _test(learnt, roles, seeds, settings)
     units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
     pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
     with workers_or(executor, workers) as where:
-        made = map_over(_Attempts(maker, test, seeds, settings.max_tries), pieces, executor=where, progress=progress)
-    return _gathered(made, maker, units, traces, roles, learnt, settings, rng is not None)
+        made = map_over(
+            _Attempts(maker, realism, test, seeds, settings.max_tries), pieces, executor=where, progress=progress
+        )
+    return _gathered(made, maker, realism, units, traces, roles, learnt, settings, rng is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +143,7 @@ class _Attempts:
     """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
 
     maker: FakeMaker | TempoMaker = field(repr=False)
+    realism: "_Realism | None" = field(repr=False)
     test: PrivacyTest = field(repr=False)
     seeds: Traces = field(repr=False)
     max_tries: int
@@ -144,19 +152,27 @@ class _Attempts:
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         kept: list[tuple[Any, Ints, Verdicts]] = []
-        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", "realism", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
-            row, fake = units[pending].T
+            # several tries of each at a time where few are pending; those after the first that passes never were
+            done = tries[pending[0]]
+            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - done))
+            row, fake = np.repeat(units[pending], width, axis=0).T
             # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
-            made = self.maker.attempt(self.seeds.r[row], rows=row, tries=fake * self.max_tries + tries[pending])
-            tries[pending] += 1
-            good = made.status == OK
-            verdicts = self.test(made.r[good], row[good])
-            passed = np.flatnonzero(good)[verdicts.passed]
-            kept.append((made.r[passed], pending[passed], verdicts.select(verdicts.passed)))
-            for name, number in {**verdicts.counts(), "not_made": int((~good).sum())}.items():
-                tally[name] += number
-            pending = np.delete(pending, passed)
+            number = fake * self.max_tries + done + np.tile(np.arange(width), len(pending))
+            outcome, made, verdicts = self._tried(row, number)
+            passed = (outcome == PASSED).reshape(len(pending), width)
+            used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
+            tries[pending] += used
+            counted = (np.arange(width) < used[:, None]).ravel()
+            tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
+            tally["realism"] += int(np.count_nonzero(counted & (outcome == UNREAL)))
+            tested = outcome >= FAILED
+            for name, count in verdicts.select(counted[tested]).counts().items():
+                tally[name] += count
+            first = counted & (outcome == PASSED)
+            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
+            pending = pending[~passed.any(axis=1)]
         return _Made(
             np.concatenate([k[0] for k in kept]),
             np.concatenate([k[1] for k in kept]),
@@ -165,10 +181,35 @@ class _Attempts:
             tally,
         )
 
+    def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
+        """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
+        made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
+        outcome = np.where(made.status == OK, FAILED, NOT_MADE)
+        if self.realism is not None:
+            good = np.flatnonzero(made.status == OK)
+            real = self.realism.keeps(made.r[good], row[good], number[good])
+            outcome[good[~real]] = UNREAL
+        tested = np.flatnonzero(outcome == FAILED)
+        verdicts = self.test(made.r[tested], row[tested])
+        outcome[tested[verdicts.passed]] = PASSED
+        return outcome, made.r, verdicts
+
+
+@dataclass(frozen=True, eq=False)
+class _Realism:
+    """The realism filter and the key of its coins: attempt by attempt, whatever the order of work."""
+
+    filter: RealismFilter
+    key: Any = field(repr=False)  # a secret (R3)
+
+    def keeps(self, fakes: Any, rows: Ints, tries: Ints) -> Any:
+        return coins(self.key, rows, tries) < self.filter.keep_probability(fakes)
+
 
 def _gathered(
     made: list[_Made],
     maker: FakeMaker | TempoMaker,
+    realism: "_Realism | None",
     units: Ints,
     traces: Traces,
     roles: Roles,
@@ -177,10 +218,11 @@ def _gathered(
     laboratory: bool,
 ) -> Fakes:
     tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
-    tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
+    untested = tally["not_made"] + tally["realism"]
+    tally = {"tested": tally["tested"] + untested, **{n: c for n, c in tally.items() if n != "tested"}}
     unit = np.concatenate([m.unit + i * CHUNK for i, m in enumerate(made)])
     if len(unit) == 0:
-        rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
+        rules = ", ".join(f"{name} {tally[name]}" for name in ("realism", *RULES) if tally[name])
         raise NothingPassed(
             f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
             f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
@@ -202,7 +244,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_lost_tempo(maker, settings), *_one_class(learnt)),
+        notes=(*roles.notes, *_lost_tempo(maker, settings), *_unfiltered(realism, settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
     )
@@ -212,6 +254,12 @@ def _one_class(learnt: Learnt) -> tuple[str, ...]:
     if learnt.classes.kappa > 1:
         return ()
     return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
+
+
+def _unfiltered(realism: "_Realism | None", settings: Preset) -> tuple[str, ...]:
+    if settings.realism is None or realism is not None:
+        return ()
+    return (f"fakes are not filtered for realism: that takes {LEAST_USERS} people to learn from, and two instants.",)
 
 
 def _lost_tempo(maker: FakeMaker | TempoMaker, settings: Preset) -> tuple[str, ...]:
@@ -307,6 +355,31 @@ def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entrop
     people = learnt.translate(roles.model if roles.model is not None else roles.seeds).r
     # without a step there is no pace
     return calibrated(maker, people, keys[2:]) if seeds.L > 1 else maker
+
+
+def _realism(
+    maker: FakeMaker | TempoMaker, learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int
+) -> _Realism | None:
+    """The realism filter of these people, taught by pilot fakes that are thrown away; None if they are too few."""
+    people = roles.model if roles.model is not None else roles.seeds
+    if settings.realism is None or people.U < LEAST_USERS or seeds.L < 2:
+        return None
+    source = np.random.SeedSequence(entropy, spawn_key=(4,))
+    keys = source.generate_state(4, np.uint64).astype(np.uint64)
+    rng = np.random.default_rng(source)
+    plain = maker.maker if isinstance(maker, TempoMaker) else maker
+    other = replace(plain, key=keys[:2])
+    pilot = replace(maker, maker=other) if isinstance(maker, TempoMaker) else other
+    number = np.arange(min(PILOTS, PILOTS_PER_USER * people.U))
+    rows = number % len(seeds)
+    made = pilot.attempt(seeds.r[rows], rows=rows, tries=number // len(seeds))
+    fakes = made.r[made.status == OK]
+    if len(fakes) == 0:
+        return None
+    found = RealismFilter.fit(
+        people.r, people.user, fakes, people.locations, minutes=seeds.minutes(), keep=settings.realism, rng=rng
+    )
+    return _Realism(found, keys[2:])
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

@@ -26,6 +26,7 @@ class Preset:
     sampler: str = "viterbi"  # E46, E49
     law: str = "mean"  # E35: mean over visitors; "pooled": all moves count alike
     tempo: bool = False  # whether fakes keep the population's pace (docs/decisions/0002-tempo.md)
+    realism: float | None = None  # least share of fakes that the filter keeps; None: no filter (decision 3)
     par_c: float = 0.25  # E39
     par_m: float = 0.75  # E42
     par_l: float = 1.0  # E40
@@ -50,12 +51,13 @@ class Preset:
     emission: str = "window"  # section 11, from here on
     eta: float = 1e-3
     lam: float = 1.0
+    theta: float = 0.05  # how soft "allotted" emissions share classes out (docs/decisions/0005-emissions.md)
     gamma: float = 4.0
     eps0: float = 1.0
     delta_target: float = 1e-6
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
-    archetypes: int | None = None  # groups of model users; None: as many as leave 1.25 k of them to a group
+    archetypes: int | None = None  # groups of model users; None: 1.25 k of them to a group; see `tune`
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
@@ -67,6 +69,8 @@ class Preset:
         require_choice("method", self.method, ("roles", "kmeans"))
         require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
         require_choice("law", self.law, ("mean", "pooled"))
+        if self.realism is not None:
+            require_between("realism", self.realism, 0, 1, open_low=True)
         require_between("par_c", self.par_c, 0, 1, open_high=True)
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
@@ -95,7 +99,8 @@ class Preset:
         require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
         require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
         require_between("acceptance", self.acceptance, 0, 1, open_low=True)
-        require_choice("emission", self.emission, ("window", "archetypes"))
+        require_choice("emission", self.emission, ("window", "archetypes", "allotted"))
+        require_between("theta", self.theta, 0, math.inf, open_low=True, open_high=True)
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
 
@@ -116,6 +121,7 @@ PRESETS = {
         sampler="ffbs",
         law="pooled",
         tempo=True,
+        realism=0.05,
         strict=True,
         c_min=5,
         m_min=5,
@@ -123,6 +129,7 @@ PRESETS = {
         against="all",
         alternates="split",
         max_days=1,
+        max_tries=1000,
     ),
     "deniable": Preset(
         "deniable",
@@ -134,8 +141,8 @@ PRESETS = {
         k=50,
         alternates="split",
         max_days=1,
-        emission="archetypes",
-        eta=0.1,
+        emission="allotted",
+        eta=0.01,
     ),
 }
 

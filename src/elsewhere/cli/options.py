@@ -59,6 +59,31 @@ class Reading:
     start: Annotated[
         str | None, typer.Option("--start", metavar="HH:MM", help="Local time of the first slot, for slots and SGLT.")
     ] = None
+    gaps: Annotated[
+        str,
+        typer.Option(
+            "--gaps",
+            metavar="hold|interpolate|split|drop",
+            help="Slots without a fix: keep the last place, go straight to the next, cut the day, or drop thin users.",
+        ),
+    ] = "hold"
+    max_gap: Annotated[
+        str, typer.Option("--max-gap", metavar="TIME", help="Longest gap that is filled, such as 1h.")
+    ] = "1h"
+    min_coverage: Annotated[
+        float, typer.Option("--min-coverage", metavar="SHARE", help="Least share of known slots of a day that is kept.")
+    ] = 0.5
+    places: Annotated[
+        str,
+        typer.Option(
+            "--places",
+            metavar="merge|grid|stays",
+            help="What coordinates become: merged cells, cells, or where people stay.",
+        ),
+    ] = "merge"
+    regions: Annotated[
+        Path | None, typer.Option("--regions", metavar="FILE", help="GeoJSON polygons that are to be the places.")
+    ] = None
     box: Annotated[
         str | None, typer.Option("--box", metavar="S,W,N,E", help="The map: rows outside are dropped and counted.")
     ] = None
@@ -77,6 +102,11 @@ class Reading:
             "encoding": self.encoding,
             "max_bad": self.max_bad,
             "start": self.start,
+            "gaps": self.gaps,
+            "max_gap": self.max_gap,
+            "min_coverage": self.min_coverage,
+            "places": self.places,
+            "regions": self.regions,
             "box": None if self.box is None else self.box.split(","),
             "lon360": self.lon360,
             "any_date": self.any_date,

@@ -31,7 +31,9 @@ def similarity(
     ] = None,
     seed: Seed = 1,
     periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
-    missing: Annotated[str, typer.Option("--missing", metavar="refuse|skip", help="Missing instants.")] = "refuse",
+    missing: Annotated[
+        str, typer.Option("--missing", metavar="refuse|skip|gibbs", help="What to do where an instant is missing.")
+    ] = "refuse",
     step: Step = "20min",
     cells: Cells = 400,
     tz: Zone = None,
@@ -59,7 +61,7 @@ def similarity(
     if users is not None:
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)
-    profiles = fit_profiles(traces, periods=periods, missing=missing)
+    profiles = fit_profiles(traces, periods=periods, missing=missing, rng=rng)
     result, shown = compare(traces, profiles, {"command": "similarity", "read": _counts(read[0])}, out)
     say(result, shown, as_json=as_json)
 

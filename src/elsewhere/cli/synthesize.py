@@ -298,7 +298,7 @@ def whole_rows(traces: "Traces") -> "Traces":
         return traces
     if not whole.any():
         raise InvalidTraces(
-            "no day is complete: every one has gaps longer than an hour; a longer `--step` may help.", code="E_GAPS"
+            "no day is complete: every one has a gap; a longer `--max-gap` or `--step` may help.", code="E_GAPS"
         )
     typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
     return traces.select(whole)

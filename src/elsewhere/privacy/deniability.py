@@ -93,27 +93,33 @@ class Ledger:
         """As plain numbers."""
         return asdict(self)
 
+    @property
+    def basic(self) -> tuple[float, float]:
+        """(eps, delta) of all released fakes by basic composition: the sums."""
+        return self.released * self.eps, min(1.0, self.released * self.delta)
+
     def in_words(self) -> str:
         """What an adversary who knows everything else can learn, from one fake and from all."""
         one = (
-            f"By the gate's theorem each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-"
-            "differentially private towards one seed user more or less, the model being learnt on other users and the "
-            "number of seeds being known; an empirical audit of the gate (A9) has not been run. Whoever knows all else "
-            "then changes "
-            f"the odds that a given person was among the seeds by a factor of at most {math.exp(self.eps):.2f}, except "
-            f"with probability {self.delta:.2g}, and names the seed of the fake with probability at most "
-            f"{self.named:.3f}."
+            f"Each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-differentially private, one seed "
+            "user added or removed, the model being learnt on other users: a theorem, and the gate's code was audited "
+            "against it (A9). From one fake, whoever knows everything else changes the odds that a given person was "
+            f"among the seeds by a factor of at most {math.exp(self.eps):.2f}, except with probability "
+            f"{self.delta:.2g}, and names its seed with probability at most {self.named:.3f} (k = {self.k}, of which "
+            f"t = {self.t} is claimed, gamma = {self.gamma:g})."
         )
         if self.released == 1:
             return one
+        eps, delta = self.basic
+        basic = f"by adding up, eps = {eps:.1f} and delta = {delta:.2g}"
         if self.eps_all > 20:
             return (
-                f"{one} For all {self.released} released fakes together the bound is eps = {self.eps_all:.1f}: too "
-                "large to mean anything, so no claim is made for the dataset as a whole."
+                f"{one} From all {self.released} together: {basic}; by the best rule known, eps = {self.eps_all:.1f}: "
+                "too large to mean anything, so no claim is made for the dataset as a whole."
             )
         return (
-            f"{one} All {self.released} released fakes together: eps = {self.eps_all:.3f}, delta = "
-            f"{self.delta_all:.2g} ({self.composition} composition)."
+            f"{one} From all {self.released} together: {basic}; by {self.composition} composition, eps = "
+            f"{self.eps_all:.3f} and delta = {self.delta_all:.2g}."
         )
 
 

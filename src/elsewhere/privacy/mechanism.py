@@ -45,7 +45,9 @@ class Mechanism:
     """
     F(S) for a sampler, a set of seeds and the parameters of the gate.
 
-    With `intersection`, Pr{f|s} is 0 for every s that shares a place with f, for the seed and all others alike.
+    With `intersection`, Pr{f|s} is 0 for every s that shares a place with f, for the seed and all others alike. With
+    `keep`, an attempt at f goes on with probability keep(f), a function of the fake alone, and else fails unseen: every
+    seed's chance of f shrinks by the same factor, so the buckets and the theorem stay as they are.
     """
 
     sampler: DeniableSampler = field(repr=False)
@@ -58,6 +60,7 @@ class Mechanism:
     prepared: PreparedSeeds = field(repr=False)
     filters: Floats | None = field(repr=False)
     visits: NDArray[np.bool_] | None = field(repr=False)
+    keep: Callable[[Places], Floats] | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -70,6 +73,7 @@ class Mechanism:
         gamma: float,
         eps0: float,
         intersection: bool = False,
+        keep: Callable[[Places], Floats] | None = None,
     ) -> Self:
         """Check the parameters and do once what every attempt needs."""
         require_whole("k", k, 2)
@@ -87,7 +91,7 @@ class Mechanism:
             visits = np.zeros((len(seeds), sampler.model.R), dtype=bool)
             rows, slots = np.nonzero(seeds >= 0)
             visits[rows, seeds[rows, slots]] = True
-        return cls(sampler, seeds, tau, k, gamma, eps0, intersection, prepared, filters, visits)
+        return cls(sampler, seeds, tau, k, gamma, eps0, intersection, prepared, filters, visits, keep)
 
     @property
     def batch(self) -> int:
@@ -111,7 +115,10 @@ class Mechanism:
         mine = log_prob[np.arange(self.batch), own]
         bucket = np.ceil(-log_prob / math.log(self.gamma))
         count = (bucket == bucket[np.arange(self.batch), own][:, None]) @ members
-        return fakes, seed, np.where(np.isneginf(mine), 0, count), mine
+        count = np.where(np.isneginf(mine), 0, count)
+        if self.keep is not None:
+            count = np.where(rng.random(self.batch) < self.keep(fakes), count, 0)
+        return fakes, seed, count, mine
 
     def _draw(self, codes: Ints, uniform: Floats) -> Places:
         fakes = np.empty(uniform.shape, dtype=np.int32)

@@ -1,5 +1,5 @@
 """
-Compiled inner loops of the aggregate model: the distance kernel max(1, d)^-2 and rows of p_bar built on it.
+Compiled inner loops: the aggregate model (distance kernel max(1, d)^-2, rows of p_bar) and the missing slots of E4.
 
 `points` (R, 3) are unit vectors if `sphere`, else planar kilometres. Feasible moves come as sorted targets per
 place (`open_start`, `open_target`); with an empty `open_start` every move is feasible (E36).
@@ -105,3 +105,113 @@ def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
             if at >= 0:
                 value += a[here] * mass[at]
         out[i] = value
+
+
+@njit
+def advance(here, there, total, start, target, log_p):
+    """there[j] = ln sum_i exp(here[i] + ln p(i -> j)); `total` is room for K numbers."""
+    there[:] = -np.inf
+    total[:] = 0.0
+    for i in range(len(here)):
+        if here[i] == -np.inf:
+            continue
+        for at in range(start[i], start[i + 1]):
+            j, x = target[at], here[i] + log_p[at]
+            if x > there[j]:
+                total[j] = total[j] * math.exp(there[j] - x) + 1.0
+                there[j] = x
+            elif x - there[j] > -745.0:  # below, the exponential is exactly 0
+                total[j] += math.exp(x - there[j])
+    for j in range(len(there)):
+        if total[j] > 0:
+            there[j] += math.log(total[j])
+
+
+@njit
+def weigh(here, room, first, last, state, log_weight):
+    """Multiply by the weights of the evidence `first : last` on a slot; a state it does not name is impossible."""
+    room[:] = -np.inf
+    for at in range(first, last):
+        room[state[at]] = here[state[at]] + log_weight[at]
+    here[:] = room
+
+
+@njit
+def draw_missing(r, latent, start, target, log_p, log_first, pair, seen, state, log_weight, uniform):
+    """
+    Fill each run of latent slots of `r` (n, L) by one draw given its two ends: forward filter, backward sample.
+
+    `log_p[pair[t], e]` is the chain between slots t and t + 1 on move e of the feasible moves (`start`, `target`). Slot
+    (row, t) has the evidence `seen[row L + t] : seen[row L + t + 1]`, none where that is empty. False without a path.
+    """
+    n, L = r.shape
+    K = len(start) - 1
+    alpha, room = np.empty((L, K)), np.empty(K)
+    for row in range(n):
+        b = 0
+        while b < L:
+            a = b
+            while a < L and not latent[row, a]:
+                a += 1
+            b = a
+            while b < L and latent[row, b]:
+                b += 1
+            for t in range(a, b):
+                if t == 0:
+                    alpha[t] = log_first
+                elif t > a:
+                    advance(alpha[t - 1], alpha[t], room, start, target, log_p[pair[t - 1]])
+                else:
+                    alpha[t, :] = -np.inf
+                    for at in range(start[r[row, t - 1]], start[r[row, t - 1] + 1]):
+                        alpha[t, target[at]] = log_p[pair[t - 1], at]
+                slot = row * L + t
+                if seen[slot] < seen[slot + 1]:
+                    weigh(alpha[t], room, seen[slot], seen[slot + 1], state, log_weight)
+            for t in range(b - 1, a - 1, -1):
+                if t + 1 < L:
+                    for i in range(K):
+                        at = member(target, start[i], start[i + 1], r[row, t + 1])
+                        alpha[t, i] += log_p[pair[t], at] if at >= 0 else -np.inf
+                r[row, t] = drawn(alpha[t], uniform[row, t])
+                if r[row, t] < 0:
+                    return False
+    return True
+
+
+@njit
+def drawn(log_weight, u):
+    """The entry that the uniform number `u` chooses with probability in proportion to exp(log_weight); -1 if none."""
+    top = -np.inf
+    for x in log_weight:
+        top = max(top, x)
+    if top == -np.inf:
+        return -1
+    total = 0.0
+    for x in log_weight:
+        total += math.exp(x - top)
+    left, chosen = u * total, -1
+    for i in range(len(log_weight)):
+        share = math.exp(log_weight[i] - top)
+        if share > 0:
+            chosen = i
+            left -= share
+            if left < 0:
+                break
+    return chosen
+
+
+@njit
+def tally(moves, visits, first, r, start, target, pair, tau):
+    """Count moves (pair, move), visits (period, place) and first places of complete rows; the number of changes."""
+    moves[:], visits[:], first[:] = 0.0, 0.0, 0.0
+    changes = 0
+    for row in range(len(r)):
+        first[r[row, 0]] += 1.0
+        for t in range(r.shape[1]):
+            visits[tau[t], r[row, t]] += 1.0
+            if t > 0:
+                i, j = r[row, t - 1], r[row, t]
+                moves[pair[t - 1], member(target, start[i], start[i + 1], j)] += 1.0
+                changes += i != j
+    return changes

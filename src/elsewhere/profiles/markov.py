@@ -11,8 +11,8 @@ of its two instants (E2). A place that is never left has no row: it is undefined
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,22 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.model import Floats, Ints, Periods, Places, Traces
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
-MISSING = ("refuse", "skip")
+MISSING = ("refuse", "skip", "gibbs")
+
+
+class Sampling(NamedTuple):
+    """
+    How profiles were sampled (E4): sweeps kept and thrown away, slots drawn, and a figure of convergence.
+
+    `r_hat` is the largest over users of the potential scale reduction of the number of moves between the two halves of
+    the run: near 1 where both halves tell the same. `slow` users have more than 1.1.
+    """
+
+    sweeps: int
+    burn_in: int
+    slots: int
+    r_hat: float
+    slow: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +168,11 @@ class Profiles(Sequence[MobilityProfile]):
     move_count: Counts
     R: int
     T: int
+    sampling: Sampling | None = None
+
+    def sampled(self, sampling: Sampling) -> "Profiles":
+        """The same, with a note on how they were sampled."""
+        return replace(self, sampling=sampling)
 
     def __len__(self) -> int:
         return len(self.support_start) - 1
@@ -282,9 +302,14 @@ def fit_profiles(
     periods: int | Sequence[float] | Periods = 1,
     missing: str = "refuse",
     rng: np.random.Generator | None = None,
+    sweeps: int = 200,
+    burn_in: int = 100,
 ) -> Profiles:
     """
     The mobility profile of every user, by maximum likelihood: counts of visits and of moves (eq:p_and_pi).
+
+    With `missing="gibbs"` counts are posterior means, no longer whole, and `.sampling` of the result says how many
+    sweeps they rest on and how well these agree (E4).
 
     Parameters
     ----------
@@ -293,9 +318,12 @@ def fit_profiles(
     periods
         Number of equal parts of the local day, or hour bounds from 0 to 24 (E24).
     missing
-        "refuse": a missing instant is an error. "skip": it is left out, with the moves to and from it.
+        "refuse": a missing instant is an error. "skip": it is left out, with the moves to and from it. "gibbs": it
+        is drawn, many times over, from what the user and others do around it, and by the evidence on it.
     rng
-        For the methods that draw.
+        For "gibbs".
+    sweeps, burn_in
+        For "gibbs": sweeps that are averaged, and sweeps thrown away before them.
 
     Returns
     -------
@@ -313,10 +341,15 @@ def fit_profiles(
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     require_choice("missing", missing, MISSING)
     clock = Periods.of(periods)
+    if missing == "gibbs":
+        from elsewhere.profiles.gibbs import gibbs_profiles
+
+        clock_of = clock.of_minute(traces.minutes())
+        return gibbs_profiles(traces, clock_of, clock.T, rng=rng, sweeps=sweeps, burn_in=burn_in)
     gaps = int(np.count_nonzero(traces.r < 0))
     if gaps and missing == "refuse":
         raise InvalidTraces(
-            f'{gaps} of {traces.r.size} instants are missing (-1); fill them, or pass `missing="skip"`.',
+            f'{gaps} of {traces.r.size} instants are missing (-1); fill them, or pass `missing="gibbs"` or "skip".',
             code="E_GAPS",
         )
     tau = clock.of_minute(traces.minutes())

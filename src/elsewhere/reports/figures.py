@@ -347,3 +347,49 @@ def save_figures(results: Any, folder: str | PathLike[str], formats: Sequence[st
                 files |= {f"{stem}.{form}": _bytes(figure, form) for form in formats}
     write_files(Path(folder), files)
     return list(files)
+
+
+def fidelity_against_deniability(
+    lam: ArrayLike, kept: ArrayLike, named: ArrayLike, accepted: ArrayLike, *, title: str = ""
+) -> "Figure":
+    """
+    What a fake keeps of its seed against what whoever knows everything learns of it, over lambda.
+
+    Parameters
+    ----------
+    lam
+        Temper of the emissions, one value per run.
+    kept
+        Class agreement with the own seed minus that with other seeds.
+    named
+        Share of the fakes whose seed the white-box attack names.
+    accepted
+        Share of attempts that pass the gate.
+    title
+        Of the figure.
+
+    Examples
+    --------
+    >>> from elsewhere.reports.figures import fidelity_against_deniability
+    >>> [a.get_xlabel() for a in fidelity_against_deniability([0, 1], [0, .2], [.002, .01], [1, .9]).axes]
+    ['seed named by the white box (%)', 'attempts that pass the gate (%)']
+
+    """
+    figure = new_figure(7.2, 2.9)
+    values = [np.asarray(x, dtype=float) for x in (lam, kept, named, accepted)]
+    for axes, x, kind, colour in zip(
+        figure.subplots(1, 2, sharey=True),
+        (values[2], values[3]),
+        ("seed named by the white box (%)", "attempts that pass the gate (%)"),
+        (BLUE, VERMILION),
+        strict=True,
+    ):
+        axes.plot(100 * x, values[1], marker="o", color=colour, linewidth=1)
+        for at, height, number in zip(100 * x, values[1], values[0], strict=True):
+            axes.annotate(f"{number:g}", (at, height), textcoords="offset points", xytext=(4, 3), fontsize=7)
+        axes.set_xlabel(kind, fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("class agreement kept (own - others)", fontsize=9)
+    if title:
+        figure.suptitle(title, fontsize=9)
+    return figure

@@ -1,4 +1,7 @@
-"""Kernel of the simulated town: people live their diaries by the clock, and are looked at every few minutes."""
+"""
+Kernels of room 1: the simulated town (people live their diaries by the clock, and are looked at every few minutes), and
+the stays of a track.
+"""
 
 import math
 from typing import Any, NamedTuple
@@ -141,3 +144,29 @@ def live(streets: Any, diaries: Any, people: Any, u: Any, step: float, out: Any)
                 free = leave + trip + max(BRIEFEST, diaries.hours[a] * (1 + 0.2 * bell(luck[w + 3])))
         k = travel(out[i], k, step, free, free + trip_minutes(streets.xy, here, home, pace), streets, here, home)
         stay(out[i], k, step, math.inf, home)
+
+
+@njit
+def find_stays(out: Any, user: Any, second: Any, x: Any, reach: float, least: float) -> int:
+    """
+    Number of the stay of each fix, -1 on the way; the number of stays.
+
+    From the first fix not yet told, all that follow within `reach` of it are one stay if they last `least` seconds;
+    else that fix is on the way. `x` (n, 3) in km, fixes by user and time.
+    """
+    n, stays, i = len(user), 0, 0
+    while i < n:
+        j = i + 1
+        while j < n and user[j] == user[i]:
+            dx, dy, dz = x[j, 0] - x[i, 0], x[j, 1] - x[i, 1], x[j, 2] - x[i, 2]
+            if dx * dx + dy * dy + dz * dz > reach * reach:
+                break
+            j += 1
+        if second[j - 1] - second[i] >= least:
+            out[i:j] = stays
+            stays += 1
+            i = j
+        else:
+            out[i] = -1
+            i += 1
+    return stays

@@ -22,10 +22,11 @@ SYNONYMS = {
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
     "date": "date localdate",
     "slot": "slot timeslot slotid slotindex timeindex instant",
-    "trace": "day traceno trace traceid trajectory",
+    "trace": "day piece traceno trace traceid trajectory",
     "lat": "lat latitude",
     "lon": "lng lon long longitude",
     "geometry": "geometry geom",
+    "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid",
 }
 ROLES = tuple(SYNONYMS)

@@ -1,9 +1,10 @@
 """What every reader ends in: `Fixes` (positions at times) or `Slots` (numbered instants), and a count of what came."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.traces.clock import Times
@@ -17,7 +18,8 @@ class Fixes:
 
     `wall` is the local wall clock and `tz` its zone. `utc` is the same instant in UTC, where it is known: on the day
     of 25 hours one wall-clock time happens twice. Positions are `lat`, `lon`, or `place`, a number in `locations`.
-    Times that are not `exact` are whole minutes: a user may be at two places in one.
+    Times that are not `exact` are whole minutes: a user may be at two places in one. `accuracy` is the radius of a fix
+    in metres, NaN where it is not known.
     """
 
     user: Ints
@@ -30,6 +32,7 @@ class Fixes:
     utc: Times | None = None
     tz: str = "UTC"
     exact: bool = True
+    accuracy: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.user)
@@ -47,6 +50,7 @@ class Fixes:
             utc=None if self.utc is None else self.utc[chosen],
             tz=self.tz,
             exact=self.exact,
+            accuracy=None if self.accuracy is None else self.accuracy[chosen],
         )
 
 
@@ -74,6 +78,41 @@ class Slots:
     def __len__(self) -> int:
         return len(self.user)
 
+    def select(self, chosen: NDArray[Any]) -> "Slots":
+        """The chosen entries (numbers or a mask), in that order."""
+        return replace(
+            self,
+            user=self.user[chosen],
+            row=self.row[chosen],
+            slot=self.slot[chosen],
+            lat=None if self.lat is None else self.lat[chosen],
+            lon=None if self.lon is None else self.lon[chosen],
+            place=None if self.place is None else self.place[chosen],
+            date=None if self.date is None else self.date[chosen],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """
+    How much of every day of every user is known: for the owner of the data alone.
+
+    Day i, of user `labels[user[i]]` on `date[i]`, has the share `known[i]` of its slots known, `observed[i]` by a fix
+    in the slot itself; `kept[i]` tells whether it became part of the traces.
+    """
+
+    user: Ints
+    labels: tuple[str, ...] = field(repr=False)
+    date: Times | None = field(repr=False)
+    known: Floats = field(repr=False)
+    observed: Floats = field(repr=False)
+    kept: NDArray[Any] = field(repr=False)
+
+    def by_user(self) -> Floats:
+        """Share of known slots over all days of each user on which there was a fix."""
+        days = np.maximum(1, np.bincount(self.user, minlength=len(self.labels)))
+        return np.asarray(np.bincount(self.user, self.known, len(self.labels)) / days)
+
 
 @dataclass(frozen=True)
 class Preparation:
@@ -81,8 +120,11 @@ class Preparation:
     What became of an input: counts only, so that it can be shown to anyone who may see the file's name.
 
     `dropped` and `fixed` count rows by reason. A day is a row of the traces; `days_dropped` had less than the
-    required coverage. `slots_observed + slots_held + slots_missing` are all slots of the days kept. `columns` names the
-    column that was read for each role, in the shape that `write_traces` takes; it is empty where `format` is no table.
+    required coverage. `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were
+    filled by the policy `gaps`. `users_by_coverage` counts users by tenths of known slots, those dropped among them;
+    `places_rare` are visited by fewer than five users. `columns` names the column that was read for each role, in the
+    shape that `write_traces` takes; it is empty where `format` is no table. `coverage` is for the owner, and is left
+    out of `to_dict`.
     """
 
     name: str = ""
@@ -91,6 +133,7 @@ class Preparation:
     fixed: Mapping[str, int] = field(default_factory=dict)
     users: int = 0
     users_dropped: int = 0
+    users_by_coverage: tuple[int, ...] = ()
     days: int = 0
     days_dropped: int = 0
     slots_observed: int = 0
@@ -98,12 +141,20 @@ class Preparation:
     slots_missing: int = 0
     places_found: int = 0
     places: int = 0
+    places_rare: int = 0
+    places_by: str = "given"
     grid_metres: float | None = None
+    gaps: str = ""
+    max_gap_minutes: float | None = None
+    min_coverage: float | None = None
+    step_minutes: float | None = None
     tz: str = "UTC"
     columns: Mapping[str, str] = field(default_factory=dict)
     format: str = "frame"
     notes: tuple[str, ...] = ()
+    coverage: Coverage | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, for JSON."""
-        return asdict(self)
+        """All counts and settings as plain values, for JSON."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "coverage"}
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}

@@ -63,17 +63,17 @@ def _column_count(row: Ints, metres: float) -> Ints:
     return np.asarray(np.maximum(1, np.round(around / metres)), dtype=np.int64)
 
 
-def make_grid(lat: Floats, lon: Floats, metres: float) -> tuple[Locations, Ints, float]:
+def make_grid(lat: Floats, lon: Floats, metres: float, most: int = MOST_GRID_CELLS) -> tuple[Locations, Ints, float]:
     """
     The visited grid cells as places, the place of each point, and the width of the cells in the end.
 
-    A grid that would have more than 20,000 visited cells is made twice as coarse until it has not.
+    A grid that would have more than `most` visited cells is made twice as coarse until it has not.
     """
     if not 1 <= metres <= 100_000:
         raise InvalidParameter(f"`grid_metres` must be in [1, 100000], got {metres!r}.")
     while True:
         cells, place = np.unique(grid_cells(lat, lon, metres), return_inverse=True)
-        if len(cells) <= MOST_GRID_CELLS:
+        if len(cells) <= most:
             return Locations(*cell_centres(cells, metres)), place.astype(np.int64), metres
         metres *= 2
 
@@ -116,7 +116,7 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
     becomes = np.searchsorted(kept, into)
     if locations.xy is not None:
         return Locations(xy=x[kept]), becomes
-    lat, lon = _on_globe(x[kept])
+    lat, lon = on_globe(x[kept])
     # a place that took nobody in keeps its coordinates to the last digit
     alone = np.bincount(becomes) == 1
     lat[alone], lon[alone] = np.asarray(locations.lat)[kept][alone], np.asarray(locations.lon)[kept][alone]
@@ -139,7 +139,8 @@ def in_space(lat: Floats, lon: Floats) -> Floats:
     )
 
 
-def _on_globe(x: Floats) -> tuple[Floats, Floats]:
+def on_globe(x: Floats) -> tuple[Floats, Floats]:
+    """Latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
     lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
     lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
     return np.round(lat, 6), np.round(lon, 6)
@@ -155,7 +156,7 @@ def mean_points(lat: Floats, lon: Floats, group: Ints, n: int) -> tuple[Floats, 
     size = np.maximum(1, np.bincount(group, minlength=n))
     mean = np.column_stack([np.bincount(group, weights=x[:, k], minlength=n) / size for k in range(3)])
     length = np.sqrt(np.einsum("ij,ij->i", mean, mean))[:, None]
-    mean_lat, mean_lon = _on_globe(mean * EARTH_RADIUS_KM / np.where(length > 0, length, 1))
+    mean_lat, mean_lon = on_globe(mean * EARTH_RADIUS_KM / np.where(length > 0, length, 1))
     first = np.zeros(n, dtype=np.int64)
     first[group[::-1]] = np.arange(len(group))[::-1]
     same = np.bincount(group, weights=(lat != lat[first[group]]) | (lon != lon[first[group]]), minlength=n) == 0

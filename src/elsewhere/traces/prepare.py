@@ -8,17 +8,31 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.clock import Times
+from elsewhere.traces.finish import finish
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
-from elsewhere.traces.model import Ints, Locations, Traces
-from elsewhere.traces.places import make_grid, reduce_places
+from elsewhere.traces.gaps import (
+    GAPS,
+    LEAST_JUMP_KM,
+    SECONDS_PER_DAY,
+    Empty,
+    between,
+    empty_slots,
+    held,
+    nearer,
+    on_the_way,
+    without_jumps,
+)
+from elsewhere.traces.locate import PLACES, locate
+from elsewhere.traces.model import Floats, Ints, Traces
+from elsewhere.traces.regions import read_regions
 
-SECONDS_PER_DAY = 86_400
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 UNITS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 
@@ -51,19 +65,21 @@ def prepare_fixes(
     *,
     step: str | float | timedelta = "20min",
     cells: int | None = 400,
+    gaps: str = "hold",
     max_gap: str | float | timedelta = "1h",
     min_coverage: float = 0.5,
+    places: str = "merge",
+    regions: Any = None,
     grid_metres: float = 100.0,
+    evidence: bool = False,
     max_bad: float = 0.01,
     so_far: Preparation | None = None,
 ) -> tuple[Traces, Preparation]:
     """
     Fixes as traces: one row per user and local day, one place per slot of `step`.
 
-    Places are grid cells, merged until `cells` are left (E74), unless the fixes name their places. A slot's place is
-    that of most of its fixes, of equals the earliest seen (B35); in the hour that a day of 25 hours has twice, the
-    first passing counts (B33). A slot without fixes keeps the place of the last fix up to `max_gap` before it began;
-    what is still missing is -1.
+    A slot's place is that of most of its fixes, of equals the earliest seen (B35); in the hour that a day of 25 hours
+    has twice, the first passing counts (B33). What is missing after the policy `gaps` is -1.
 
     Parameters
     ----------
@@ -73,14 +89,28 @@ def prepare_fixes(
         Length of a slot; it must divide the day.
     cells
         Most places to keep; None keeps all.
+    gaps
+        What happens to slots without a fix. "hold": they keep the place of the last fix, if it is at most `max_gap` old
+        when the slot begins. "interpolate": between two fixes at most `max_gap` apart they get the place on the
+        straight way. "split": as "hold", and a day is cut in pieces at every longer gap. "drop": as "hold", and a user
+        is dropped with all days unless `min_coverage` of the slots of these are known.
     max_gap
-        How long the last place is held.
+        See `gaps`; 0 fills nothing.
     min_coverage
-        Days with a smaller share of known slots are dropped, and counted.
+        Days with a smaller share of known slots are dropped, and counted; with `gaps="drop"`, users.
+    places
+        Where the fixes do not name their places: "merge", the paper's merging of grid cells until `cells` are left
+        (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the cells in which somebody
+        stays for 20 minutes or more, merged in the same way.
+    regions
+        Polygons of a GeoJSON file, or read by `read_regions`, to be the places; fixes outside all of them are known to
+        be elsewhere: their slots are missing, not held.
     grid_metres
         Width of a grid cell; doubled until at most 20,000 cells are visited.
+    evidence
+        Whether fixes with an accuracy radius give weights over the places within it, for `missing="gibbs"` (E4).
     max_bad
-        Share of fixes that may contradict another one of the same user and instant.
+        Share of fixes that may contradict another one of the same user and instant, or jump.
     so_far
         What the reader has counted already.
 
@@ -88,15 +118,20 @@ def prepare_fixes(
     width = seconds_of("step", step)
     if width == 0 or SECONDS_PER_DAY % width:
         raise InvalidParameter(f"`step` must divide the day into equal slots, got {step!r}.")
-    hold = seconds_of("max_gap", max_gap)
+    longest = seconds_of("max_gap", max_gap)
+    require_choice("gaps", gaps, tuple(GAPS))
+    require_choice("places", places, PLACES)
+    if evidence and gaps == "split":
+        raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
+    drawn = None if regions is None else read_regions(regions)
     so_far = so_far or Preparation(rows=len(fixes))
+    notes: list[str] = []
     fixes, fixed = _in_order(fixes, max_bad, so_far.name)
-    if fixes.place is None:
-        if fixes.lat is None or fixes.lon is None:
-            raise InvalidParameter("`fixes` must have `lat` and `lon`, or `place` and `locations`.")
-        locations, place, grid = make_grid(fixes.lat, fixes.lon, grid_metres)
-    else:
-        locations, place, grid = _named(fixes), fixes.place, None
+    fixes, jumps, fast = without_jumps(
+        fixes, _instant(fixes).astype("datetime64[s]").astype(np.int64), max_bad, so_far.name
+    )
+    if fast:
+        notes.append(f"{fast} steps of more than {LEAST_JUMP_KM:.0f} km are faster than any airliner; they are kept")
 
     second = fixes.wall.astype("datetime64[s]").astype(np.int64)
     day, slot = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
@@ -107,26 +142,53 @@ def prepare_fixes(
     if fixes.utc is not None:
         again = _second_passing(instant, fixes.wall - fixes.utc)
         fixed = fixed | {"second passing of the doubled hour": int(again.sum())}
-        row, slot, place, second, instant = (a[~again] for a in (row, slot, place, second, instant))
+        if again.any():
+            fixes = fixes.select(~again)
+            row, slot, second, instant = (a[~again] for a in (row, slot, second, instant))
 
     r = _unknown(len(rows), L, so_far.name)
-    taken, winner = _majority(instant, place)
+    r[instant] = 0
+    empty = empty_slots(r.reshape(-1, L), rows, fixes.user, second, width)
+    filled, source, way = _fillers(empty, gaps, fixes, second, width, longest)
+    located = locate(fixes, second, way, places, drawn, grid_metres, cells, so_far.name)
+    taken, winner = _majority(instant, located.place)
     r[taken] = winner
-    observed = (r >= 0).reshape(-1, L)
-    r = _hold(r.reshape(-1, L), rows, rows[row, 0], second, place, width, hold)
-    return _finish(
+    r = r.reshape(-1, L)
+    observed = r >= 0
+    observed[empty.row, empty.slot] = False
+    r[empty.row, empty.slot] = -1
+    r[filled.row, filled.slot] = located.place[source] if way is None else located.on_the_way
+    if located.outside:
+        # known to be elsewhere, which no place can say
+        elsewhere = r == len(located.locations)
+        r[elsewhere], observed[elsewhere] = -1, False
+    uncertain = None
+    if evidence and fixes.accuracy is not None and fixes.lat is not None and fixes.lon is not None:
+        uncertain = (row, slot, fixes.lat, fixes.lon, fixes.accuracy)
+    return finish(
         r,
         observed,
-        locations,
-        users=[fixes.labels[u] for u in rows[:, 0]],
+        located.locations,
+        user=rows[:, 0],
+        labels=fixes.labels,
         dates=rows[:, 1].astype("datetime64[D]"),
         step_minutes=width / 60,
         start="00:00",
         tz=fixes.tz,
-        cells=cells,
+        cells=cells if located.mergeable else None,
+        gaps=gaps,
         min_coverage=min_coverage,
-        all_places=fixes.locations is not None and cells is None,
-        so_far=replace(so_far, fixed=_some({**so_far.fixed, **fixed}), grid_metres=grid),
+        all_places=(fixes.locations is not None and cells is None) or drawn is not None,
+        uncertain=uncertain,
+        so_far=replace(
+            so_far,
+            dropped=_some({**so_far.dropped, "E_SPEED": jumps, "outside all regions": located.outside}),
+            fixed=_some({**so_far.fixed, **fixed}),
+            grid_metres=located.grid,
+            places_by=located.by,
+            max_gap_minutes=longest / 60,
+            notes=(*so_far.notes, *notes),
+        ),
     )
 
 
@@ -135,8 +197,12 @@ def prepare_slots(
     *,
     step: str | float | timedelta = "20min",
     cells: int | None = 400,
+    gaps: str = "hold",
     min_coverage: float = 0.5,
+    places: str = "merge",
+    regions: Any = None,
     grid_metres: float = 100.0,
+    aligned: bool = False,
     max_bad: float = 0.01,
     so_far: Preparation | None = None,
 ) -> tuple[Traces, Preparation]:
@@ -144,19 +210,18 @@ def prepare_slots(
     Slots as traces: one row per user and day (or other row of the input), on the grid of all slots that occur.
 
     Places that are numbered already are kept as they are, all of them; positions become grid cells, merged until
-    `cells` are left (E74). Slots that a row lacks are -1; nothing is held. Rows whose slots do not even overlap are
-    refused (B44).
+    `cells` are left (E74), or `regions`. Slots that a row lacks are -1; nothing is held. Rows whose slots do not even
+    overlap are refused (B44), unless they are known to be `aligned`.
     """
     width = seconds_of("step", step)
     so_far = so_far or Preparation(rows=len(slots))
     if width == 0 or width > SECONDS_PER_DAY:
         raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
-    if slots.place is None:
-        if slots.lat is None or slots.lon is None:
-            raise InvalidParameter("`slots` must have `lat` and `lon`, or `place` and `locations`.")
-        locations, place, grid = make_grid(slots.lat, slots.lon, grid_metres)
-    else:
-        locations, place, grid = _named(slots), slots.place, None
+    require_choice("gaps", gaps, tuple(GAPS))
+    require_choice("places", places, PLACES)
+    drawn = None if regions is None else read_regions(regions)
+    located = locate(slots, None, None, places, drawn, grid_metres, cells, so_far.name)
+    place = located.place
     n_rows, first, row = _grouped(slots.user, slots.row)
     lowest, L = int(slots.slot.min()), int(np.ptp(slots.slot)) + 1
     if L * width > SECONDS_PER_DAY and slots.date is not None:
@@ -168,22 +233,46 @@ def prepare_slots(
     fixed = {"repeated": len(slots) - len(taken) - conflict, "contradicted": conflict}
     r = _unknown(n_rows, L, so_far.name)
     r[taken] = place[kept]
+    r[r == len(located.locations)] = -1
     known = (r >= 0).reshape(-1, L)
-    _refuse_disjoint(known, min_coverage, so_far.name)
-    return _finish(
+    if not aligned:
+        _refuse_disjoint(known, min_coverage, so_far.name)
+    return finish(
         r.reshape(-1, L),
         known,
-        locations,
-        users=[slots.labels[u] for u in slots.user[first]],
+        located.locations,
+        user=slots.user[first],
+        labels=slots.labels,
         dates=None if slots.date is None else slots.date[first],
         step_minutes=width / 60,
         start=slots.start,
         tz=slots.tz,
-        cells=cells if slots.place is None else None,
+        cells=cells if located.mergeable and slots.place is None else None,
+        gaps=gaps,
         min_coverage=min_coverage,
-        all_places=slots.place is not None,
-        so_far=replace(so_far, fixed=_some({**so_far.fixed, **fixed}), grid_metres=grid),
+        all_places=slots.place is not None or drawn is not None,
+        uncertain=None,
+        so_far=replace(
+            so_far,
+            fixed=_some({**so_far.fixed, **fixed}),
+            grid_metres=located.grid,
+            places_by=located.by,
+            notes=so_far.notes,
+        ),
     )
+
+
+def _fillers(
+    empty: Empty, gaps: str, fixes: Fixes, second: Ints, width: int, longest: int
+) -> tuple[Empty, Ints, tuple[Floats, Floats] | None]:
+    """The empty slots to be filled, and by what: the number of a fix, or a point on the way between two."""
+    if gaps != "interpolate":
+        empty = Empty(*(side[held(empty, second, longest)] for side in empty))
+        return empty, empty.before, None
+    empty = Empty(*(side[between(empty, second, longest)] for side in empty))
+    if fixes.lat is not None and fixes.lon is not None:
+        return empty, empty.before, on_the_way(empty, second, fixes.lat, fixes.lon, width)
+    return empty, nearer(empty, second, width), None
 
 
 def _grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
@@ -201,12 +290,6 @@ def _unknown(n_rows: int, L: int, name: str) -> Ints:
             code="E_TOO_LARGE",
         )
     return np.full(n_rows * L, -1, dtype=np.int64)
-
-
-def _named(found: Fixes | Slots) -> Locations:
-    if found.locations is None:
-        raise InvalidParameter("`place` needs `locations` to point into.")
-    return found.locations
 
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:
@@ -258,94 +341,8 @@ def _majority(instant: Ints, place: Ints) -> tuple[Ints, Ints]:
     return taken, pairs[order][best] % R
 
 
-def _hold(r: Ints, rows: Ints, user: Ints, second: Ints, place: Ints, width: int, hold: int) -> Ints:
-    """Slots without fixes filled by the place of the user's last fix, if it is not older than `hold` at their start."""
-    empty, slot = np.nonzero(r < 0)
-    if hold == 0 or len(empty) == 0:
-        return r
-    base = int(second.min()) - SECONDS_PER_DAY
-    span = int(second.max()) - base + 2 * SECONDS_PER_DAY
-    start = rows[empty, 1] * SECONDS_PER_DAY + slot * width
-    # one sorted key for user and time; after a doubled hour the wall clock is no longer in order
-    order = np.lexsort((second, user))
-    key = user[order] * span + (second[order] - base)
-    last = np.searchsorted(key, rows[empty, 0] * span + (start - base), side="left") - 1
-    last_fix = order[np.maximum(last, 0)]
-    held = (last >= 0) & (user[last_fix] == rows[empty, 0]) & (start - second[last_fix] <= hold)
-    r[empty[held], slot[held]] = place[last_fix[held]]
-    return r
-
-
 def _refuse_disjoint(known: NDArray[np.bool_], min_coverage: float, name: str) -> None:
     covered = known[known.mean(axis=1) >= min_coverage]
     rows = covered if len(covered) else known[known.any(axis=1)]
     if len(rows) and rows.argmax(axis=1).max() > (rows.shape[1] - 1 - rows[:, ::-1].argmax(axis=1)).min():
         raise InvalidTraces(f"{name}: the rows have no slot in common.", code="E_ALIGN")
-
-
-def _finish(
-    r: Ints,
-    observed: NDArray[np.bool_],
-    locations: Locations,
-    *,
-    users: list[str],
-    dates: Times | None,
-    step_minutes: float,
-    start: str,
-    tz: str,
-    cells: int | None,
-    min_coverage: float,
-    all_places: bool,
-    so_far: Preparation,
-) -> tuple[Traces, Preparation]:
-    """Thin days dropped, unvisited places left out unless they were given, places merged, everything counted."""
-    require_between("min_coverage", min_coverage, 0, 1)
-    known = r >= 0
-    enough = known.any(axis=1) & (known.mean(axis=1) >= min_coverage)
-    if not enough.any():
-        raise InvalidTraces(
-            f"{so_far.name or 'the input'}: none of {len(r)} days has {min_coverage:.0%} of its slots known "
-            "(`min_coverage`); a longer `max_gap` or `step` would know more.",
-            code="E_EMPTY",
-        )
-    r, observed, known = r[enough], observed[enough], known[enough]
-    kept_users = [u for u, keep in zip(users, enough, strict=True) if keep]
-    visits = np.bincount(r[known], minlength=len(locations))
-    found = int((visits > 0).sum())
-    if not all_places:
-        visited = np.flatnonzero(visits)
-        r = np.where(known, np.searchsorted(visited, r), -1)
-        locations, visits = _subset(locations, visited), visits[visited]
-    if cells is not None and require_whole("cells", cells, 1) < len(locations) and locations.has_coordinates:
-        locations, becomes = reduce_places(locations, visits, cells=cells)
-        r = np.where(known, becomes[r], -1)
-    traces = Traces(
-        r,
-        locations,
-        users=kept_users,
-        dates=None if dates is None else dates[enough],
-        step_minutes=step_minutes,
-        start=start,
-        tz=tz,
-    )
-    return traces, replace(
-        so_far,
-        users=traces.U,
-        users_dropped=len(set(users)) - traces.U,
-        days=len(r),
-        days_dropped=int((~enough).sum()),
-        slots_observed=int(observed.sum()),
-        slots_held=int((known & ~observed).sum()),
-        slots_missing=int((~known).sum()),
-        places_found=found,
-        places=len(locations),
-        tz=tz,
-    )
-
-
-def _subset(locations: Locations, keep: Ints) -> Locations:
-    if locations.xy is not None:
-        return Locations(xy=locations.xy[keep])
-    if locations.lat is not None and locations.lon is not None:
-        return Locations(locations.lat[keep], locations.lon[keep])
-    return Locations(n=len(keep))

@@ -14,6 +14,7 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.traces.columns import check_columns, find_roles, roles_of
 from elsewhere.traces.fixes import Fixes, Preparation
+from elsewhere.traces.kept import kept_in
 from elsewhere.traces.model import Traces
 from elsewhere.traces.places import places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
@@ -32,9 +33,13 @@ def read_traces(
     columns: Mapping[str, str | None] | None = None,
     locations: Any = None,
     start: str | None = None,
+    gaps: str = "hold",
     max_gap: str | float | timedelta = "1h",
     min_coverage: float = 0.5,
+    places: str = "merge",
+    regions: Any = None,
     grid_metres: float = 100.0,
+    evidence: bool = False,
     date_format: str | None = None,
     encoding: str = "utf-8",
     max_bad: float = 0.01,
@@ -54,6 +59,8 @@ def read_traces(
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
       several rows;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
+
+    A folder that `elsewhere prepare` wrote (or a file in it) is read back as it was prepared, whatever the options.
 
     Users keep their ids as text and come in numerical order if all ids are whole numbers, else in the order of
     characters; the order of lines in the file does not matter.
@@ -89,8 +96,13 @@ def read_traces(
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
-    max_gap, min_coverage, grid_metres
-        See `prepare_fixes`.
+    gaps, max_gap, min_coverage
+        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", see `prepare_fixes`.
+    places, regions, grid_metres
+        What places coordinates become: "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
+        `prepare_fixes`.
+    evidence
+        Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
     date_format
         How to read dates that do not put the year first, as for `strptime`.
     encoding
@@ -116,6 +128,11 @@ def read_traces(
 
     """
     require_between("max_bad", max_bad, 0, 1)
+    kept = kept_in(source)
+    if kept is not None:
+        # prepared before: everything is decided, and stays as it is
+        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, kept.locations
+        cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
@@ -148,8 +165,12 @@ def read_traces(
             slots,
             step=step,
             cells=cells,
+            gaps=gaps,
             min_coverage=min_coverage,
+            places=places,
+            regions=regions,
             grid_metres=grid_metres,
+            aligned=kept is not None,
             max_bad=max_bad,
             so_far=counted,
         )
@@ -160,9 +181,13 @@ def read_traces(
             fixes,
             step=step,
             cells=cells if given is None else None,
+            gaps=gaps,
             max_gap=max_gap,
             min_coverage=min_coverage,
+            places=places,
+            regions=regions,
             grid_metres=grid_metres,
+            evidence=evidence,
             max_bad=max_bad,
             so_far=counted,
         )

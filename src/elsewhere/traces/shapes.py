@@ -16,9 +16,9 @@ from elsewhere.errors import ElsewhereError
 from elsewhere.traces.clock import Times, WallClock, times, wall_clock
 from elsewhere.traces.columns import labels, numbers, points
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Floats, Ints, Locations
 from elsewhere.traces.places import Map, in_space, mean_points
-from elsewhere.traces.prepare import SECONDS_PER_DAY
 from elsewhere.traces.tables import TABLES, Table
 
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
@@ -103,7 +103,9 @@ class Shape:
             fixed={} if clock is None else clock.fixed,
             tz="UTC" if clock is None else clock.tz,
             # only a table has columns that can be written again
-            columns={role_of[name]: name for name in self.table.columns if name in role_of} if tabular else {},
+            columns={role_of[n]: n for n in self.table.columns if role_of.get(n, "accuracy") != "accuracy"}
+            if tabular
+            else {},
             format=self.table.format,
             notes=(*self.table.notes, *notes, *(self._left_out() if tabular and self.table.headed else ())),
         )
@@ -154,6 +156,7 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
         locations=locations,
         tz=clock.tz,
         exact=clock.exact,
+        accuracy=numbers(table, roles["accuracy"])[good] if "accuracy" in roles else None,
     )
     return fixes, shape.counted(dropped, clock, [*clock.notes, *notes, *_look_alikes(names)])
 
@@ -370,7 +373,9 @@ def _rows(
     row may be put together of several days (as in PF Tokyo): then it has no date.
     """
     if date is not None:
-        return date.astype(np.int64), date
+        day = date.astype(np.int64)
+        # a day that was cut at its gaps has several rows
+        return day if trace is None else day * (int(trace.max()) + 2) + trace, date
     key = np.zeros(len(user), dtype=np.int64) if trace is None else trace
     if begun is None:
         return key, None

@@ -70,7 +70,7 @@ def backward_sample(filters, p_into, pair, uniform, out):
 
 
 @njit
-def log_emissions(fakes, label, log_e, place, log_e_own, out):
+def log_emissions(fakes, column, log_e, place, log_e_own, out):
     """`out[i, a]` = sum over t of ln e_t(fakes[i, t] | code a); places of no class use the last column of `log_e`."""
     F, L = fakes.shape
     A = log_e.shape[2]
@@ -80,6 +80,6 @@ def log_emissions(fakes, label, log_e, place, log_e_own, out):
             out[i, a] = 0.0
         for t in range(L):
             r = fakes[i, t]
-            c = label[r] if label[r] >= 0 else none
+            c = column[r] if column[r] >= 0 else none
             for a in range(A):
                 out[i, a] += log_e_own[t, a] if place[t, a] == r else log_e[t, c, a]

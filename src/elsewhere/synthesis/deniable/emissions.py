@@ -4,11 +4,13 @@ Soft emissions e_t(r|s): how much a seed s speaks for place r at instant t, posi
     e_t(r|s) = ( eta + (1 - eta) q_t(r|s) )^lambda,   0 < eta < 1,  0 <= lambda <= 1     (READINGS section 11)
 
 For every kind of emission, q depends on r only through its class, save at the seed's own place. So an emission is a
-table over (instant, class, code), where all seeds of one code share it:
+table over (instant, column of r, code), where all seeds of one code share it:
 
 - "window": q is the probability that r is in semseed(t), in closed form (section 12); every seed is a code of its own;
 - "archetypes": q is how likely people of the seed's group are to be in the class of r at t; the groups are learnt from
-  MODEL users, and a seed speaks only through the number of its nearest group.
+  MODEL users, and a seed speaks only through the number of its nearest group;
+- "allotted": a seed speaks through its group again, by a table over places that keeps the population where it is
+  (`allotment`).
 """
 
 from dataclasses import dataclass
@@ -18,21 +20,24 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.synthesis.deniable._kernels import fill_window
+from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.traces.model import Floats, Ints, Places
 
 
 @dataclass(frozen=True, eq=False)
 class Emissions:
     """
-    ln e_t(r|s) as tables: code `code[s]` of seed s, class c of r (the last column: places of no class).
+    ln e_t(r|s) as tables: code `code[s]` of seed s, column `column[r]` of place r, mostly its class.
 
-    `log_e[t, c, a]` for code a; where `place[t, a]` is not -1, that one place has `log_e_own[t, a]` instead.
+    `log_e[t, c, a]` for code a, places of no class (-1) in the last column; where `place[t, a]` is not -1, that one
+    place has `log_e_own[t, a]` instead.
     """
 
     code: Ints
     log_e: Floats
     place: Places
     log_e_own: Floats
+    column: NDArray[np.integer]
 
     @property
     def n_codes(self) -> int:
@@ -65,50 +70,7 @@ def window_emissions(
     log_e[np.broadcast_to(flat[:, None, :], log_e.shape)] = 0.0
     log_e_own[flat] = 0.0
     place = np.where(flat, -1, seeds.T).astype(np.int32)
-    return Emissions(np.arange(S), log_e, place, log_e_own)
-
-
-@dataclass(frozen=True, eq=False)
-class Archetypes:
-    """
-    Groups of MODEL users by where, in terms of classes, they are at each instant: `share[a, t, c]`.
-
-    The code of a seed is its nearest group, fixed before any seed is seen: all seeds of one group have one Pr{f|s}.
-    """
-
-    share: Floats
-
-    def __post_init__(self) -> None:
-        if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1):
-            raise InvalidParameter(
-                "`archetypes` must be an array (groups, instants, classes) whose last axis sums to 1.", code="E_SHAPE"
-            )
-
-    def nearest(self, classes: NDArray[np.integer]) -> Ints:
-        """The group under which each (S, L) class sequence is likeliest; unknown instants (-1) say nothing."""
-        log_share = np.log(np.maximum(self.share, 1e-3))
-        known = classes >= 0
-        score = np.zeros((len(classes), len(self.share)))
-        for t in range(classes.shape[1]):
-            score += np.where(known[:, t, None], log_share[:, t].T[np.maximum(classes[:, t], 0)], 0.0)
-        return np.asarray(np.argmax(score, axis=1))
-
-
-def learn_archetypes(classes: NDArray[np.integer], kappa: int, n: int, *, rng: np.random.Generator) -> Archetypes:
-    """`n` groups of the (N, L) class sequences of MODEL users, by k-means on their class-by-slot indicators."""
-    from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
-
-    N, L = classes.shape
-    indicator = np.zeros((N, L, kappa))
-    rows, slots = np.nonzero(classes >= 0)
-    indicator[rows, slots, classes[rows, slots]] = 1
-    with threadpool_limits(1):
-        means = KMeans(min(n, N), n_init=10, random_state=int(rng.integers(2**31)))
-        group = means.fit_predict(indicator.reshape(N, -1))
-    overall = indicator.mean(axis=0) + 1 / kappa / N
-    share = np.stack([indicator[group == a].sum(axis=0) + overall for a in np.unique(group)])
-    return Archetypes(share / share.sum(axis=2, keepdims=True))
+    return Emissions(np.arange(S), log_e, place, log_e_own, label)
 
 
 def archetype_emissions(
@@ -116,6 +78,24 @@ def archetype_emissions(
 ) -> Emissions:
     """e_t(r|s) from the class-by-slot shares of the seed's nearest group, relative to the likeliest class at t."""
     require_between("eta", eta, 0, 1, open_low=True, open_high=True)
+    code = codes_of(seeds, label, archetypes)
+    q = archetypes.share / archetypes.share.max(axis=2, keepdims=True)
+    q = np.concatenate([q, np.zeros((*q.shape[:2], 1))], axis=2)
+    log_e = lam * np.log(eta + (1 - eta) * q)
+    return Emissions(code, log_e.transpose(1, 2, 0).copy(), *_no_own_place(archetypes), label)
+
+
+def allotted_emissions(
+    seeds: Places, label: NDArray[np.integer], archetypes: Archetypes, e: Floats, *, lam: float
+) -> Emissions:
+    """e_t(r|s) from the table (A, L, R) of `allotment`, by the seed's group."""
+    code = codes_of(seeds, label, archetypes)
+    log_e = np.ascontiguousarray(lam * np.log(e).transpose(1, 2, 0))
+    return Emissions(code, log_e, *_no_own_place(archetypes), np.arange(len(label)))
+
+
+def codes_of(seeds: Places, label: NDArray[np.integer], archetypes: Archetypes) -> Ints:
+    """The group of each seed; what the groups were not learnt for is refused."""
     L, kappa = archetypes.share.shape[1:]
     if seeds.shape[1] != L or int(label.max()) + 1 > kappa:
         raise InvalidParameter(
@@ -123,9 +103,9 @@ def archetype_emissions(
             f"{int(label.max()) + 1} classes.",
             code="E_MISMATCH",
         )
-    q = archetypes.share / archetypes.share.max(axis=2, keepdims=True)
-    q = np.concatenate([q, np.zeros((*q.shape[:2], 1))], axis=2)
-    log_e = lam * np.log(eta + (1 - eta) * q)
-    A = len(archetypes.share)
-    code = archetypes.nearest(np.where(seeds >= 0, label[seeds], -1))
-    return Emissions(code, log_e.transpose(1, 2, 0).copy(), np.full((L, A), -1, dtype=np.int32), np.zeros((L, A)))
+    return archetypes.nearest(np.where(seeds >= 0, label[seeds], -1))
+
+
+def _no_own_place(archetypes: Archetypes) -> tuple[Places, Floats]:
+    A, L = archetypes.share.shape[:2]
+    return np.full((L, A), -1, dtype=np.int32), np.zeros((L, A))

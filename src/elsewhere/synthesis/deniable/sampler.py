@@ -7,6 +7,7 @@ Z(s) comes from the forward algorithm, once per seed; a fake by forward filter, 
 seed s' by looking up L emissions, since the p_bar part is common to all.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,9 +18,17 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, re
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.synthesis.deniable._kernels import backward_sample, log_emissions
-from elsewhere.synthesis.deniable.emissions import Archetypes, Emissions, archetype_emissions, window_emissions
+from elsewhere.synthesis.deniable.allotment import allotted
+from elsewhere.synthesis.deniable.archetypes import Archetypes
+from elsewhere.synthesis.deniable.emissions import (
+    Emissions,
+    allotted_emissions,
+    archetype_emissions,
+    window_emissions,
+)
 from elsewhere.traces.model import Floats, Ints, Periods, Places, Traces
 
+EMISSIONS = ("window", "archetypes", "allotted")
 BLOCK = 1024  # seeds whose emissions or filters are in memory at once
 
 
@@ -42,13 +51,16 @@ class DeniableSampler:
     classes
         `SemanticClasses`, or the class of each place as a plain array; -1 where nothing is known.
     emission
-        "window" (the paper's semantic seed, softened) or "archetypes" (only the seed's nearest group speaks).
+        "window" (the paper's semantic seed, softened), "archetypes" (only the seed's nearest group speaks) or
+        "allotted" (so too, but all groups together keep the population where it is).
     eta, lam
         Floor and temper of the emissions; `lam` = 0 carries nothing of the seed.
+    theta
+        Of "allotted": how soft the sharing out of the classes is.
     par_c, par_m, par_l
         Of the semantic seed, for "window".
     archetypes
-        The groups, for "archetypes".
+        The groups, for "archetypes" and "allotted".
     tau
         (L,) period of each instant; needed with plain arrays when the model has several periods.
 
@@ -76,6 +88,7 @@ class DeniableSampler:
         par_m: float = 0.75,
         par_l: float = 1.0,
         archetypes: Archetypes | None = None,
+        theta: float = 0.05,
         tau: ArrayLike | None = None,
     ) -> None:
         self.model = model
@@ -89,15 +102,17 @@ class DeniableSampler:
                 f"the sampler needs the whole transition table: R must be at most 4096, got {model.R}; merge places.",
                 code="E_TOO_LARGE",
             )
-        self.emission = require_choice("emission", emission, ("window", "archetypes"))
+        self.emission = require_choice("emission", emission, EMISSIONS)
         self.eta = require_between("eta", eta, 0, 1, open_low=True, open_high=True)
         self.lam = require_between("lam", lam, 0, 1)
         self.par_c = require_between("par_c", par_c, 0, 1, open_high=True)
         self.par_m = require_between("par_m", par_m, 0, 1, open_high=True)
         self.par_l = require_between("par_l", par_l, 0, 1)
-        if emission == "archetypes" and archetypes is None:
-            raise InvalidParameter('`archetypes` must be given for `emission` "archetypes"; see `learn_archetypes`.')
+        self.theta = require_between("theta", theta, 0, math.inf, open_low=True, open_high=True)
+        if emission != "window" and archetypes is None:
+            raise InvalidParameter(f'`archetypes` must be given for `emission` "{emission}"; see `learn_archetypes`.')
         self.archetypes = archetypes
+        self._allotted: tuple[bytes, Floats] | None = None
         self._tau = None if tau is None else np.asarray(tau, dtype=np.int64)
 
     def log_prob(self, fakes: ArrayLike | Traces, seeds: ArrayLike | Traces) -> Floats:
@@ -119,7 +134,7 @@ class DeniableSampler:
         """ln Pr{f|a} of every fake under every code a of prepared seeds; `common` is ln of the p_bar part."""
         e = prepared.emissions
         out = np.empty((len(fakes), e.n_codes))
-        log_emissions(fakes, self.label, e.log_e, e.place, e.log_e_own, out)
+        log_emissions(fakes, e.column, e.log_e, e.place, e.log_e_own, out)
         out += common[:, None] - prepared.log_z
         return out
 
@@ -129,23 +144,34 @@ class DeniableSampler:
         if len(given) != 1:
             raise InvalidTraces(f"`seed` must be one trace, got {len(given)}.", code="E_SHAPE")
         tau = self.tau(given.shape[1], seed)
-        filters, _ = self.filter(self.emissions(given), np.zeros(1, dtype=np.int64), tau)
+        filters, _ = self.filter(self.emissions(given, tau), np.zeros(1, dtype=np.int64), tau)
         return self.draw(filters[0], rng.random((n, given.shape[1])), tau)
 
     def prepare(self, seeds: Places, tau: Ints) -> PreparedSeeds:
         """Emissions of all seeds and ln Z of each of their codes."""
-        emissions = self.emissions(seeds)
+        emissions = self.emissions(seeds, tau)
         log_z = np.concatenate(list(self._log_z(emissions, tau)))
         return PreparedSeeds(emissions, log_z)
 
-    def emissions(self, seeds: Places) -> Emissions:
+    def emissions(self, seeds: Places, tau: Ints) -> Emissions:
         """ln e_t(r|s) of these seeds."""
         if self.emission == "window":
             return window_emissions(
                 seeds, self.label, eta=self.eta, lam=self.lam, par_c=self.par_c, par_m=self.par_m, par_l=self.par_l
             )
         assert self.archetypes is not None  # noqa: S101 - checked in the constructor
-        return archetype_emissions(seeds, self.label, self.archetypes, eta=self.eta, lam=self.lam)
+        if self.emission == "archetypes":
+            return archetype_emissions(seeds, self.label, self.archetypes, eta=self.eta, lam=self.lam)
+        return allotted_emissions(seeds, self.label, self.archetypes, self.allotment(tau), lam=self.lam)
+
+    def allotment(self, tau: Ints) -> Floats:
+        """The table of "allotted" emissions, made once: it depends on the model and the groups alone."""
+        assert self.archetypes is not None  # noqa: S101 - checked in the constructor
+        if self._allotted is None or self._allotted[0] != tau.tobytes():
+            tables, pair = self.steps(tau)
+            e = allotted(self.archetypes, self.label, self.first(tau), tables, pair, theta=self.theta, eta=self.eta)
+            self._allotted = tau.tobytes(), e
+        return self._allotted[1]
 
     def filter(self, emissions: Emissions, codes: Ints, tau: Ints) -> tuple[Floats, Floats]:
         """Forward filter of these codes: (codes, L, R) laws up to a factor per instant, and ln Z of each code."""
@@ -154,7 +180,7 @@ class DeniableSampler:
         filters = np.empty((len(codes), L, self.model.R))
         log_z = np.zeros(len(codes))
         for t in range(L):
-            e = np.exp(emissions.log_e[t][:, codes])[self.label].T
+            e = np.exp(emissions.log_e[t][:, codes])[emissions.column].T
             own = np.flatnonzero(emissions.place[t, codes] >= 0)
             e[own, emissions.place[t, codes[own]]] = np.exp(emissions.log_e_own[t, codes[own]])
             before = self.first(tau) if t == 0 else filters[:, t - 1] @ tables[pair[t - 1]]

@@ -6,12 +6,15 @@ to 5 places where people make 10.5 to 11.3, and all at the same rate where peopl
 
 - each fake draws a *group*, one of G quantiles of people by their number of moves, regardless of its seed;
 - `stay[g, b]` multiplies the odds of staying, after a stay (b = 0) and after a move (b = 1);
-- `back[g]` multiplies the odds of returning to a place.
+- `back[g]` multiplies the odds of returning to a place;
+- `turn` multiplies the odds of a place by how much the next move turns there, and `far` those of a move by its length.
 
-The factors are those under which pilot fakes of the group stay, move and return as often as its people do.
+The factors are those under which pilot fakes of the group stay, move, return, turn and
+stride as its people do.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,17 +25,33 @@ from elsewhere.traces.model import Floats, Ints, Places
 
 GROUPS = 5
 PEOPLE_PER_GROUP = 20
-PILOTS = 400
+PILOTS = 80  # per group
 ROUNDS = 10
+LENGTHS = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 RARE, OFTEN = 0.005, 0.995  # rates are read between these, so that odds stay finite
 
 
 @dataclass(frozen=True, eq=False)
 class Tempo:
-    """Factors on the odds of staying, (G, 2), and of returning, (G,)."""
+    """
+    Factors on the odds of staying, (G, 2), of returning, (G,), of turning, (2, TURNS), and of moves by length, (G, B).
 
+    `share` (G,) is the law of the group; `far[g, i]` is the factor of moves longer than i of the `bounds`, kilometres.
+    """
+
+    share: Floats
     stay: Floats
     back: Floats
+    turn: Floats
+    bounds: Floats
+    far: Floats
+
+    @staticmethod
+    def even(share: Floats, bounds: Floats) -> "Tempo":
+        """Factors that change nothing."""
+        G = len(share)
+        turn, far = np.ones((2, _kernels.TURNS)), np.ones((G, len(bounds) + 1))
+        return Tempo(share, np.ones((G, 2)), np.ones(G), turn, bounds, far)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,25 +69,39 @@ class TempoMaker:
         """One attempt per row of `seeds`, as `FakeMaker.attempt`."""
         if self.maker.chain is None:
             return self.maker.attempt(seeds, rows=rows, tries=tries)
-        r, _, status = _attempt(self.maker, self.tempo, seeds, rows, tries)
+        r, _, status = self.paced(seeds, rows, tries)
         loglik = np.full(len(r), -np.inf)
         made = status == OK
         if made.any():
             loglik[made] = self.maker.model.loglik(r[made], self.maker.tau)
         return Attempts(r, loglik, status)
 
+    def paced(self, seeds: ArrayLike, rows: ArrayLike, tries: ArrayLike) -> tuple[Places, Ints, NDArray[np.int8]]:
+        """Fakes, the group whose tempo each keeps, and what came of each attempt."""
+        maker, tempo = self.maker, self.tempo
+        r = np.array(seeds, dtype=np.int32, ndmin=2)
+        row, number = (np.array(np.broadcast_to(n, len(r)), dtype=np.uint64) for n in (rows, tries))
+        fakes, group, status = np.empty_like(r), np.zeros(len(r), dtype=np.int64), np.empty(len(r), dtype=np.int8)
+        _kernels.attempts(
+            r, row, number, maker.classes, maker.blur.numbers(), maker.chain, self.ground,
+            (tempo.share, tempo.stay, tempo.back, tempo.turn, tempo.far), maker.key, fakes, group, status,
+        )  # fmt: skip
+        return fakes, group, status
 
-def _attempt(
-    maker: FakeMaker, tempo: Tempo, seeds: ArrayLike, rows: ArrayLike, tries: ArrayLike
-) -> tuple[Places, Ints, NDArray[np.int8]]:
-    r = np.array(seeds, dtype=np.int32, ndmin=2)
-    row, number = (np.array(np.broadcast_to(n, len(r)), dtype=np.uint64) for n in (rows, tries))
-    fakes, group, status = np.empty_like(r), np.zeros(len(r), dtype=np.int64), np.empty(len(r), dtype=np.int8)
-    _kernels.attempts(
-        r, row, number, maker.classes, maker.blur.numbers(), maker.chain, tempo.stay, tempo.back, maker.key, fakes,
-        group, status,
-    )  # fmt: skip
-    return fakes, group, status
+    @cached_property
+    def xy(self) -> Floats:
+        """Places in kilometres, (R, 2); (0, 2) without coordinates."""
+        where = self.maker.model.locations
+        return np.array(where.planar(), dtype=np.float64) if where.has_coordinates else np.zeros((0, 2))
+
+    @cached_property
+    def ground(self) -> tuple[NDArray[np.uint8], Floats]:
+        """Number of bounds below each distance, (R, R), and where the places are."""
+        R, xy, bounds = self.maker.model.R, self.xy, self.tempo.bounds
+        length = np.zeros((R, R), dtype=np.uint8)
+        for r in range(R if len(bounds) else 0):
+            length[r] = np.searchsorted(bounds, np.sqrt(((xy - xy[r]) ** 2).sum(axis=1)))
+        return length, xy
 
 
 def rates(r: Places) -> Floats:
@@ -95,19 +128,26 @@ def calibrated(maker: FakeMaker, people: Places, key: NDArray[np.uint64]) -> Tem
 
     `key` starts the streams of the pilot fakes, which are thrown away.
     """
-    G = int(np.clip(len(people) // PEOPLE_PER_GROUP, 1, GROUPS))
-    moves = np.count_nonzero((people[:, 1:] != people[:, :-1]) & (people[:, 1:] >= 0) & (people[:, :-1] >= 0), axis=1)
-    group_of = np.empty(len(people), dtype=np.int64)
-    group_of[np.argsort(moves, kind="stable")] = np.arange(len(people)) * G // len(people)
-    goal = np.stack([rates(people[group_of == g]) for g in range(G)])
-    tempo = Tempo(np.ones((G, 2)), np.ones(G))
+    group_of = _groups(people, maker)
+    share = np.bincount(group_of) / len(people)
+    G = len(share)
+    tempo = Tempo.even(share, _bounds(people, maker))
+    paced = TempoMaker(maker, tempo)
     if maker.chain is None:
-        return TempoMaker(maker, tempo)
+        return paced
+    ground, xy = paced.ground, paced.xy
+    goal = np.stack([rates(people[group_of == g]) for g in range(G)])
+    turns = _turns(people, xy)
+    lengths = np.stack([_lengths(people[group_of == g], xy, tempo.bounds) for g in range(G)])
+    pilots = PILOTS * G
+    rows = np.arange(pilots) % len(people)
     pilot = replace(maker, key=key)
-    rows = np.arange(PILOTS) % len(people)
+    pilot.__dict__["chain"] = maker.chain  # the tables are the same under any key
     for turn in range(ROUNDS):
-        fakes, group, status = _attempt(pilot, tempo, people[rows], rows, np.full(PILOTS, turn))
-        step = np.ones((G, 3))
+        paced = TempoMaker(pilot, tempo)
+        paced.__dict__["ground"] = ground
+        fakes, group, status = paced.paced(people[rows], rows, np.full(pilots, turn))
+        step, far = np.ones((G, 3)), tempo.far.copy()
         for g in range(G):
             mine = fakes[(group == g) & (status == OK)]
             if len(mine):
@@ -115,5 +155,80 @@ def calibrated(maker: FakeMaker, people: Places, key: NDArray[np.uint64]) -> Tem
                 odds = (goal[g] / (1 - goal[g])) / (seen / (1 - seen))
                 # more moves wanted: less weight on staying; more returns wanted: more weight on returning
                 step[g] = np.clip([1 / odds[0], 1 / odds[1], odds[2]], 0.2, 5) ** 0.8
-        tempo = Tempo(np.clip(tempo.stay * step[:, :2], 1e-3, 1e3), np.clip(tempo.back * step[:, 2], 1e-6, 10))
-    return TempoMaker(maker, tempo)
+                far[g] = _nearer(far[g], lengths[g], _lengths(mine, xy, tempo.bounds))
+        made = fakes[status == OK]
+        tempo = Tempo(
+            share,
+            np.clip(tempo.stay * step[:, :2], 1e-3, 1e3),
+            np.clip(tempo.back * step[:, 2], 1e-6, 10),
+            _nearer(tempo.turn, turns, _turns(made, xy)),
+            tempo.bounds,
+            far,
+        )
+    paced = TempoMaker(maker, tempo)
+    paced.__dict__["ground"] = ground
+    return paced
+
+
+def _groups(people: Places, maker: FakeMaker) -> Ints:
+    """Group 0 .. G-1 of each trace: those without a long move and those with one, each by quantiles of moves."""
+    moves = np.count_nonzero((people[:, 1:] != people[:, :-1]) & (people[:, 1:] >= 0) & (people[:, :-1] >= 0), axis=1)
+    far = np.zeros(len(people), dtype=bool)
+    bounds = _bounds(people, maker)
+    if len(bounds) > 1:
+        xy = np.asarray(maker.model.locations.planar(), dtype=np.float64)
+        far = np.array([_steps(row[None], xy).max(initial=0.0) > bounds[len(bounds) // 2] for row in people])
+    group, G = np.empty(len(people), dtype=np.int64), 0
+    for kind in (~far, far):
+        rows = np.flatnonzero(kind)
+        n = min(len(rows) // PEOPLE_PER_GROUP, GROUPS)
+        if n == 0 and G == 0:
+            n = 1 if len(rows) else 0
+        # too few to be a kind of their own: with the last group
+        at = np.arange(len(rows)) * n // max(1, len(rows)) + G if n else np.full(len(rows), max(G - 1, 0))
+        group[rows[np.argsort(moves[rows], kind="stable")]] = at
+        G += n
+    return group
+
+
+def _nearer(factor: Floats, goal: Floats, seen: Floats) -> Floats:
+    """Factors one step nearer to those under which shares `seen` become `goal`; the largest of a row is 1."""
+    better = np.clip(factor * np.clip(goal / seen, 0.2, 5) ** 0.8, 1e-4, 1e4)
+    return np.asarray(np.maximum(better / better.max(axis=-1, keepdims=True), 1e-4))
+
+
+def _turns(r: Places, xy: Floats) -> Floats:
+    """Share of turns by bin, (2, TURNS), every bin met once more than it was."""
+    out = np.ones((2, _kernels.TURNS))
+    if len(xy):
+        _kernels.bends(r, xy, out)
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+def _steps(r: Places, xy: Floats) -> Floats:
+    """Lengths of all moves."""
+    moves = (r[:, 1:] != r[:, :-1]) & (r[:, 1:] >= 0) & (r[:, :-1] >= 0)
+    return np.asarray(np.sqrt(((xy[r[:, 1:][moves]] - xy[r[:, :-1][moves]]) ** 2).sum(axis=1)))
+
+
+def _lengths(r: Places, xy: Floats, bounds: Floats) -> Floats:
+    """Share of moves by length, (len(bounds) + 1,), every length met once more than it was."""
+    found = np.ones(len(bounds) + 1)
+    if len(xy):
+        found += np.bincount(np.searchsorted(bounds, _steps(r, xy)), minlength=len(found))
+    return np.asarray(found / found.sum())
+
+
+def _bounds(people: Places, maker: FakeMaker) -> Floats:
+    """Lengths that part the people's moves: quantiles that differ by a tenth at least."""
+    where = maker.model.locations
+    if not where.has_coordinates:
+        return np.zeros(0)
+    steps = _steps(people, np.asarray(where.planar(), dtype=np.float64))
+    if len(steps) == 0:
+        return np.zeros(0)
+    bounds: list[float] = []
+    for bound in np.quantile(steps, LENGTHS) * 1.05:
+        if not bounds or bound > 1.1 * bounds[-1]:
+            bounds.append(float(bound))
+    return np.array(bounds)

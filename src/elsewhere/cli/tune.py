@@ -1,0 +1,48 @@
+"""Command `tune`: the number of groups of the deniable mode, chosen on users who are no seeds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from elsewhere.cli.options import Cells, Draws, Json, Places, Step, Zone
+from elsewhere.cli.output import say, stage
+from elsewhere.errors import InvalidParameter, require_whole
+
+
+def tune(
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="Traces of people who will be no seeds.", show_default=False)
+    ],
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Number of seeds planned.")],
+    acceptance: Annotated[float, typer.Option("--acceptance", help="Share of attempts that should pass.")] = 0.8,
+    k: Annotated[int, typer.Option("-k", help="Threshold of the gate.")] = 50,
+    eps0: Annotated[float, typer.Option("--eps0", help="Parameter of the gate's noise.")] = 1.0,
+    kappa: Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of classes.")] = "auto",
+    seed: Draws = 1,
+    locations: Places = None,
+    step: Step = "20min",
+    cells: Cells = 400,
+    tz: Zone = None,
+    as_json: Json = False,
+) -> None:
+    """Choose the number of archetypes of the deniable preset on people who will be no seeds."""
+    import numpy as np
+
+    from elsewhere.traces.read import read_traces
+    from elsewhere.tuning import tune as tuned
+
+    number = int(kappa) if kappa.isdigit() else kappa
+    if isinstance(number, str) and number != "auto":
+        raise InvalidParameter(f'`--kappa` must be a whole number or "auto", got {kappa!r}.')
+    rng = np.random.default_rng(require_whole("--seed", seed, 0))
+    with stage("reading"):
+        traces = read_traces(source, locations=locations, step=step, cells=cells, tz=tz)
+    with stage("tuning"):
+        found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, k=k, eps0=eps0, rng=rng)
+    shown = Table("groups", "accepted", "agreement kept", title=f"{found.seeds} seeds, k = {found.k}")
+    for trial in found.trials:
+        chosen = " <- chosen" if trial.archetypes == found.archetypes else ""
+        shown.add_row(str(trial.archetypes), f"{trial.accepted:.0%}", f"{trial.kept:+.3f}{chosen}")
+    say({"command": "tune", **found.to_dict()}, [shown], as_json=as_json)

@@ -1,0 +1,238 @@
+"""
+The page of `elsewhere prepare`: how many rows, users, days were read, dropped, fixed, and why; places, settings.
+
+It names users and shows their days and places: a private page, for the owner of the data alone.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.reports.atlas import map_of_visits
+from elsewhere.reports.calendars import calendar
+from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
+from elsewhere.reports.shell import Section, page, section
+from elsewhere.reports.svg import Bar, bars, drawing, figure, key
+from elsewhere.traces.clock import Times
+from elsewhere.traces.fixes import Coverage, Preparation
+from elsewhere.traces.gaps import GAPS
+from elsewhere.traces.model import Ints, Traces
+
+MOST_USERS, MOST_DAYS = 120, 140  # in the picture of coverage
+MOST_NAMES = 200
+REASONS = {
+    "E_USER": "no user id",
+    "E_DATE": "no readable time",
+    "E_NUMBER": "a number that cannot be read",
+    "E_OUTSIDE": "outside the globe or the map",
+    "E_NULL_ISLAND": "at latitude 0, longitude 0, off the map",
+    "E_INDEX": "no place",
+    "E_SPEED": "a single jump that no airliner could make",
+    "repeated": "the same fix twice",
+    "contradicted": "a second place at the same instant; the first was kept",
+}
+PLACES_BY = {
+    "given": "places are those that the input names",
+    "regions": "places are the polygons given as regions",
+    "merge": "places are grid cells of {grid} m, rarely visited neighbours merged until the wanted number is left",
+    "grid": "places are grid cells of {grid} m",
+    "stays": "places are grid cells of {grid} m in which somebody stays 20 minutes, merged where rarely visited",
+}
+
+
+def preparation_page(traces: Traces, prepared: Preparation) -> Markup:
+    """
+    The whole page.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> told = []
+    >>> day = {"uid": ["ann"] * 72, "slot": range(72), "loc": [0] * 30 + [1] * 42}
+    >>> "1 user" in preparation_page(ew.read_traces(day, report=told.append), told[0])
+    True
+
+    """
+    sections = [_read(prepared), _days(prepared), _places(traces, prepared), _settings(prepared)]
+    lead = [
+        tag("p", tag("span", "Private: names real people and their days", class_="edition private")),
+        tag("p", _in_a_sentence(prepared), class_="lead"),
+        tag("div", [_tile(*each) for each in _tiles(prepared)], class_="tiles"),
+    ]
+    return page("How the input was understood", sections, lead=lead)
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def _slots(p: Preparation) -> int:
+    return max(1, p.slots_observed + p.slots_held + p.slots_missing)
+
+
+def _in_a_sentence(p: Preparation) -> str:
+    return (
+        f"{_many(p.rows, 'row')} became {_many(p.days, 'day')} of {_many(p.users, 'user')} at "
+        f"{_many(p.places, 'place')}; {percent((p.slots_observed + p.slots_held) / _slots(p))} of all slots are known."
+    )
+
+
+def _tiles(p: Preparation) -> list[tuple[str, str]]:
+    return [
+        (number(p.rows - sum(p.dropped.values())), f"rows used, {sum(p.dropped.values()):,} dropped"),
+        (number(p.users), f"users, {p.users_dropped:,} dropped"),
+        (number(p.days), f"days, {p.days_dropped:,} dropped"),
+        (percent(p.slots_observed / _slots(p)), "of slots observed"),
+        (percent(p.slots_held / _slots(p)), "of slots filled"),
+        (percent(p.slots_missing / _slots(p)), "of slots missing"),
+        (number(p.places), f"places, of {p.places_found:,} found"),
+    ]
+
+
+def _tile(value: str, what: str) -> Markup:
+    return tag("div", tag("strong", value), tag("br"), tag("span", what), class_="tile")
+
+
+def _read(p: Preparation) -> Section:
+    rows: list[list[Child]] = [["rows in the input", number(p.rows), ""]]
+    rows += [["dropped", number(n), REASONS.get(why, why)] for why, n in p.dropped.items()]
+    rows += [["repaired", number(n), REASONS.get(why, why)] for why, n in p.fixed.items()]
+    least = percent(p.min_coverage, 0)
+    thin = (
+        f"users of whose slots fewer than {least} are known"
+        if p.gaps == "drop"
+        else f"fewer than {least} of the slots known"
+    )
+    rows += [
+        ["days dropped", number(p.days_dropped), thin],
+        ["users dropped", number(p.users_dropped), "no day is left"],
+    ]
+    made = table(["what", "how many", "why"], rows, caption="Rows, days and users", numbers=[1])
+    return section("Read, dropped, repaired", made, listing(p.notes) if p.notes else None)
+
+
+def _days(p: Preparation) -> Section:
+    c = p.coverage
+    tenths = [
+        Bar(f"{10 * i} to {10 * (i + 1)} %", float(n), "fake", shown=_many(n, "user"))
+        for i, n in enumerate(p.users_by_coverage)
+    ]
+    parts: list[Child] = []
+    if c is not None and c.date is not None:
+        parts += [_coverage_picture(c, c.date), _calendar(c, c.date)]
+    parts.append(bars(tenths, unit="users", title="Users by share of their slots that are known"))
+    return section("Days and gaps", tag("div", parts, class_="charts"), _lost_users(c) if c is not None else None)
+
+
+def _coverage_picture(c: Coverage, date: Times) -> Markup:
+    """One line per user, one square per day: the darker the more is known; a frame where the day was dropped."""
+    share = c.by_user()
+    shown = [u for u in np.argsort(-share, kind="stable") if np.any(c.user == u)][:MOST_USERS]
+    line = {int(u): i for i, u in enumerate(shown)}
+    days = np.unique(date)[:MOST_DAYS]
+    span = int((days[-1] - days[0]).astype(int)) + 1
+    wide, tall = max(2.0, min(12.0, 352 / span)), max(4.0, min(12.0, 480 / len(shown)))
+    squares: list[Child] = []
+    for i in np.flatnonzero(np.isin(c.user, shown) & (date <= days[-1])):
+        x, y = 4 + wide * int((date[i] - days[0]).astype(int)), 18 + tall * line[int(c.user[i])]
+        told = f"user {c.labels[c.user[i]]}, {date[i]}: {percent(float(c.known[i]), 0)} known"
+        at = {"x": x, "y": y, "width": wide - 0.6, "height": tall - 0.6}
+        if c.kept[i]:
+            squares.append(
+                tag("rect", tag("title", told), class_="fill", fill_opacity=0.15 + 0.85 * float(c.known[i]), **at)
+            )
+        else:
+            squares.append(
+                tag("rect", tag("title", f"{told}, dropped"), class_="fill ink-real", fill_opacity=0.55, **at)
+            )
+    ends = [tag("text", str(days[0]), x=4.0, y=11.0, class_="soft")]
+    if span > 30:
+        ends.append(tag("text", str(days[-1]), x=4 + wide * span, y=11.0, text_anchor="end", class_="soft"))
+    legend = key([("kept, the darker the more is known", "fake", "bar"), ("dropped", "real", "bar")])
+    left = len(np.unique(c.user)) - len(shown)
+    more = f" {left:,} users with less coverage are not drawn." if left else ""
+    picture = drawing(
+        360,
+        22 + tall * len(shown),
+        f"Coverage of {len(shown)} users over {span} days",
+        tag("g", squares, class_="ink-fake"),
+        ends,
+    )
+    return figure(
+        picture,
+        title="Every user's days",
+        legend=legend,
+        caption=f"One line per user, best known first; one square per day.{more}",
+    )
+
+
+def _calendar(c: Coverage, date: Times) -> Markup:
+    days, count = np.unique(date[c.kept], return_counts=True)
+    return calendar(
+        {str(d): float(n) for d, n in zip(days, count, strict=True)}, unit="users", title="Users per day that was kept"
+    )
+
+
+def _lost_users(c: Coverage) -> Child:
+    kept = np.bincount(c.user, c.kept, len(c.labels)) > 0
+    lost = [u for u in np.unique(c.user) if not kept[u]]
+    if not lost:
+        return tag("p", "No user was dropped.", class_="note")
+    share, days = c.by_user(), np.bincount(c.user, minlength=len(c.labels))
+    best = np.zeros(len(c.labels))
+    np.maximum.at(best, c.user, c.known)
+    rows = [
+        [c.labels[u], number(int(days[u])), percent(float(share[u])), percent(float(best[u]))]
+        for u in lost[:MOST_NAMES]
+    ]
+    more = f"; the first {MOST_NAMES} of {len(lost):,}" if len(lost) > MOST_NAMES else ""
+    head = ["user", "days with fixes", "slots known", "best day"]
+    return table(head, rows, caption=f"Users who were dropped{more}", numbers=[1, 2, 3])
+
+
+def _places(traces: Traces, p: Preparation) -> Section:
+    visits = np.bincount(traces.r[traces.r >= 0], minlength=traces.R)
+    rare = f"{p.places_rare:,} of {_many(p.places, 'place')} are visited by fewer than five users; before anything is "
+    rare += "learnt they are merged into the nearest place that more people share."
+    maps = [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
+    if traces.locations.has_coordinates:
+        near = _thick(traces, visits)
+        if near is not None:
+            title = "Where nearly all of them are"
+            maps.insert(0, map_of_visits(traces.locations, np.where(near, visits, 0), title=title, unit="slots"))
+    return section("Places", tag("div", maps, class_="charts"), tag("p", rare))
+
+
+def _thick(traces: Traces, visits: Ints) -> NDArray[np.bool_] | None:
+    """The places between the first and the last hundredth of slots, both ways; None where these fill the map anyway."""
+    xy = traces.locations.planar()
+    inside = visits > 0
+    for side in xy.T:
+        order = np.argsort(side)
+        upto = np.cumsum(visits[order]) / visits.sum()
+        low, high = (side[order[np.searchsorted(upto, share)]] for share in (0.01, 0.99))
+        inside &= (side >= low) & (side <= high)
+    if not inside.any() or np.ptp(xy[inside], axis=0).max() > np.ptp(xy[visits > 0], axis=0).max() / 3:
+        return None
+    return np.asarray(inside)
+
+
+def _settings(p: Preparation) -> Section:
+    def minutes(value: float | None) -> str:
+        if value is None:
+            return "–"
+        return f"{value / 60:g} h" if value >= 60 and value % 60 == 0 else f"{value:g} min"
+
+    gaps = GAPS.get(p.gaps, "").format(max_gap=minutes(p.max_gap_minutes), min_coverage=percent(p.min_coverage, 0))
+    if p.max_gap_minutes is None:
+        gaps = "slots that the input lacks are missing; nothing is filled"
+    words: list[Child] = [
+        f"one slot is {minutes(p.step_minutes)}; days and hours are those of the clock of {p.tz}",
+        f"gaps ({p.gaps}): {gaps}" if p.max_gap_minutes is not None else gaps,
+        PLACES_BY.get(p.places_by, p.places_by).format(grid=number(p.grid_metres, 0)),
+    ]
+    if p.gaps != "drop":
+        words.append(f"a day is kept if {percent(p.min_coverage, 0)} of its slots are known")
+    columns = table(
+        ["role", "column"], [[role, name] for role, name in p.columns.items()], caption="Columns that were read"
+    )
+    return section("Settings in words", listing(words), columns if p.columns else None)

@@ -1,0 +1,138 @@
+"""
+Archetypes: groups of MODEL users by where, in terms of classes, they are at each instant. A seed's code is its group.
+
+A fake may tell about ln(S/k) nats of its seed, the number of its group and no more, so the groups are chosen for what
+that number says: how much likelier than anybody's a member's class at t is the group's own ("modes"). All groups are
+kept large, since a group passes the gate as a whole or not at all.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.traces.model import Floats, Ints
+
+MOST_USERS = 4000  # to learn groups from
+STARTS, TURNS = 8, 25
+PRICES = 300  # steps towards sizes between the bounds
+SMALLEST, LARGEST = 0.88, 1.3  # of an equal share: bounds of the size of a group
+
+
+@dataclass(frozen=True, eq=False)
+class Archetypes:
+    """
+    Groups with their class-by-slot shares `share[a, t, c]` and their part `size[a]` of the people.
+
+    The code of a seed is the group a with the largest sum over t of `score[a, t, class at t]` minus `price[a]`, fixed
+    before any seed is seen: all seeds of one group have one Pr{f|s}.
+    """
+
+    share: Floats
+    score: Floats | None = None  # None: ln of the shares
+    price: Floats | None = None
+    size: Floats | None = None  # None: all alike
+
+    def __post_init__(self) -> None:
+        if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1):
+            raise InvalidParameter(
+                "`archetypes` must be an array (groups, instants, classes) whose last axis sums to 1.", code="E_SHAPE"
+            )
+
+    @property
+    def weights(self) -> Floats:
+        """(A,) part of the people in each group."""
+        A = len(self.share)
+        return np.full(A, 1 / A) if self.size is None else self.size
+
+    def nearest(self, classes: NDArray[np.integer]) -> Ints:
+        """The group of each (S, L) class sequence; unknown instants (-1) say nothing."""
+        table = np.log(np.maximum(self.share, 1e-3)) if self.score is None else self.score
+        total = scores(classes, table)
+        return np.asarray(np.argmax(total if self.price is None else total - self.price, axis=1))
+
+
+def scores(classes: NDArray[np.integer], table: Floats) -> Floats:
+    """(S, A) sum over instants of `table[a, t, class at t]`."""
+    total = np.zeros((len(classes), len(table)))
+    for t in range(classes.shape[1]):
+        total += np.where(classes[:, t, None] >= 0, table[:, t].T[np.maximum(classes[:, t], 0)], 0.0)
+    return total
+
+
+def learn_archetypes(
+    classes: NDArray[np.integer], kappa: int, n: int, *, method: str = "modes", rng: np.random.Generator
+) -> Archetypes:
+    """
+    `n` groups of the (N, L) class sequences of MODEL users.
+
+    "modes": each group has one class per instant, the one that sets it apart most, and takes the people who agree with
+    these beyond what anybody would, at prices that keep all groups near one size; the best of several starts by
+    expected agreement. "means": k-means on class-by-slot indicators.
+    """
+    require_choice("method", method, ("modes", "means"))
+    require_whole("n", n, 1)
+    if len(classes) > MOST_USERS:
+        classes = classes[np.sort(rng.permutation(len(classes))[:MOST_USERS])]
+    N, L = classes.shape
+    n = min(n, N)
+    indicator = np.zeros((N, L, kappa))
+    rows, slots = np.nonzero(classes >= 0)
+    indicator[rows, slots, classes[rows, slots]] = 1
+    if method == "means":
+        from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):
+            means = KMeans(n, n_init=10, random_state=int(rng.integers(2**31)))
+            group = means.fit_predict(indicator.reshape(N, -1))
+        _, group = np.unique(group, return_inverse=True)
+        return Archetypes(_shares(indicator, group, int(group.max()) + 1))
+    overall = indicator.mean(axis=0)
+    best, chosen = -np.inf, None
+    for _ in range(STARTS):
+        group = scores(classes, indicator[rng.permutation(N)[:n]]).argmax(axis=1)
+        for _ in range(TURNS):
+            table = _set_apart(_shares(indicator, group, n), overall)
+            price, again = _priced(scores(classes, table), n)
+            if np.array_equal(again, group):
+                break
+            group = again
+        share = _shares(indicator, group, n)
+        size = np.bincount(group, minlength=n) / N
+        told = float(size @ (share - overall).max(axis=2).mean(axis=1))
+        if told > best:
+            best, chosen = told, Archetypes(share, table, price, size)
+    assert chosen is not None  # noqa: S101 - STARTS is positive
+    return chosen
+
+
+def _shares(indicator: Floats, group: Ints, n: int) -> Floats:
+    overall = indicator.mean(axis=0) + 1 / indicator.shape[2] / len(indicator)
+    share = np.stack([indicator[group == a].sum(axis=0) + overall for a in range(n)])
+    return np.asarray(share / share.sum(axis=2, keepdims=True))
+
+
+def _set_apart(share: Floats, overall: Floats) -> Floats:
+    """1 for the class that sets a group apart at t, 0 for others, minus how many of all people are in that class."""
+    mode = (share - overall).argmax(axis=2)[:, :, None]
+    table = np.zeros_like(share)
+    np.put_along_axis(table, mode, 1.0, axis=2)
+    return table - np.take_along_axis(np.broadcast_to(overall, share.shape), mode, axis=2)
+
+
+def _priced(total: Floats, n: int) -> tuple[Floats, Ints]:
+    """Prices under which no group is much smaller or larger than N / n, and the groups at these prices."""
+    N = len(total)
+    low, high = SMALLEST * N / n, LARGEST * N / n
+    price, step = np.zeros(n), total.std() / 2
+    group = total.argmax(axis=1)
+    for _ in range(PRICES):
+        size = np.bincount(group, minlength=n)
+        if size.min() >= low and size.max() <= high:
+            break
+        price = price + step * (np.maximum(size - high, 0) - np.maximum(low - size, 0)) / N
+        step *= 0.995
+        group = (total - price).argmax(axis=1)
+    return price, group

@@ -1,0 +1,121 @@
+"""
+Prepared traces on disk, in a folder that `read_traces` reads back to the last bit.
+
+    traces.parquet, traces.csv   one line per slot: user, date, slot, place (-1 missing)
+    locations.csv                the places, in the order of their numbers
+    prepare.json                 clock, settings, counts, and the sha256 of the files above; written last
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elsewhere.errors import InvalidTraces
+from elsewhere.files import write_files
+from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.model import Locations, Traces
+from elsewhere.traces.write import write_traces
+
+KIND = "elsewhere prepared traces"
+FORMAT = 1
+TRACES = ("traces.parquet", "traces.csv")
+INDEX = "prepare.json"
+LARGEST_INDEX = 1 << 24
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of prepared traces, and what it cannot say itself."""
+
+    path: Path
+    step: timedelta
+    start: str
+    tz: str
+    locations: Locations
+
+
+def keep_traces(traces: Traces, prepared: Preparation, folder: Path) -> list[str]:
+    """Write prepared traces into a folder; the names of the files. Evidence is not kept."""
+    columns = {"user": "uid"}
+    if traces.dates is not None:
+        columns["date"] = "date"
+    several = np.column_stack(
+        [traces.user, np.zeros(len(traces)) if traces.dates is None else traces.dates.astype(int)]
+    )
+    if len(np.unique(several, axis=0)) < len(traces):
+        columns["trace"] = "piece" if traces.dates is not None else "day"
+    columns |= {"slot": "slot", "place": "location"}
+    for name in TRACES:
+        write_traces(traces, folder / name, columns=columns)
+    files = {}
+    if traces.locations.has_coordinates:
+        files["locations.csv"] = _places(traces.locations)
+        write_files(folder, files)
+    names = [*TRACES, *files]
+    index = {
+        "kind": KIND,
+        "format": FORMAT,
+        "step_minutes": traces.step_minutes,
+        "start": traces.start,
+        "tz": traces.tz,
+        "places": traces.R,
+        "prepared": prepared.to_dict(),
+        "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names},
+    }
+    write_files(folder, {INDEX: (json.dumps(index, indent=1, allow_nan=False) + "\n").encode()})
+    return [*names, INDEX]
+
+
+def _places(locations: Locations) -> bytes:
+    if locations.lat is not None and locations.lon is not None:
+        head, points = "lat,lng", zip(locations.lat.tolist(), locations.lon.tolist(), strict=True)
+    else:
+        head, points = "x,y", zip(*locations.planar().T.tolist(), strict=True)
+    return "\n".join([head, *(f"{a!r},{b!r}" for a, b in points), ""]).encode()
+
+
+def kept_in(source: Any) -> Kept | None:
+    """The prepared traces that a path means: a folder of `prepare`, or a file in it; None if it is something else."""
+    if not isinstance(source, (str, PathLike)):
+        return None
+    path = Path(source)
+    try:
+        folder = path if path.is_dir() else path.parent if path.name in TRACES else None
+        if folder is None or not (folder / INDEX).is_file():
+            return None
+        index = json.loads((folder / INDEX).read_bytes()[:LARGEST_INDEX])
+    except (OSError, ValueError):
+        return None
+    if not isinstance(index, dict) or index.get("kind") != KIND:
+        return None
+    return _checked(folder, path.name if path.name in TRACES else TRACES[0], index)
+
+
+def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
+    try:
+        if index["format"] != FORMAT:
+            raise InvalidTraces(f"{INDEX} has another format than {FORMAT}, which this version reads.", code="E_FORMAT")
+        wanted = [name, *(["locations.csv"] if "locations.csv" in index["files"] else [])]
+        for each in wanted:
+            if hashlib.sha256((folder / each).read_bytes()).hexdigest() != index["files"][each]:
+                raise InvalidTraces(f"{each} is not the file that {INDEX} names; prepare it again.", code="E_CHANGED")
+        if len(wanted) > 1:
+            from elsewhere.traces.places import read_places
+
+            locations = read_places(folder / "locations.csv").locations
+        else:
+            locations = Locations(n=index["places"])
+        step = timedelta(minutes=float(index["step_minutes"]))
+        return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)
+    except InvalidTraces:
+        raise
+    except (KeyError, TypeError, ValueError, OSError):
+        raise InvalidTraces(
+            f"{INDEX} and the files beside it do not fit together; prepare again.", code="E_CHANGED"
+        ) from None

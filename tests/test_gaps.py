@@ -1,0 +1,307 @@
+"""Gaps, stays, regions, evidence and prepared folders: policies against slow twins, and laws."""
+
+import json
+import math
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from test_read import CANARY, dataset, day, read
+
+import elsewhere as ew
+from elsewhere.reports.preparation import preparation_page
+from elsewhere.traces._kernels import find_stays
+from elsewhere.traces.accuracy import WITHIN_ONE_RADIUS, evidence_of
+from elsewhere.traces.gaps import cut
+from elsewhere.traces.kept import keep_traces
+from elsewhere.traces.regions import read_regions
+
+NIGHT = np.datetime64("2013-04-15", "s")
+
+
+def track(minutes, lat, lon, uid="ann"):
+    return {"uid": [uid] * len(minutes), "datetime": [NIGHT + 60 * int(m) for m in minutes], "lat": lat, "lng": lon}
+
+
+def raw(source, **options):
+    return read(source, cells=None, min_coverage=0, grid_metres=50, **options)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(0, 1439), min_size=2, max_size=12, unique=True),
+    st.sampled_from([20, 60]),
+    st.sampled_from([0, 60, 240, 1440]),
+    st.sampled_from(["hold", "interpolate"]),
+)
+def test_policies_against_the_naive_twin(minutes, step, longest, policy):
+    minutes = sorted(minutes)
+    # eastwards along the equator, one minute of time one thousandth of a degree: no two fixes are at one place
+    lon = [m / 1000 for m in minutes]
+    traces, counted = raw(track(minutes, [0.5] * len(lon), lon), step=step, max_gap=longest, gaps=policy)
+    expected = naive.filled_slots(minutes, step, longest, policy)
+
+    for t, told in enumerate(expected):
+        r = traces.r[0, t]
+        assert (r < 0) == (told is None)
+        if told is not None and told[0] != "fix":
+            i = told[1]
+            where = lon[i] if told[0] == "held" else lon[i] + told[2] * (lon[i + 1] - lon[i])
+            assert abs(traces.locations.lon[r] - where) * 111.2 < 0.045
+    assert counted.slots_held == sum(told is not None and told[0] != "fix" for told in expected)
+    assert counted.slots_missing == expected.count(None)
+
+
+def test_the_straight_way_crosses_the_antimeridian_and_the_pole():  # B24, B25
+    minutes = [10, 70]
+    over, _ = raw(track(minutes, [10.0, 10.0], [179.9, -179.9]), gaps="interpolate")
+    middle = over.locations.lon[over.r[0, 2]]
+    assert abs(abs(middle) - 180) < 0.04
+    pole, _ = raw(track(minutes, [89.9, 89.9], [0.0, 180.0]), gaps="interpolate")
+    assert pole.locations.lat[pole.r[0, 1]] > 89.9
+
+
+def test_places_without_coordinates_take_the_nearer_fix():
+    table = {"uid": ["a", "a"], "datetime": [NIGHT + 600, NIGHT + 4200], "place": ["home", "work"]}
+    traces, _ = read(table, min_coverage=0, gaps="interpolate", columns={"place": "place"})
+
+    assert traces.r[0, :4].tolist() == [0, 0, 1, 1]
+
+
+@given(st.lists(st.lists(st.integers(-1, 3), min_size=1, max_size=9), min_size=1, max_size=4).filter(
+    lambda rows: len({len(row) for row in rows}) == 1))  # fmt: skip
+def test_cut_keeps_every_instant_and_every_move(rows):
+    r = np.array(rows)
+    pieces, row = cut(r)
+
+    for i, whole in enumerate(r):
+        mine = pieces[row == i]
+        assert ((mine >= 0).sum(axis=0) <= 1).all()
+        assert np.array_equal(np.where((mine >= 0).any(axis=0), mine.max(axis=0, initial=-1), -1), whole)
+    for piece in pieces:
+        known = np.flatnonzero(piece >= 0)
+        assert np.array_equal(known, np.arange(known[0], known[-1] + 1))
+
+
+def test_split_and_drop():  # B34
+    thin, full = day("ben").iloc[:30], day("ann")
+    gap = pd.concat([full.iloc[:20], full.iloc[40:]])
+    table = pd.concat([gap, thin])
+    held, counted = read(table, min_coverage=0.3)
+    pieces, split = read(table, min_coverage=0.3, gaps="split")
+    dropped, told = read(table, min_coverage=0.5, gaps="drop")
+
+    assert (len(held), counted.users) == (2, 2)
+    assert (len(pieces), pieces.U, split.days) == (3, 2, 2)
+    assert sorted((pieces.r >= 0).sum(axis=1).tolist()) == sorted([23, 32, 33])
+    assert np.array_equal((pieces.r >= 0).sum(), (held.r >= 0).sum())
+    assert (dropped.U, told.users_dropped, told.days_dropped) == (1, 1, 1)
+    assert sum(told.users_by_coverage) == 2
+
+
+def test_profiles_do_not_depend_on_splitting():  # E2
+    table = pd.concat([day("ann").iloc[:20], day("ann").iloc[40:]])
+    whole, pieces = (ew.fit_profiles(read(table, gaps=g)[0], missing="skip")[0] for g in ("hold", "split"))
+
+    np.testing.assert_array_equal(whole.count, pieces.count)
+    np.testing.assert_array_equal(whole.visits, pieces.visits)
+
+
+# stays, regions, evidence
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 300), st.integers(0, 6)), min_size=1, max_size=30))
+def test_stays_against_the_naive_twin(fixes):
+    fixes = sorted(fixes)
+    points = np.array([[0.1 * p, 0.0, 0.0] for _, _, p in fixes])
+    expected = naive.stays([(u, 60 * m, 0.1 * p) for u, m, p in fixes], lambda a, b: abs(a - b), 0.25, 1200)
+    got = np.empty(len(fixes), dtype=np.int64)
+    user, second = (np.array(column) for column in ([f[0] for f in fixes], [60 * f[1] for f in fixes]))
+    n = find_stays(got, user, second, points, 0.25, 1200.0)
+
+    assert [None if s < 0 else s for s in got.tolist()] == expected
+    assert n == len({s for s in expected if s is not None})
+
+
+def test_stays_become_places():
+    # at home, on a long road, at work: two places, and the road belongs to the nearer
+    lon = np.r_[np.full(30, 6.5), np.linspace(6.5, 6.9, 12)[1:-1], np.full(32, 6.9)]
+    table = track(np.arange(10, 1440, 20)[: len(lon)], np.full(len(lon), 46.5), lon)
+    traces, told = read(table, places="stays", min_coverage=0)
+
+    assert (traces.R, told.places_by) == (2, "stays")
+    assert traces.r[0, 0] != traces.r[0, -1]
+    with pytest.raises(ew.InvalidTraces) as caught:
+        read(track([0, 30, 60], [46.0, 46.5, 47.0], [6.0, 6.5, 7.0]), places="stays", min_coverage=0)
+    assert caught.value.code == "E_EMPTY"
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=3, max_size=8, unique=True),
+    st.tuples(st.floats(-21, 21), st.floats(-21, 21)),
+    st.sampled_from([0.0, 100.0, 179.0, -179.0]),
+)
+def test_regions_against_winding_numbers(corners, point, centre):
+    middle = np.mean(corners, axis=0)
+    ring = sorted(corners, key=lambda c: (math.atan2(c[1] - middle[1], c[0] - middle[0]), c))
+    for (ax, ay), (bx, by) in zip(ring, ring[1:] + ring[:1], strict=True):
+        # a point on an edge is a matter of taste
+        assume(abs((bx - ax) * (point[1] - ay) - (by - ay) * (point[0] - ax)) > 1e-6)
+
+    def turned(x):
+        return (x + centre + 180) % 360 - 180
+
+    regions = read_regions({"type": "Polygon", "coordinates": [[[turned(x), y] for x, y in [*ring, ring[0]]]]})
+    got = regions.place_of(np.array([float(point[1])]), np.array([turned(point[0])]))[0]
+
+    assert (got == 0) == (naive.winding(point, ring) % 2 == 1)
+
+
+def square(west, south, east, north):
+    return [[[west, south], [east, south], [east, north], [west, north], [west, south]]]
+
+
+def test_regions_holes_poles_overlaps_and_parts():
+    cap = [[lon, 80.0] for lon in (-170, -60, 60, 170, -170)]
+    features = [
+        {"type": "Polygon", "coordinates": [cap]},
+        {"type": "Polygon", "coordinates": square(0, 0, 10, 10) + square(4, 4, 6, 6)},
+        {"type": "Polygon", "coordinates": square(4, 4, 6, 6)},
+        {"type": "MultiPolygon", "coordinates": [square(170, -10, 180, 0), square(-180, -10, -170, 0)]},
+        {"type": "Point", "coordinates": [1, 1]},
+        {"type": "Polygon", "coordinates": square(5, 5, 20, 20)},
+    ]
+    collection = {"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": g} for g in features]}
+    regions = read_regions(collection)
+    lat = np.array([89.0, 85.0, 5.0, 1.0, -5.0, -5.0, 9.0, 15.0, 50.0])
+    lon = np.array([10.0, -179.0, 5.0, 1.0, 175.0, -175.0, 9.0, 15.0, 50.0])
+
+    assert regions.place_of(lat, lon).tolist() == [0, 0, 2, 1, 3, 3, 1, 4, -1]
+    assert len(regions) == 5
+
+
+def test_regions_are_places_and_outside_is_not_held(tmp_path):
+    path = tmp_path / "parts.geojson"
+    path.write_text(json.dumps({"type": "Polygon", "coordinates": square(6.0, 46.0, 7.0, 47.0)}))
+    table = track([10, 30, 50, 70, 90], [46.5, 46.5, 48.0, 46.5, 46.5], [6.5, 6.5, 6.5, 6.5, 6.5])
+    traces, told = read(table, regions=path, min_coverage=0)
+
+    assert traces.r[0, :5].tolist() == [0, 0, -1, 0, 0]
+    assert (traces.R, told.places_by, told.dropped) == (1, "regions", {"outside all regions": 1})
+    with pytest.raises(ew.InvalidTraces) as caught:
+        read(track([10, 30], [10.0, 10.0], [6.5, 6.5]), regions=path, min_coverage=0)
+    assert caught.value.code == "E_OUTSIDE"
+
+
+def test_grid_stays_within_its_number_of_cells():
+    table = track(np.arange(0, 1440, 2), 46 + np.arange(720) / 2000, np.full(720, 6.0))
+    traces, told = read(table, places="grid", cells=30, step="2min")
+
+    assert traces.R <= 30
+    assert told.grid_metres > 100
+
+
+def test_evidence_is_a_normal_law_over_places_within_the_radius():
+    places = ew.Locations([46.5, 46.5, 46.5], [6.5, 6.501, 6.6])
+    d = float(places.distance(0, 1)) * 1000
+    found = evidence_of(
+        places, np.array([0, 0]), np.array([3, 4]), np.full(2, 46.5), np.full(2, 6.5), np.array([100.0, 1.0])
+    )
+    sigma = 100 / WITHIN_ONE_RADIUS
+    nearby = math.exp(-0.5 * (d / sigma) ** 2)
+
+    assert found.slot.tolist() == [3, 3]
+    np.testing.assert_allclose(found.weight, [1 / (1 + nearby), nearby / (1 + nearby)], rtol=1e-4)
+    assert 1 - math.exp(-0.5 * WITHIN_ONE_RADIUS**2) == pytest.approx(0.68, abs=1e-3)
+
+
+def test_accuracy_reaches_the_profiles():
+    # two homes 80 m apart; half of the fixes are so coarse that either may be meant
+    minutes = np.arange(10, 1440, 20)
+    lon = np.where(minutes < 720, 6.5, 6.502)
+    table = {**track(minutes, np.full(72, 46.5), lon), "accuracy": np.where(np.arange(72) % 2, 500.0, 5.0)}
+    traces, _ = read(table, evidence=True)
+    plain, _ = read(table)
+    u = ew.fit_profiles(traces, missing="gibbs", rng=np.random.default_rng(1))
+
+    assert plain.evidence is None
+    assert set(traces.evidence.slot.tolist()) == set(range(1, 72, 2))
+    assert u.sampling.slots == 36
+    assert np.array_equal(traces.r, plain.r)
+    with pytest.raises(ew.InvalidParameter):
+        read(table, evidence=True, gaps="split")
+
+
+# prepared folders
+
+
+@pytest.mark.parametrize("gaps", ["hold", "split", "interpolate"])
+def test_prepared_traces_read_back_to_the_last_bit(tmp_path, gaps):
+    table = pd.concat([day(u, date=d).sample(50, random_state=i) for i, (u, d) in enumerate(
+        [("10", "2013-04-15"), ("9", "2013-04-15"), ("9", "2013-10-27"), ("b=", "2013-04-16")])])  # fmt: skip
+    traces, told = read(table, tz="Europe/Zurich", gaps=gaps, max_gap="20min")
+    keep_traces(traces, told, tmp_path)
+
+    for source in (tmp_path, tmp_path / "traces.csv", tmp_path / "traces.parquet"):
+        again = ew.read_traces(source, cells=1, step="1h")
+        assert np.array_equal(again.r, traces.r)
+        assert again.locations == traces.locations
+        assert list(again.users) == list(traces.users)
+        assert np.array_equal(again.dates, traces.dates)
+        assert (again.step_minutes, again.start, again.tz) == (traces.step_minutes, traces.start, traces.tz)
+    (tmp_path / "traces.csv").write_text("uid,slot,location\n1,0,0\n")
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces(tmp_path / "traces.csv")
+    assert caught.value.code == "E_CHANGED"
+
+
+def test_places_without_coordinates_are_kept_by_number(tmp_path):
+    table = {"uid": ["a"] * 3 + ["b"] * 3, "slot": [0, 1, 2] * 2, "loc": [0, 1, -1, 4, 4, 4]}
+    traces, told = read(table)
+    keep_traces(traces, told, tmp_path)
+    again = ew.read_traces(tmp_path)
+
+    assert np.array_equal(again.r, traces.r)
+    assert again.R == traces.R == 5
+
+
+def test_the_page_names_the_owner_of_gaps_and_the_counts_do_not():
+    table = pd.concat([day(f"<b>{CANARY}").iloc[:5], day("ann")])
+    traces, told = read(table)
+    made = preparation_page(traces, told)
+
+    assert f"&lt;b&gt;{CANARY}" in made
+    assert f"<b>{CANARY}" not in made
+    assert CANARY not in json.dumps(told.to_dict()) + repr(told)
+    assert "keeps the place of the last fix, up to 1 h" in made
+    assert "fewer than 50 % of the slots known" in made
+
+
+# the datasets
+
+
+def test_studentlife_by_every_policy():
+    path = dataset("studentlife/studentlife_gps.parquet")
+    found = {gaps: read(path, gaps=gaps)[1] for gaps in ("hold", "interpolate", "drop")}
+
+    for told in found.values():
+        assert told.users == 49
+        assert told.slots_observed / (told.slots_observed + told.slots_held + told.slots_missing) > 0.8
+    assert found["drop"].days > found["hold"].days
+
+
+def test_foursquare_says_who_cannot_be_used_and_why():
+    path = dataset("foursquare_nyc/fsq_nyc_checkins.csv.gz")
+    told = read(path)[1]
+
+    assert told.users + told.users_dropped == 1083
+    assert sum(told.users_by_coverage) == 1083
+    assert (told.coverage.by_user() < 0.1).sum() == told.users_by_coverage[0]
+    # check-ins are hours apart: filling an hour knows half a day of hardly anybody, filling twelve of most
+    assert told.users == 7
+    assert read(path, max_gap="12h")[1].users > 900
