@@ -27,8 +27,7 @@ from elsewhere.judge.run import WhiteBox
 from elsewhere.judge.service import OURS, judge_service, two_days
 from elsewhere.learnt import learn
 from elsewhere.presets import PRESETS
-from elsewhere.reports.figures import png
-from elsewhere.reports.plots import privacy_overhead
+from elsewhere.reports.figures import location_privacy, png
 from elsewhere.split import Roles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -284,7 +283,7 @@ def service() -> tuple[list[str], bytes]:
             "Above m/(m+1) the adversary does worse than guessing: he takes a fake, which follows the moves of all "
             "people, for more likely than the truth. Those who know the user, or hold the pool, are misled much less."
         )
-    return lines, png(privacy_overhead(result))
+    return lines, png(location_privacy(result))
 
 
 PAGE = """# Results

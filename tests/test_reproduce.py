@@ -108,7 +108,7 @@ def test_the_command_writes_tables_numbers_and_figures(tmp_path, capsys):
 
     assert not stopped.value.code
     assert len(told["rows"]) > len(NUMBERS)
-    names = {"dataset.png", "likeness.png", "privacy-overhead.png", "reproduce.json", "reproduce.md", "similarity.png"}
-    assert {p.name for p in (tmp_path / "o").iterdir()} == names
+    names = {p.name for p in (tmp_path / "o").iterdir()}
+    assert {"dataset-visits.png", "dataset-classes.png", "qq.png", "location-privacy.png", "reproduce.md"} <= names
     page = (tmp_path / "o" / "reproduce.md").read_text()
     assert all(f"| {row['what']} |" in page for row in told["rows"])
