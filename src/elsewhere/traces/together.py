@@ -80,6 +80,9 @@ class Reader:
         `made` is what became of the first source, `what` the other's name in messages.
         """
         options: dict[str, Any] = {**self.more, "step": self.step, "cells": None, "tz": self.tz}
+        if self.more.get("regions") is not None:
+            return onto(read_traces(source, **options), on, what)  # the same polygons are the same places
+        options.pop("places", None)  # what coordinates become is settled by the first source
         given = self.locations if self.locations is not None else places_beside(source)
         if given is not None:
             return onto(read_traces(source, locations=given, **options), on, what)
