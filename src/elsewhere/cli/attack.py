@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import Cells, Draws, Force, Json, Out, Places, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
 from elsewhere.cli.output import bar, number, say
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import InvalidParameter, require_whole
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elsewhere.traces.model import Ints, Traces
 
 
+@reads
 def audit(
     real: Real,
     fakes: Made,
@@ -36,6 +37,7 @@ def audit(
     out: Out = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     Attack fakes as an adversary would; say what each attack reached, beside what it reaches without any seed.
@@ -53,7 +55,7 @@ def audit(
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
         raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
-    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations)
+    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)

@@ -7,13 +7,14 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import Cells, Draws, Force, Json, Out, Places, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
 from elsewhere.cli.output import number, say, stage
 from elsewhere.cli.sources import Links, Made, Real, read_real, with_fakes, write_results
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder
 
 
+@reads
 def evaluate(
     real: Real,
     fakes: Made,
@@ -31,6 +32,7 @@ def evaluate(
     out: Out = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     What fakes keep of real traces: the tables and figures of the paper's publishing scenario, and further ones.
@@ -45,7 +47,7 @@ def evaluate(
     require_whole("--datasets", datasets, 1)
     require_whole("--periods", periods, 1, 1440)
     require_whole("--seed", seed, 0)
-    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations)
+    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
     sources = with_fakes(sources, fakes, links)
     drift, sources = sources.further(test, "--test")
     import numpy as np

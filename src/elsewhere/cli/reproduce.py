@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import Cells, Draws, Force, Json, Out, Places, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
 from elsewhere.cli.output import bar, number, say, stage
 from elsewhere.cli.pairs import check_out
 from elsewhere.cli.synthesize import Kappa, kappa_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in a folder of StudentLife
 
 
+@reads
 def reproduce(
     data: Annotated[
         Path | None,
@@ -39,6 +40,7 @@ def reproduce(
     out: Out = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     The paper's evaluation on other data: every table and figure, our number beside the paper's, and why they differ.
@@ -57,7 +59,7 @@ def reproduce(
     from elsewhere.judge.reproduce import reproduce as run
 
     rng = np.random.default_rng(seed)
-    traces = _traces(data, users, rng, cells, step, tz, locations)
+    traces = _traces(data, users, rng, reading, cells=cells, step=step, tz=tz, locations=locations)
     with bar("reproducing") as progress:
         found = run(traces, per_seed=per_seed, kappa=kappa_of(kappa), progress=progress, rng=rng)
     told = {"command": "reproduce", **found.to_dict()}
@@ -75,10 +77,8 @@ def _traces(
     data: Path | None,
     users: int,
     rng: "np.random.Generator",
-    cells: int,
-    step: str,
-    tz: str | None,
-    locations: Path | None,
+    reading: Reading,
+    **options: Any,
 ) -> "Traces":
     if data is None:
         from elsewhere.traces.town import simulate_town
@@ -92,24 +92,29 @@ def _traces(
             raise InvalidTraces(f"the folder holds no {STUDENTLIFE}; give a file of traces.", code="E_OPEN")
         data = data / STUDENTLIFE
     with stage("reading"):
-        return read_traces(data, cells=cells, step=step, tz=tz, locations=locations)
+        return read_traces(data, **options, **reading.keywords())
 
 
 def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:
     import numpy as np
 
-    from elsewhere.reports.figures import png, similarity_histograms
-    from elsewhere.reports.plots import likeness, places_on_the_map, privacy_overhead
+    from elsewhere.reports import figures
 
-    files = {
-        "similarity.png": png(similarity_histograms(found.geographic, found.semantic)),
-        "likeness.png": png(likeness(found.publishing)),
-        "privacy-overhead.png": png(privacy_overhead(found.service)),
+    drawn = {
+        "similarity": figures.similarity_histograms(found.geographic, found.semantic),
+        "visits-kl": figures.visiting_divergence(found.publishing),
+        "time-kl": figures.time_allocation(found.publishing),
+        "differential": figures.differential_similarity(found.publishing),
+        "own-seed": figures.fake_seed_similarity(found.publishing),
+        "qq": figures.similarity_qq(found.publishing),
+        "location-privacy": figures.location_privacy(found.service),
     }
     train, learnt = found.train, found.fakes.learnt
     if train.locations.has_coordinates and learnt is not None:
         visits = np.bincount(train.r.ravel(), minlength=train.R)
-        files["dataset.png"] = png(places_on_the_map(train.locations.planar(), visits, learnt.classes.label))
+        drawn["dataset-visits"] = figures.visited_places(train.locations, visits)
+        drawn["dataset-classes"] = figures.places_by_class(train.locations, learnt.classes.label)
+    files = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
     files["reproduce.md"] = (found.markdown() + pictures).encode()
     files["reproduce.json"] = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()

@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import Cells, Draws, Force, Json, Out, Places, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out
 from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from elsewhere.traces.model import Traces
 
 
+@reads
 def lbs(
     real: Annotated[
         Path | None,
@@ -48,6 +49,7 @@ def lbs(
     out: Out = None,
     force: Force = False,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """
     Hide a user among decoys: what a service still finds out, with four simple generators and with fakes.
@@ -77,7 +79,7 @@ def lbs(
         with stage("simulating a town"):
             train, truth = two_days(simulate_town(users=60, days=2, locations=150, rng=rng).traces)
     else:
-        sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations)
+        sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
         truth, sources = sources.further(test, "--test")
         train = sources.real
         if truth is None:
@@ -100,11 +102,10 @@ def lbs(
     shown = [*tables(result), *told["notes"]]
     if out is not None:
         from elsewhere.files import write_files
-        from elsewhere.reports.figures import png
-        from elsewhere.reports.plots import privacy_overhead
+        from elsewhere.reports.figures import location_privacy, png
 
         numbers_file = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
-        write_files(out, {"lbs.png": png(privacy_overhead(result)), "lbs.json": numbers_file})
+        write_files(out, {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file})
         shown += [f"wrote {out / name}" for name in ("lbs.png", "lbs.json")]
     say(told, shown, as_json=as_json)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from elsewhere.cli.options import AS_IT_COMES, Reading
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
 
@@ -76,11 +77,13 @@ class Sources:
         return found
 
 
-def read_real(path: Path, *, cells: int, step: str, tz: str | None, locations: Path | None) -> Sources:
+def read_real(
+    path: Path, *, cells: int, step: str, tz: str | None, locations: Path | None, reading: Reading = AS_IT_COMES
+) -> Sources:
     """The real traces, which make the map."""
     from elsewhere.traces.together import Reader
 
-    reader = Reader(step=step, cells=cells, tz=tz, locations=locations)
+    reader = Reader(step=step, cells=cells, tz=tz, locations=locations, more=reading.keywords())
     with stage("reading --real"):
         real, made = reader.first(path)
     return Sources(reader, real, made, notes=tuple(made.notes))

@@ -57,12 +57,19 @@ class Reader:
     cells: int | None = 400
     tz: str | None = None
     locations: Any = None
+    more: Mapping[str, Any] = field(default_factory=dict)  # further keywords of `read_traces`
 
     def first(self, source: Any) -> tuple[Traces, Preparation]:
         """The source that makes the map, and what became of it."""
         told: list[Preparation] = []
         traces = read_traces(
-            source, step=self.step, cells=self.cells, tz=self.tz, locations=self.locations, report=told.append
+            source,
+            step=self.step,
+            cells=self.cells,
+            tz=self.tz,
+            locations=self.locations,
+            report=told.append,
+            **self.more,
         )
         return traces, told[0]
 
@@ -72,16 +79,20 @@ class Reader:
 
         `made` is what became of the first source, `what` the other's name in messages.
         """
-        options: dict[str, Any] = {"step": self.step, "cells": None, "tz": self.tz}
+        options: dict[str, Any] = {**self.more, "step": self.step, "cells": None, "tz": self.tz}
+        if self.more.get("regions") is not None:
+            return onto(read_traces(source, **options), on, what)  # the same polygons are the same places
+        options.pop("places", None)  # what coordinates become is settled by the first source
         given = self.locations if self.locations is not None else places_beside(source)
         if given is not None:
             return onto(read_traces(source, locations=given, **options), on, what)
-        table = open_table(source)
-        roles = find_roles(table, None) if table.headed else {}
+        table = open_table(source, encoding=options.get("encoding", "utf-8"))
+        roles = find_roles(table, options.get("columns")) if table.headed else {}
         if on.locations.lat is not None and ({"lat", "lon"} <= roles.keys() or "geometry" in roles):
             # ids of places are each file's own; coordinates are everybody's
             drawn = Drawn(on.locations, None, made.grid_metres, what)
-            read = read_traces(source, locations=drawn, columns={"place": None}, **options)
+            options["columns"] = {**(options.get("columns") or {}), "place": None}
+            read = read_traces(source, locations=drawn, **options)
             return onto(read, on, what)[0], tuple(drawn.notes)
         if made.grid_metres is not None or any("numbered anew" in note for note in made.notes):
             raise InvalidTraces(

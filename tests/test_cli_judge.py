@@ -1,0 +1,341 @@
+"""The judging commands: any tool's files on one map, refusals in one line that leave nothing, no name of a user."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import elsewhere as ew
+from elsewhere.cli import app
+from elsewhere.links import links_file, read_links
+from elsewhere.traces.together import onto, read_together
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
+
+SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(w) for w in words], prog_name="elsewhere")
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out, said.err
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Real people as CSV with coordinates, fakes of the first 40 in several forms, and who was made from whom."""
+    folder = tmp_path_factory.mktemp("world")
+    town = ew.simulate_town(users=60, days=2, locations=60, rng=np.random.default_rng(3)).traces
+    first = np.flatnonzero(np.r_[True, town.user[1:] != town.user[:-1]])
+    day, rng = town.select(first), np.random.default_rng(4)
+    names = [f"CANARY-{u:02}" for u in range(60)]
+    real = ew.Traces(day.r, day.locations, users=names, dates=day.dates, tz=day.tz)
+    made = rng.permutation(day.r[:40], axis=1)  # other orders of the seeds' own places: easy to link
+    fakes = ew.Traces(made, day.locations, users=[f"fake{i:02}" for i in range(40)], dates=day.dates[:40], tz=day.tz)
+    ew.write_traces(real, folder / "real.csv")
+    ew.write_traces(fakes, folder / "fakes.csv")
+    ew.write_traces(fakes, folder / "fakes.parquet")
+    later = town.select(first + 1)
+    ew.write_traces(
+        ew.Traces(later.r, later.locations, users=names, dates=later.dates, tz=later.tz), folder / "second.csv"
+    )
+    (folder / "links.csv").write_bytes(links_file(fakes, real, np.arange(40)))
+    return folder
+
+
+def test_evaluate_says_the_same_of_every_form(run, world, tmp_path):
+    words = ["--real", world / "real.csv", "--test", world / "second.csv", "--links", world / "links.csv", "--json"]
+    found = {}
+    for name in ("fakes.csv", "fakes.parquet"):
+        status, said, _ = run("evaluate", *words, "--fakes", world / name, "-o", tmp_path / name)
+        assert status == 0
+        found[name] = json.loads(said)
+    assert found["fakes.csv"] == found["fakes.parquet"]
+    # fakes are the seeds' own places in another order: their visits are those of the seeds
+    assert found["fakes.csv"]["sizes"]["dataset_size"] == 40
+    assert sorted(p.name for p in (tmp_path / "fakes.csv").iterdir()) == ["evaluation.json", "report.html"]
+    assert b"CANARY" not in b"".join(p.read_bytes() for p in (tmp_path / "fakes.csv").iterdir())
+
+
+def test_evaluate_of_a_dataset_against_itself(run, world):
+    status, said, _ = run("evaluate", "--real", world / "real.csv", "--fakes", world / "real.csv", "--json")
+    found = json.loads(said)
+
+    assert status == 0
+    assert found["aggregate"]["p_bar"]["fakes"]["mean"] == pytest.approx(1)
+    assert found["visits"]["all"]["fakes"]["mean"] == pytest.approx(0, abs=1e-12)
+
+
+def test_audit_links_what_can_be_linked(run, world, tmp_path):
+    words = ["--real", world / "real.csv", "--fakes", world / "fakes.csv", "--links", world / "links.csv"]
+    status, said, err = run("audit", *words, "--attacks", "A1, a2,A8", "--json", "-o", tmp_path / "out")
+    found = json.loads(said)
+
+    assert (status, err) == (0, "")
+    assert set(found["attacks"]) == {"A1", "A2", "A8"}
+    assert found["sizes"]["seed_users"] == 40
+    assert found["sizes"]["holdout_users"] == 20
+    assert found["attacks"]["A1"]["passed"] is False  # it must see copies of the seeds' own places
+    assert found["attacks"]["A8"]["needs"] == "`sampler`"
+    assert b"CANARY" not in b"".join(p.read_bytes() for p in (tmp_path / "out").iterdir())
+    status, said, _ = run("audit", *words, "--attacks", "A2")
+    assert status == 0
+    assert "control: the 20 people" in said
+    assert "CANARY" not in said
+
+
+def test_audit_of_the_original_tools_format(run, tmp_path):
+    rng = np.random.default_rng(5)
+    where = ew.Locations(xy=rng.random((30, 2)) * 5)
+    real = ew.Traces(rng.integers(30, size=(40, 12)), where, users=np.arange(1, 41))
+    ew.write_traces(real, tmp_path / "input.trace")
+    folder = tmp_path / "made"
+    folder.mkdir()
+    # the tool keeps the ids of its seeds; its output comes without a file of places
+    lines = [f"{u + 1},{t + 1},{r + 1}" for u in range(20) for t, r in enumerate(rng.permutation(real.r[u]))]
+    (folder / "output.txt").write_text("\n".join(lines) + "\n")
+    status, said, err = run(
+        "audit", "--real", tmp_path / "input.trace", "--fakes", folder / "output.txt", "--links", "same", "--json"
+    )
+    found = json.loads(said)
+
+    assert (status, err) == (0, "")
+    assert (found["sizes"]["seed_users"], found["sizes"]["holdout_users"]) == (20, 20)
+    assert found["attacks"]["A1"]["main"] == 1.0  # all of them share places with their seeds
+
+
+REAL, FAKES = ["--real", "real.csv"], ["--fakes", "fakes.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["evaluate", *REAL], "E_USAGE"),
+        (["evaluate", *REAL, "--fakes", "absent.csv"], "E_OPEN"),
+        (["evaluate", *REAL, "--fakes", "empty.csv"], "E_EMPTY"),
+        (["evaluate", *REAL, "--fakes", "names_only.csv"], "E_EMPTY"),
+        (["evaluate", "--real", "empty.csv", *FAKES], "E_EMPTY"),
+        (["evaluate", "--real", "numbers.csv", "--fakes", "short.csv"], "E_SHAPE"),
+        (["evaluate", *REAL, "--fakes", "far.csv"], "E_MISMATCH"),
+        (["evaluate", *REAL, "--fakes", "numbers.csv"], "E_MISMATCH"),
+        (["evaluate", "--real", "numbers.csv", "--fakes", "larger.csv"], "E_MISMATCH"),
+        (["evaluate", *REAL, "--fakes", "folder"], "E_POOL"),
+        (["evaluate", *REAL, *FAKES, "--datasets", "0"], "E_PARAM"),
+        (["evaluate", *REAL, *FAKES, "--periods", "0"], "E_PARAM"),
+        (["evaluate", *REAL, *FAKES, "--links", "absent.csv"], "E_OPEN"),
+        (["evaluate", *REAL, *FAKES, "--links", "same"], "E_LINKS"),
+        (["audit", *REAL, *FAKES, "--links", "half.csv"], "E_LINKS"),
+        (["audit", *REAL, *FAKES, "--links", "strangers.csv"], "E_LINKS"),
+        (["audit", *REAL, *FAKES, "--links", "twice.csv"], "E_LINKS"),
+        (["audit", *REAL, *FAKES, "--links", "real.csv"], "E_COLUMN"),
+        (["audit", *REAL, *FAKES, "--attacks", "A99"], "E_PARAM"),
+        (["audit", *REAL, *FAKES, "--attacks", ","], "E_PARAM"),
+        (["audit", *REAL, *FAKES, "--attacks", "A2", "--m-min", "0"], "E_PARAM"),
+        (["audit", *REAL, *FAKES, "--model", "folder"], "E_MODEL"),
+        (["audit", *REAL, *FAKES, "--seed", "-1"], "E_PARAM"),
+        (["lbs", *REAL], "E_DAYS"),
+        (["lbs", *FAKES], "E_PARAM"),
+        (["lbs", *REAL, "--test", "second.csv", "--links", "links.csv"], "E_PARAM"),
+        (["lbs", "--beta", "0"], "E_PARAM"),
+        (["lbs", "--n-fakes", "none"], "E_PARAM"),
+        (["lbs", "--preset", "deniable"], "E_PARAM"),
+        (["reproduce", "real.csv"], "E_DAYS"),
+        (["reproduce", "folder"], "E_OPEN"),
+        (["reproduce", "--per-seed", "3"], "E_PARAM"),
+        (["reproduce", "--kappa", "few"], "E_PARAM"),
+    ],
+)
+def test_a_refusal_is_one_line_and_leaves_nothing(run, world, tmp_path, monkeypatch, words, code):
+    bad_files(world)
+    monkeypatch.chdir(world)
+    out = tmp_path / "out"
+    status, said, err = run(*words, "-o", out)
+
+    assert (status, said) == (2, "")
+    lines = [line for line in err.splitlines() if not line.startswith("warning:")]
+    assert len(lines) == 1, err
+    assert lines[0].startswith(f"{code}: "), err
+    assert "CANARY" not in err
+    assert "fake0" not in err
+    assert not out.exists()
+
+
+def bad_files(folder):
+    if (folder / "folder").exists():
+        return
+    header, *body = (folder / "fakes.csv").read_text().splitlines()
+    (folder / "empty.csv").write_text("")
+    (folder / "names_only.csv").write_text(header + "\n")
+    lat = header.split(",").index("lat")
+    rows = [line.split(",") for line in body]
+    away = [",".join([*row[:lat], str(float(row[lat]) - 20), *row[lat + 1 :]]) for row in rows]
+    (folder / "far.csv").write_text("\n".join([header, *away]) + "\n")
+    for name, most, L in (("numbers.csv", 5, 72), ("larger.csv", 9, 72), ("short.csv", 5, 24)):
+        cells = [f"u{u},{t},{(u + t) % most}" for u in range(6) for t in range(L)]
+        (folder / name).write_text("\n".join(["uid,slot,loc", *cells]) + "\n")
+    links = (folder / "links.csv").read_text().splitlines()
+    (folder / "half.csv").write_text("\n".join(links[:20]) + "\n")
+    (folder / "strangers.csv").write_text("\n".join([links[0], *(x.replace("CANARY", "NOBODY") for x in links[1:])]))
+    other = links[2].replace(links[2].split(",")[0], links[1].split(",")[0])
+    (folder / "twice.csv").write_text("\n".join([*links, other]) + "\n")
+    (folder / "folder").mkdir()
+
+
+def test_a_folder_that_holds_something_is_refused_before_any_work(run, world, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    for words in (["evaluate"], ["audit"]):
+        args = [*words, "--real", world / "real.csv", "--fakes", world / "fakes.csv"]
+        status, _, err = run(*args, "-o", tmp_path)
+        assert (status, err[:8]) == (2, "E_OUTPUT")
+    for words in (["lbs"], ["reproduce"]):
+        assert run(*words, "-o", tmp_path)[0] == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
+
+
+def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, world, tmp_path):
+    out, mine = tmp_path / "out", tmp_path / "out-private"
+    status, said, _ = run("synthesize", world / "real.csv", "-o", out, *SMALL, "--json")
+    told = json.loads(said)
+
+    assert status == 0
+    assert set(told["files"]) == {p.name for p in out.iterdir()}
+    assert (
+        set(told["private_files"]) == {p.name for p in mine.iterdir()} == {"links.csv", "judgement.json", "report.html"}
+    )
+    public = b"".join(p.read_bytes() for p in out.iterdir())
+    assert b"CANARY" not in public
+    assert b"CANARY" in (mine / "links.csv").read_bytes()
+    assert all(p.stat().st_mode & 0o077 == 0 for p in mine.iterdir())
+    assert "control" in " ".join(told["judgement"]["notes"])
+    # the links lead back to the seeds, and to nobody else
+    real = ew.read_traces(world / "real.csv")
+    pool = ew.Pool.load(out)
+    index = read_links(mine / "links.csv", pool.traces, real)
+    assert len(set(index.tolist())) == len(pool)
+    assert np.all(pool.traces.r != real.r[index])
+    # and the audit of the folder, with those links, sees who was a seed
+    status, said, _ = run(
+        "audit",
+        "--real",
+        world / "real.csv",
+        "--fakes",
+        out,
+        "--links",
+        mine / "links.csv",
+        "--attacks",
+        "A1",
+        "--json",
+    )
+    assert (status, json.loads(said)["attacks"]["A1"]["main"]) == (0, 0.0)
+
+
+def test_no_report_and_hold_out(run, world, tmp_path):
+    out = tmp_path / "out"
+    assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0
+    assert not (tmp_path / "out-private").exists()
+    assert not (out / "report.html").exists()
+    status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
+    assert (status, err[:8]) == (2, "E_OUTPUT")
+    assert not (tmp_path / "a").exists()
+    status, said, _ = run("synthesize", world / "real.csv", "-o", tmp_path / "c", *SMALL, "--holdout", "0.2", "--json")
+    notes = json.loads(said)["judgement"]["notes"]
+    assert status == 0
+    assert any(note.startswith("control: 12 people set aside") for note in notes)
+
+
+def test_the_private_folder_of_generate_knows_its_seeds(run, world, tmp_path):
+    model, made = tmp_path / "model", tmp_path / "made"
+    assert run("fit", world / "real.csv", "-o", model, *SMALL)[0] == 0
+    assert run("generate", world / "real.csv", "--model", model, "-o", made, *SMALL)[0] == 0
+    words = ["audit", "--real", world / "real.csv", "--fakes", made, "--model", model, "--attacks", "A1,A13", "--json"]
+    status, said, _ = run(*words)
+    found = json.loads(said)
+
+    assert status == 0
+    assert found["attacks"]["A1"]["main"] == 0.0  # with the wrong seeds some fake would share a place
+    assert found["sizes"]["seed_users"] + found["sizes"]["holdout_users"] == 60
+    assert any("0 of the" in note and "contributed to the model" in note for note in found["notes"])
+
+
+def test_lbs_hides_users_behind_fakes(run, world, tmp_path):
+    words = ["--real", world / "real.csv", "--test", world / "second.csv", "--fakes", world / "fakes.csv"]
+    status, said, _ = run(
+        "lbs", *words, "--links", world / "links.csv", "--n-fakes", "1,2", "--json", "-o", tmp_path / "o"
+    )
+    found = json.loads(said)
+
+    assert status == 0
+    assert set(found["generators"]) == {
+        "uniform IID", "aggregate IID", "walk on aggregate", "walk on user", "elsewhere"
+    }  # fmt: skip
+    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == ["lbs.json", "lbs.png"]
+    assert "CANARY" not in said
+    assert not any("descent" in note for note in found["notes"])  # the links tell whose fakes are whose
+    unknown = json.loads(run("lbs", *words, "--n-fakes", "1", "--json")[1])
+    assert any("descent" in note for note in unknown["notes"])
+
+
+def test_help_stays_light_and_has_an_example():
+    code = (
+        "import sys; from elsewhere.cli import app\n"
+        "try: app([sys.argv[1], '--help'])\nexcept SystemExit: pass\n"
+        "sys.exit(bool({'numpy', 'numba', 'pandas', 'matplotlib'} & set(sys.modules)))"
+    )
+    for command in ("evaluate", "audit", "lbs", "reproduce"):
+        done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert f"Example: elsewhere {command}" in " ".join(done.stdout.split())
+
+
+# sources on one map
+
+
+def test_coordinates_go_where_the_real_ones_went(tmp_path):
+    rng = np.random.default_rng(6)
+    lat, lon = 46.5 + rng.random(400) * 0.02, 6.6 + rng.random(400) * 0.02
+    for name, order in (("a.csv", np.arange(400)), ("b.csv", rng.permutation(400))):
+        with (tmp_path / name).open("w") as file:
+            writer = csv.writer(file)
+            writer.writerow(["uid", "slot", "lat", "lng"])
+            # the same point at the same user and slot, in another order of lines
+            writer.writerows([f"u{i // 40}", i % 40, lat[i], lon[i]] for i in order)
+    found, notes = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "b.csv"}, cells=None)
+
+    assert notes == ()
+    assert np.array_equal(found["real"].r, found["fakes"].r)
+    # merged cells: almost all, and what is written at a place comes back to that place
+    merged, _ = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "b.csv"}, cells=50)
+    assert (merged["real"].r == merged["fakes"].r).mean() > 0.8
+    columns = {"user": "uid", "slot": "slot", "lat": "lat", "lon": "lng"}
+    ew.write_traces(merged["real"], tmp_path / "c.csv", columns=columns)
+    again, _ = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "c.csv"}, cells=50)
+    assert np.array_equal(again["real"].r, again["fakes"].r)
+
+
+def test_maps_without_coordinates_must_be_equally_large():
+    town = ew.Traces([[0, 1, 2]], ew.Locations(n=3))
+    assert onto(ew.Traces([[2, 1, 0]], ew.Locations(n=3)), town)[0].r.tolist() == [[2, 1, 0]]
+    with pytest.raises(ew.InvalidTraces, match="--locations"):
+        onto(ew.Traces([[2, 1, 0]], ew.Locations(n=4)), town)
+
+
+def test_links_choose_the_day_of_the_seed(tmp_path):
+    real = ew.Traces(
+        [[0], [1], [1]],
+        ew.Locations(n=2),
+        users=["a", "a", "b"],
+        dates=["2020-01-01", "2020-01-02", "2020-01-01"],
+    )
+    fakes = ew.Traces([[1], [0]], ew.Locations(n=2), users=["x", "y"])
+    (tmp_path / "l.csv").write_bytes(links_file(fakes, real, np.array([1, 2])))
+    assert read_links(tmp_path / "l.csv", fakes, real).tolist() == [1, 2]
+    with pytest.raises(ew.InvalidTraces, match="several days"):
+        read_links({"fake": ["x", "y"], "seed": ["a", "b"]}, fakes, real)
