@@ -319,20 +319,31 @@ def philox(counter, key):
     return c
 
 
-def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, strict, c_min, modes=(False, False), allowed):
+def shifted(kind, shift, number):
+    """The same runs of equal items in the same order, every boundary moved by -shift .. shift, inside the list."""
+    bounds = [t for t in range(1, len(kind)) if kind[t] != kind[t - 1]]
+    runs = [kind[0], *(kind[t] for t in bounds)]
+    moved = sorted(min(max(t + int(number() * (2 * shift + 1)) - shift, 1), len(kind) - 1) for t in bounds)
+    return [runs[sum(b <= t for b in moved)] for t in range(len(kind))]
+
+
+def semantic_seed(
+    seed, label, nearest, number, *, par_c, par_m, par_l, strict, c_min, shift=0, modes=(False, False), allowed
+):
     """
     Candidate sets by E38-E45 and the step of the ladder of each; (None, t) if instant t cannot be faked.
 
     `nearest[c]` lists the other classes, nearest first; `number()` gives the next uniform number, which are used for:
-    the members of each class as the seed first meets it (lowest place first), then each boundary (left run, right
-    run), then each instant (removal; redraws from the left, from the right). `modes`: is par_c drawn per instant, and
-    par_m independently.
+    the shift of each boundary (if any), the members of each class as the seed first meets it (lowest place first),
+    then each boundary (left run, right run), then each instant (removal; redraws from the left, from the right).
+    `modes`: is par_c drawn per instant, and par_m independently.
     """
     per_instant, independent = modes
     L = len(seed)
     members = {c: sorted(r for r in allowed if label[r] == c) for c in set(label) | set(nearest) if c >= 0}
     visited = {r for r in seed if r >= 0}
     kind = [label[r] if r >= 0 else -1 for r in seed]
+    kind = shifted(kind, shift, number) if shift else kind
     runs = [[t for t, _ in run] for _, run in itertools.groupby(enumerate(kind), key=lambda item: item[1])]
 
     removed_from_all = {}

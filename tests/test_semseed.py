@@ -118,6 +118,7 @@ def worlds(draw):
         c_min=draw(st.integers(1, 4)),
         subsample=draw(st.sampled_from(["per-fake", "per-instant"])),
         merge=draw(st.sampled_from(["reach", "independent"])),
+        shift=draw(st.sampled_from([0, 0, 1, 4])),
     )
     return seed, label, np.array(nearness, dtype=float).reshape(kappa, kappa), allowed, blur
 
@@ -127,7 +128,7 @@ def naive_sets(seed, label, nearness, allowed, blur, number):
     nearest = {c: sorted(set(range(kappa)) - {c}, key=lambda k: -nearness[c][k]) for c in range(kappa)}
     places = {r for r in range(len(label)) if allowed is None or allowed[r]}
     modes = (blur.subsample == "per-instant", blur.merge == "independent")
-    of = {name: getattr(blur, name) for name in ("par_c", "par_m", "par_l", "strict", "c_min")}
+    of = {name: getattr(blur, name) for name in ("par_c", "par_m", "par_l", "strict", "c_min", "shift")}
     return naive.semantic_seed(seed, label, nearest, number, **of, modes=modes, allowed=places)
 
 
@@ -330,6 +331,27 @@ def test_without_enough_places_outside_the_seed_a_class_stays_as_it_is():
     assert sets_of(semseed) == [[1], [3]]
 
 
+def test_a_boundary_is_shifted_uniformly():
+    # par_c = par_m = 0: the sets of two classes of two places tell at which instant the seed's boundary came to lie
+    seed, s, n = [0] * 6 + [3] * 6, 2, 20_000
+    found = np.zeros(12, dtype=int)
+    for sets in draws(seed, [0, 0, 0, 1, 1, 1], n, par_c=0, par_m=0, shift=s):
+        found[next(t for t, places in enumerate(sets) if 5 in places)] += 1
+    assert found.sum() == found[4:9].sum()
+    for t in range(4, 9):
+        assert within_wilson(found[t], n, 1 / 5)
+
+
+def test_a_run_that_is_shifted_away_leaves_its_places_removed():
+    # the short run vanishes in some draws; its place is the seed's all the same
+    seed, label = [0, 0, 0, 3, 0, 0, 0], [0, 0, 0, 1, 1, 1]
+    gone = 0
+    for sets in draws(seed, label, 400, par_c=0, par_m=0, strict=True, shift=2):
+        assert not any({0, 3} & set(places) for places in sets)
+        gone += not any(4 in places for places in sets)
+    assert 0 < gone < 400
+
+
 def ladder(seed, label, **parameters):
     blur = {"par_c": 0.0, "par_m": 0.0} | parameters
     semseed = semantic_seed(seed, label, **blur, rng=np.random.default_rng(3))
@@ -398,6 +420,8 @@ def test_places_outside_the_model_are_never_candidates():
         ("c_min", 0),
         ("c_min", 2.5),
         ("strict", "yes"),
+        ("shift", -1),
+        ("shift", 1.5),
         ("merge", "never"),
         ("subsample", "per-day"),
     ],

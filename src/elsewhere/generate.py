@@ -345,11 +345,14 @@ def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entrop
         c_min=settings.c_min,
         subsample=settings.subsample,
         merge=settings.merge,
+        shift=int(settings.shift / seeds.step_minutes + 0.5),
     )
     # places that too few people in the model visit are never candidates (E30, E31)
     sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
     keys = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)
-    model = learnt.model.pooled() if settings.law == "pooled" else learnt.model
+    # a move that few people make is theirs: fakes of others must not repeat it
+    model = learnt.model.suppressed(settings.m_min) if settings.shared_moves else learnt.model
+    model = model.pooled() if settings.law == "pooled" else model
     maker = FakeMaker(model, sets, learnt.tau(seeds), blur, settings.sampler, keys[:2], settings.par_v)
     if not settings.tempo or settings.sampler != "ffbs":
         return maker

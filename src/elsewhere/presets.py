@@ -33,9 +33,11 @@ class Preset:
     par_v: float = 4.0  # E46
     subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
     merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
+    shift: float = 0.0  # minutes by which a fake may do what its seed does early or late (decision 6)
     strict: bool = False  # E43: the seed's places are in no candidate set
     c_min: int = 1  # E30
     m_min: int = 1  # E31
+    shared_moves: bool = False  # whether moves that fewer than m_min users make leave the model (decision 6)
     epsilon: float = 0.01  # E34
     n_min: int = 5  # E37
     par_s: float = 0.1  # E51
@@ -61,7 +63,7 @@ class Preset:
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
-        for flag in ("tempo", "strict", "fold_intersection"):
+        for flag in ("tempo", "strict", "shared_moves", "fold_intersection"):
             if not isinstance(getattr(self, flag), bool):
                 raise InvalidParameter(f"`{flag}` must be True or False, got {getattr(self, flag)!r}.")
         require_whole("order", self.order, 0, 1)
@@ -77,6 +79,7 @@ class Preset:
         require_choice("subsample", self.subsample, ("per-fake", "per-instant"))
         require_choice("merge", self.merge, ("reach", "independent"))
         require_between("par_v", self.par_v, 1, math.inf, open_high=True)
+        require_between("shift", self.shift, 0, 720)
         require_whole("c_min", self.c_min, 1)
         require_whole("m_min", self.m_min, 1)
         require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
@@ -121,9 +124,11 @@ PRESETS = {
         sampler="ffbs",
         law="pooled",
         tempo=True,
+        shift=80.0,
         strict=True,
         c_min=5,
         m_min=5,
+        shared_moves=True,
         k=10,
         against="all",
         alternates="split",

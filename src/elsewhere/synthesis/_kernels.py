@@ -79,6 +79,29 @@ def _runs(seed, label):
 
 
 @njit
+def _shifted(first, kind, shift, stream):
+    """The same runs with every boundary moved by up to `shift` instants; a run of no length is gone."""
+    L, n = first[-1], len(kind)
+    bound = first.copy()
+    for i in range(1, n):
+        moved = first[i] + int(uniform(stream) * (2 * shift + 1)) - shift
+        moved = min(max(moved, 1), L - 1)
+        j = i
+        while j > 1 and bound[j - 1] > moved:
+            bound[j] = bound[j - 1]
+            j -= 1
+        bound[j] = moved
+    kept = 0
+    for k in range(n):
+        if bound[k + 1] > bound[k] and (kept == 0 or kind[k] != kind[kept - 1]):
+            # writes trail reads: kept <= k
+            bound[kept], kind[kept] = bound[k], kind[k]
+            kept += 1
+    bound[kept] = L
+    return bound[: kept + 1], kind[:kept]
+
+
+@njit
 def _insert(places, low, high, r):
     """Insert r into the sorted places[low:high] unless it is there; the new end."""
     i = high
@@ -248,11 +271,13 @@ def semantic_seed(seed, classes, blur, stream):
     """
     Candidate set of every instant (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
 
-    Numbers are drawn class by class, then boundary by boundary, then instant by instant. A step of -1 marks the instant
-    that cannot be faked; there are no places then.
+    Numbers are drawn for the shift of each boundary (if any), then class by class, boundary by boundary, instant by
+    instant. A step of -1 marks the instant that cannot be faked; there are no places then.
     """
     L = len(seed)
     first, kind = _runs(seed, classes.label)
+    if blur.shift > 0:
+        first, kind = _shifted(first, kind, blur.shift, stream)
     visited = np.zeros(len(classes.label), dtype=np.bool_)
     for r in seed:
         if r >= 0:

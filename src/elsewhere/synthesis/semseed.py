@@ -129,6 +129,9 @@ class Blur:
         One C' `"per-fake"`, or a fresh one `"per-instant"` (E39).
     merge
         `"reach"`: one reach per place and boundary; `"independent"`: a draw at each instant (E42).
+    shift
+        Instants by which each boundary between two runs of a class is moved at most, early or late: a fake keeps what
+        its seed does, not when to the minute (A4; docs/decisions/0006-shift.md). 0, the paper's, moves nothing.
 
     """
 
@@ -139,6 +142,7 @@ class Blur:
     c_min: int = 1
     subsample: str = "per-fake"
     merge: str = "reach"
+    shift: int = 0
 
     def __post_init__(self) -> None:
         require_choice("subsample", self.subsample, SUBSAMPLE)
@@ -152,6 +156,7 @@ class Blur:
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
         require_whole("c_min", self.c_min, 1)
+        require_whole("shift", self.shift, 0)
         if not isinstance(self.strict, (bool, np.bool_)):
             raise InvalidParameter(f"`strict` must be True or False, got {self.strict!r}.")
 
@@ -165,6 +170,7 @@ class Blur:
             float(self.par_l),
             bool(self.strict),
             int(self.c_min),
+            int(self.shift),
         )
 
 
@@ -178,6 +184,7 @@ class BlurNumbers(NamedTuple):
     par_l: float
     strict: bool
     c_min: int
+    shift: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +244,7 @@ def semantic_seed(
     c_min: int = 1,
     subsample: str = "per-fake",
     merge: str = "reach",
+    shift: int = 0,
     nearness: ArrayLike | None = None,
     model_places: ArrayLike | None = None,
     rng: np.random.Generator,
@@ -253,7 +261,7 @@ def semantic_seed(
         (L,) places.
     label, nearness, model_places
         See `ClassSets.of`.
-    par_c, par_m, par_l, strict, c_min, subsample, merge
+    par_c, par_m, par_l, strict, c_min, subsample, merge, shift
         See `Blur`.
     rng
         Gives the 128 bits that start the stream of this call.
@@ -265,7 +273,7 @@ def semantic_seed(
     [[1, 2], [1, 2], [4]]
 
     """
-    blur = Blur(par_c, par_m, par_l, strict, c_min, subsample, merge)
+    blur = Blur(par_c, par_m, par_l, strict, c_min, subsample, merge, shift)
     classes = ClassSets.of(label, nearness=nearness, model_places=model_places)
     return blurred_seed(_seed(seed, len(classes.label)), classes, blur, _kernels.open_stream(stream_key(rng), 0, 0))
 
