@@ -94,8 +94,7 @@ def audit(
     }
     shown = [*tables(result), *told["notes"]]
     if out is not None:
-        classes = None if learnt is None else learnt.classes
-        shown += write_results(out, "audit.json", told, [result], fakes=sources.fakes, classes=classes)
+        shown += write_results(out, "audit.json", told, [result], sources)
     say(told, shown, as_json=as_json)
 
 

@@ -102,7 +102,7 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         )
     sentence = (
         f"Each released fake is (ε = {_g(ledger.get('eps'))}, δ = {_g(ledger.get('delta'))})-differentially private "
-        "towards one user more or less; the model was learnt on other users. All "
+        "towards one user more or less; the model was learnt on other users, the map is taken as given. All "
         f"{ledger.get('released')} fakes together: ε = {_g(ledger.get('eps_all'))}, "
         f"δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)."
     )
