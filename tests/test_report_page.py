@@ -10,6 +10,7 @@ import pytest
 from reports_made import CANARY, HOSTILE, INSTANTS, LONELY, PLACES, world
 
 import elsewhere as ew
+from elsewhere.evaluation.baselines import uniform_iid
 from elsewhere.reports.calendars import calendar
 from elsewhere.reports.claims import claims, may_not
 from elsewhere.reports.markup import data, number, tag
@@ -340,6 +341,17 @@ def test_few_people_are_not_shown_one_by_one(tmp_path):
 
     assert "would show single people" in words(made(tmp_path, few))
     assert "would show single people" not in words(made(tmp_path, few, edition="owner"))
+    # days of one person are one person
+    days = ew.Traces(w["real"].r[:8], w["real"].locations, users=["a", "b"] * 4, step_minutes=60)
+    assert "would show single people" in words(made(tmp_path, ew.evaluate_publishing(days, None, w["fakes"])))
+    some = ew.evaluate_publishing(w["real"], days, w["fakes"])
+    assert "would show single people" in words(made(tmp_path, some))
+    decoys = {"uniform": uniform_iid(PLACES, INSTANTS)}
+    for n, shown in ((4, False), (5, True)):
+        people = w["real"].select(np.arange(n))
+        lbs = ew.evaluate_lbs(w["real"], people, decoys, n_fakes=(1,), repeats=(1, 1), rng=np.random.default_rng(1))
+        assert ("places sent" in words(made(tmp_path, lbs)).lower()) is shown
+        assert "places sent" in words(made(tmp_path, lbs, edition="owner")).lower()
     assert "Worst tenth" not in made(tmp_path, w["audit"]).split("</thead>")[0]
     assert "Worst tenth" in made(tmp_path, w["audit"], edition="owner").split("</thead>")[0]
 
