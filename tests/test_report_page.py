@@ -359,7 +359,7 @@ def test_few_people_are_not_shown_one_by_one(tmp_path):
 def test_tries_of_the_deniable_mode_leave_no_trace(tmp_path):
     run = {"preset": "deniable", "attempts": 7654, "passed": 6543, "tally": {"tested": 7654, "passed": 6543}}
     ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=3).to_dict()
-    html = made(tmp_path, run={**run, "ledger": ledger})
+    html = made(tmp_path, run={**run, "ledger": ledger, "more": {"attempts": 7654, "passed": 6543}})
 
     assert "7,654" not in html
     assert "6,543" not in html
@@ -431,10 +431,15 @@ class TestClaims:
         run = {"preset": "deniable", "ledger": self.LEDGER}
 
         assert not self.met({"A8": self.A8}, run)[2]
-        assert not self.met({"A9": {"status": "run", "passed": None}}, run)[2]
-        said = claims({"A9": {"status": "run", "passed": True}}, run)[2]
+        a9 = {"status": "run", "passed": True, "t": self.LEDGER["t"], "main": 0.7}
+        for wrong in ({"passed": None}, {"t": 3}, {"main": 9.0}, {"main": None}):
+            assert not self.met({"A9": {**a9, **wrong}}, run)[2]
+        said = claims({"A9": a9}, run)[2]
         assert said.met
         assert "All 20 fakes together" in said.sentence
+        assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
+        few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
+        assert "too large" not in claims({"A9": a9}, {**run, "ledger": few})[2].sentence
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}

@@ -70,7 +70,7 @@ def audit(
     if sources.private is not None:
         given["attempts"] = sources.private.attempts
         if sources.private.ledger is not None:
-            given |= {name: getattr(sources.private.preset, name) for name in ("k", "gamma", "eps0", "acceptance")}
+            given |= {name: getattr(sources.private.ledger, name) for name in ("k", "gamma", "eps0", "t", "acceptance")}
     with bar("attacking") as progress:
         result = attack(
             seeds,

@@ -20,6 +20,8 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 
+MEANINGLESS = 20.0  # eps from which on odds may change by a factor of 5e8: nothing is claimed (section 11)
+
 
 class WholeNumbers(Protocol):
     """What draws a whole number in 0 .. n-1: the operating system in production, a seeded generator in a laboratory."""
@@ -112,7 +114,7 @@ class Ledger:
             return one
         eps, delta = self.basic
         basic = f"by adding up, eps = {eps:.1f} and delta = {delta:.2g}"
-        if self.eps_all > 20:
+        if self.eps_all > MEANINGLESS:
             return (
                 f"{one} From all {self.released} together: {basic}; by the best rule known, eps = {self.eps_all:.1f}: "
                 "too large to mean anything, so no claim is made for the dataset as a whole."
