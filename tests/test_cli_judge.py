@@ -263,6 +263,15 @@ def test_the_private_folder_of_generate_knows_its_seeds(run, world, tmp_path):
     assert found["attacks"]["A1"]["main"] == 0.0  # with the wrong seeds some fake would share a place
     assert found["sizes"]["seed_users"] + found["sizes"]["holdout_users"] == 60
     assert any("0 of the" in note and "contributed to the model" in note for note in found["notes"])
+    # neither the classes (A5) nor fakes that were never published (E59) may stand in a report to share
+    out = tmp_path / "audit"
+    assert run(*words, "-o", out)[0] == 0
+    page = (out / "report.html").read_text()
+    assert "Places by class" not in page
+    assert "days-data" not in page
+    assert run("audit", "--real", world / "real.csv", "--fakes", world / "fakes.csv", "--attacks", "A13",
+               "-o", tmp_path / "other")[0] == 0  # fmt: skip
+    assert "days-data" in (tmp_path / "other" / "report.html").read_text()
 
 
 def test_lbs_hides_users_behind_fakes(run, world, tmp_path):

@@ -214,3 +214,18 @@ def test_tracks_come_out_as_tracks(run, tmp_path):
     fakes = ew.read_traces(tmp_path / "out" / "fakes.gpx", tz="UTC")
     assert len(fakes) == len(ew.Pool.load(tmp_path / "out"))
     assert (tmp_path / "out" / "fakes.csv").read_text().startswith("uid,datetime,lat,lng")
+
+
+def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
+    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+    ew.write_traces(town, tmp_path / "people.csv")
+    gate = ["--preset", "deniable", "--kappa", "4", "--set", "k=16", "--set", "delta_target=0.001", "--no-report"]
+    for name, more in (("found", []), ("given", ["--locations", tmp_path / "places.csv"])):
+        if more:
+            places = zip(town.locations.lat.tolist(), town.locations.lon.tolist(), strict=True)
+            more[1].write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
+        status, _, said = run("synthesize", tmp_path / "people.csv", "-o", tmp_path / name, *gate, *more, "--json")
+        assert status == 0, said
+        notes = ew.Pool.load(tmp_path / name).provenance["notes"]
+        # eps and delta say nothing about places that the seeds themselves have shaped
+        assert any("the map as given" in note for note in notes) is (name == "found")

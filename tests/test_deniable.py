@@ -403,6 +403,9 @@ class TestLedger:
     def test_too_many_fakes_carry_no_claim(self):
         words = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=100, acceptance=0.5, seeds=100).in_words()
         assert "no claim" in words
+        # a ledger is arithmetic: it cannot know whether A9 ran on this output
+        assert "was audited" not in words
+        assert "test-suite" in words
         few = ew.deniability_ledger(k=400, gamma=2, eps0=0.05, released=20, acceptance=0.5, seeds=1000)
         assert few.basic == (20 * few.eps, 20 * few.delta)
         assert few.eps_all < few.basic[0]

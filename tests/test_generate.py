@@ -344,6 +344,21 @@ class TestDeniable:
         with pytest.raises(ew.PublicationRefused):
             ew.publish(fakes, laboratory=True)
 
+    def test_notes_count_nothing_of_the_seeds(self):
+        # the manifest shows the notes; how many days the seeds have, or how many are left out, no theorem covers
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        places = ew.Locations(n=62)
+        plain = ew.Traces(town.r, places, users=town.users)
+        lonely = town.r.copy()
+        lonely[::7] = 61
+        lonely[::14] = 60
+        several = ew.Traces(np.concatenate([lonely, town.r[:90]]), places, users=[*town.users, *town.users[:90]])
+        given = {"preset": "deniable", "kappa": 6, "m_min": 20, **SMALL_GATE}
+        one, other = (ew.generate_fakes(people, rng=lab(), **given) for people in (plain, several))
+        assert one.ledger.seeds > other.ledger.seeds  # some were left out
+        assert one.notes == other.notes
+        assert str(one.ledger.seeds) not in " ".join(one.notes).replace("80 users chosen", "")
+
     def test_too_few_users_names_the_number(self, town):
         with pytest.raises(ew.NotEnoughUsers, match="at least 120 users"):
             ew.generate_fakes(town, preset="deniable", k=100, rng=lab())

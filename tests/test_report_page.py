@@ -10,6 +10,7 @@ import pytest
 from reports_made import CANARY, HOSTILE, INSTANTS, LONELY, PLACES, world
 
 import elsewhere as ew
+from elsewhere.evaluation.baselines import uniform_iid
 from elsewhere.reports.calendars import calendar
 from elsewhere.reports.claims import claims, may_not
 from elsewhere.reports.markup import data, number, tag
@@ -340,6 +341,17 @@ def test_few_people_are_not_shown_one_by_one(tmp_path):
 
     assert "would show single people" in words(made(tmp_path, few))
     assert "would show single people" not in words(made(tmp_path, few, edition="owner"))
+    # days of one person are one person
+    days = ew.Traces(w["real"].r[:8], w["real"].locations, users=["a", "b"] * 4, step_minutes=60)
+    assert "would show single people" in words(made(tmp_path, ew.evaluate_publishing(days, None, w["fakes"])))
+    some = ew.evaluate_publishing(w["real"], days, w["fakes"])
+    assert "would show single people" in words(made(tmp_path, some))
+    decoys = {"uniform": uniform_iid(PLACES, INSTANTS)}
+    for n, shown in ((4, False), (5, True)):
+        people = w["real"].select(np.arange(n))
+        lbs = ew.evaluate_lbs(w["real"], people, decoys, n_fakes=(1,), repeats=(1, 1), rng=np.random.default_rng(1))
+        assert ("places sent" in words(made(tmp_path, lbs)).lower()) is shown
+        assert "places sent" in words(made(tmp_path, lbs, edition="owner")).lower()
     assert "Worst tenth" not in made(tmp_path, w["audit"]).split("</thead>")[0]
     assert "Worst tenth" in made(tmp_path, w["audit"], edition="owner").split("</thead>")[0]
 
@@ -347,7 +359,7 @@ def test_few_people_are_not_shown_one_by_one(tmp_path):
 def test_tries_of_the_deniable_mode_leave_no_trace(tmp_path):
     run = {"preset": "deniable", "attempts": 7654, "passed": 6543, "tally": {"tested": 7654, "passed": 6543}}
     ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=3).to_dict()
-    html = made(tmp_path, run={**run, "ledger": ledger})
+    html = made(tmp_path, run={**run, "ledger": ledger, "more": {"attempts": 7654, "passed": 6543}})
 
     assert "7,654" not in html
     assert "6,543" not in html
@@ -419,10 +431,15 @@ class TestClaims:
         run = {"preset": "deniable", "ledger": self.LEDGER}
 
         assert not self.met({"A8": self.A8}, run)[2]
-        assert not self.met({"A9": {"status": "run", "passed": None}}, run)[2]
-        said = claims({"A9": {"status": "run", "passed": True}}, run)[2]
+        a9 = {"status": "run", "passed": True, "t": self.LEDGER["t"], "main": 0.7}
+        for wrong in ({"passed": None}, {"t": 3}, {"main": 9.0}, {"main": None}):
+            assert not self.met({"A9": {**a9, **wrong}}, run)[2]
+        said = claims({"A9": a9}, run)[2]
         assert said.met
         assert "All 20 fakes together" in said.sentence
+        assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
+        few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
+        assert "too large" not in claims({"A9": a9}, {**run, "ledger": few})[2].sentence
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}

@@ -63,6 +63,30 @@ def test_every_number_has_a_row_and_is_ours(found):
     assert all(row.why for row in found.rows if row.agrees is not True)
 
 
+def test_the_share_that_passes_is_of_single_attempts(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "elsewhere.judge.reproduce.generate_fakes",
+        lambda *a, **given: made.append(ew.generate_fakes(*a, **given)) or made[-1],
+    )
+    town = ew.simulate_town(users=16, days=2, locations=60, rng=np.random.default_rng(1)).traces
+    found = reproduce(town, per_seed=10, kappa=6, repeats=(1, 1), rng=np.random.default_rng(2))
+    passed = next(row.ours for row in found.rows if row.place == "Publishing, Privacy")
+
+    # retries would weigh every seed by how often it fails
+    assert made[1].attempts.tolist() == [10] * 16
+    assert passed == len(made[1]) / 160
+
+
+def test_a_prepared_folder_is_an_input_too(tmp_path, capsys):
+    town = ew.simulate_town(users=12, days=2, locations=60, rng=np.random.default_rng(1)).traces
+    ew.write_traces(town, tmp_path / "town.csv")
+    for words in (["prepare", "town.csv", "-o", "kept"], ["reproduce", "kept", "--per-seed", "10", "--kappa", "6"]):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(tmp_path / w) if w in ("town.csv", "kept") else w for w in words])
+        assert not stopped.value.code, capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("key", "ours", "agrees"),
     [

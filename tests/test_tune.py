@@ -76,6 +76,8 @@ def test_command(town, tmp_path):
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["trials"]
+    digit = CliRunner().invoke(app, [*call[:-2], "²", "--json"])  # a digit to Python, and no number
+    assert json.loads(digit.stdout.splitlines()[0])["error"]["code"] == "E_PARAM"
     refused = CliRunner().invoke(app, [*call[:3], "10", *call[4:]])
     assert refused.exit_code == 2
     assert json.loads(refused.stdout.splitlines()[0])["error"]["code"] == "E_TOO_FEW"

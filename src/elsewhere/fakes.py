@@ -27,7 +27,7 @@ from elsewhere.errors import (
 from elsewhere.files import check_folder, write_files
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
-from elsewhere.presets import Preset
+from elsewhere.presets import OF_THE_GATE, Preset
 from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
@@ -339,9 +339,7 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
 def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
     parameters = {name: value for name, value in asdict(fakes.preset).items() if name != "name"}
     if fakes.preset.name != "deniable":
-        for name in ("emission", "eta", "lam", "gamma", "eps0", "delta_target", "acceptance", "fold_intersection"):
-            del parameters[name]
-        del parameters["archetypes"], parameters["theta"]
+        parameters = {name: value for name, value in parameters.items() if name not in OF_THE_GATE}
     return {
         "elsewhere": __version__,
         "preset": fakes.preset.name,

@@ -111,7 +111,7 @@ def generate_fakes(
         settings = settings.changed(emission="window", lam=min(settings.lam, 0.3), eta=max(settings.eta, 0.1))
     roles = split_users(traces, settings, alternates, draw, learnt=given)
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
-    roles = _with_known_places(roles, learnt)
+    roles = _with_known_places(roles, learnt, deniable=settings.name == "deniable")
     if settings.name == "deniable":
         with workers_or(executor, workers) as where:
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
@@ -319,7 +319,7 @@ def _learn(
     return only_known(learnt)
 
 
-def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
+def _with_known_places(roles: Roles, learnt: Learnt, *, deniable: bool) -> Roles:
     """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
@@ -330,9 +330,13 @@ def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
     if not shown.any():
         raise InvalidTraces("no seed visits a place that enough users share; lower `m_min`.", code="E_SUPPRESSED")
     note = f"{int((~shown).sum())} seeds visit only places that fewer than `m_min` users share, and were left out."
-    rows = roles.seed_rows[shown]
     return replace(
-        roles, seeds=roles.seeds.select(shown), seed_rows=rows, alternates=alternates, notes=(*roles.notes, note)
+        roles,
+        seeds=roles.seeds.select(shown),
+        seed_rows=roles.seed_rows[shown],
+        alternates=alternates,
+        # a count over the seeds that the theorem of the deniable mode does not cover (section 11)
+        notes=roles.notes if deniable else (*roles.notes, note),
     )
 
 

@@ -113,6 +113,19 @@ class Preset:
 
 
 _NAMES = ("paper", "product", "deniable")
+# what only the deniable mode reads: outputs of the others do not name it (E54)
+OF_THE_GATE = (
+    "emission",
+    "eta",
+    "lam",
+    "theta",
+    "gamma",
+    "eps0",
+    "delta_target",
+    "acceptance",
+    "fold_intersection",
+    "archetypes",
+)
 
 PRESETS = {
     "paper": Preset("paper"),

@@ -10,6 +10,8 @@ from elsewhere.traces.model import Ints, Traces
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
 MODEL_USERS = 20  # the least the deniable mode learns from
+# without a count: how many days the seeds have is theirs, and the theorem of section 11 does not cover it
+ONE_DAY = "every seed user is one seed: of several days one is taken, the others are not used (E61)."
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +104,11 @@ def _deniable(
     if model_users == 0:
         rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
         note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
-        return Roles(traces.select(rows), rows, None, None, (note, *_days_note(traces, rows)))
+        return Roles(traces.select(rows), rows, None, None, (note, ONE_DAY))
     people = rng.permutation(traces.U)
     n_seeds = max(settings.k, traces.U // 2)
     seeds, others = np.sort(people[:n_seeds]), np.sort(people[n_seeds:])
     rows = _seed_rows(traces, seeds, settings, rng)
-    note = f"{len(seeds)} users are seeds, the model is learnt from the {len(others)} others, chosen at random."
-    return Roles(traces.select(rows), rows, None, traces.of_users(others), (note, *_days_note(traces, rows)))
+    # the number of seeds stands in the ledger, once: beside another one it would tell how many were left out since
+    note = f"the model is learnt from {len(others)} users chosen at random, who are no seeds."
+    return Roles(traces.select(rows), rows, None, traces.of_users(others), (note, ONE_DAY))

@@ -70,7 +70,7 @@ def audit(
     if sources.private is not None:
         given["attempts"] = sources.private.attempts
         if sources.private.ledger is not None:
-            given |= {name: getattr(sources.private.preset, name) for name in ("k", "gamma", "eps0", "acceptance")}
+            given |= {name: getattr(sources.private.ledger, name) for name in ("k", "gamma", "eps0", "t", "acceptance")}
     with bar("attacking") as progress:
         result = attack(
             seeds,
@@ -94,8 +94,7 @@ def audit(
     }
     shown = [*tables(result), *told["notes"]]
     if out is not None:
-        classes = None if learnt is None else learnt.classes
-        shown += write_results(out, "audit.json", told, [result], fakes=sources.fakes, classes=classes)
+        shown += write_results(out, "audit.json", told, [result], sources)
     say(told, shown, as_json=as_json)
 
 

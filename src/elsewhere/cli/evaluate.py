@@ -67,7 +67,7 @@ def evaluate(
     told = {"command": "evaluate", **result.to_dict(), "notes": [*sources.notes, *result.notes]}
     shown = [*tables(result), *told["notes"]]
     if out is not None:
-        shown += write_results(out, "evaluation.json", told, [result], fakes=sources.fakes)
+        shown += write_results(out, "evaluation.json", told, [result], sources)
     say(told, shown, as_json=as_json)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elsewhere.cli.output import bar, stage
+from elsewhere.cli.sources import FROM_SEEDS
 from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder, write_files
 
@@ -95,7 +96,6 @@ def write_reports(
             # without the classes: whoever holds them links fakes to seeds better (A5)
             report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
             return [REPORT], ["links.csv", "judgement.json", REPORT]
-        beside = "its figures come from the seeds and are not covered by eps and delta: think before you share it."
-        shared = {**told, "notes": [*told["notes"], beside]}
+        shared = {**told, "notes": [*told["notes"], FROM_SEEDS]}
         report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
     return [], ["links.csv", "judgement.json", REPORT, f"shareable-{REPORT}"]

@@ -37,6 +37,7 @@ Links = Annotated[
         help="Private CSV fake,seed[,date]: who was made from whom; `same`: fakes carry their seeds' ids.",
     ),
 ]
+FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
 Model = Annotated[Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.")]
 
 
@@ -51,6 +52,7 @@ class Sources:
     seed_index: "Ints | None" = None
     published: bool = False
     private: Any = None  # the `Fakes` of a private folder
+    deniable: bool = False  # whether the fakes carry a ledger
     notes: tuple[str, ...] = field(default=())
 
     def further(self, path: Path | None, option: str) -> "tuple[Traces | None, Sources]":
@@ -113,8 +115,11 @@ def _folder(sources: Sources, path: Path) -> Sources:
     if not (path / "fakes.npz").exists():
         from elsewhere.pool import Pool
 
-        fakes, notes = onto(Pool.load(path).traces, sources.real, "--fakes")
-        return replace(sources, fakes=fakes, published=True, notes=(*sources.notes, *notes))
+        pool = Pool.load(path)
+        fakes, notes = onto(pool.traces, sources.real, "--fakes")
+        deniable = pool.provenance.get("ledger") is not None
+        notes = (*sources.notes, *notes, *([FROM_SEEDS] if deniable else []))
+        return replace(sources, fakes=fakes, published=True, deniable=deniable, notes=notes)
     import numpy as np
 
     from elsewhere.fakes import Fakes
@@ -132,16 +137,26 @@ def _folder(sources: Sources, path: Path) -> Sources:
     if private.seed.max() >= len(whole):
         raise InvalidParameter("`--real` has fewer traces than the fakes of `--fakes` have seeds.", code="E_MISMATCH")
     fakes = Traces(private.r, real.locations, step_minutes=frame.step_minutes, start=frame.start, tz=frame.tz)
-    return replace(sources, fakes=fakes, seed_index=whole[private.seed], private=private)
+    deniable = private.ledger is not None
+    notes = (*sources.notes, *([FROM_SEEDS] if deniable else []))
+    seeds = whole[private.seed]
+    return replace(sources, fakes=fakes, seed_index=seeds, private=private, deniable=deniable, notes=notes)
 
 
-def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any], **shown: Any) -> list[str]:
-    """The numbers as JSON, and the shareable edition of the report beside them; what to say about it."""
+def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any], sources: Sources) -> list[str]:
+    """
+    The numbers as JSON, and the shareable edition of the report beside them; what to say about it.
+
+    The report shows no classes: whoever holds them links fakes to seeds better (A5). Nor does it show fakes of a
+    private folder, which leave the house by `publish` alone (E59).
+    """
     from elsewhere.files import write_files
 
     write_files(out, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
     from elsewhere.reports.page import report
 
+    shown = None if sources.private is not None else sources.fakes
+    run = {"notes": [FROM_SEEDS]} if sources.deniable else None
     with stage("writing the report"):
-        report(results, out / "report.html", **shown)
+        report(results, out / "report.html", fakes=shown, run=run)
     return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]

@@ -86,7 +86,7 @@ def synthesize(
     _check_laboratory(preset, seed, i_know)
     traces, read = _read(source, cells, step, tz, locations, reading)
     traces, aside = _aside(traces, holdout, seed)
-    fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed)
+    fakes = _on_this_map(_generate(traces, preset, per_seed, kappa, parameters, workers, seed), locations, reading)
     (pool, rows), told = _publish(fakes, per_seed, seed), summary(fakes, traces)
     # whole already before it is judged: what is interrupted then is only the judge
     written = write_pool(pool, out, read, also or [])
@@ -173,6 +173,7 @@ def generate(
     check_folder(out, force=force)
     traces, _ = _read(source, cells, step, tz, locations, reading)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed, model)
+    fakes = _on_this_map(fakes, locations, reading)
     fakes.save(out, force=force)
     told = summary(fakes, traces)
     say(
@@ -333,6 +334,19 @@ def _generate(
             **_parameters(parameters),
         )
     return fakes if people is traces else _in_file(fakes, people, traces)
+
+
+def _on_this_map(fakes: "Fakes", locations: Path | None, reading: Reading) -> "Fakes":
+    """The same fakes; those with a ledger say so where their map was made of people whom the ledger protects."""
+    if fakes.ledger is None or locations is not None or reading.regions is not None:
+        return fakes
+    from dataclasses import replace
+
+    note = (
+        "the places were found in the input, seeds included: eps and delta take the map as given; --locations or "
+        "--regions give one that no seed has shaped."
+    )
+    return replace(fakes, notes=(*fakes.notes, note))
 
 
 def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":

@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from elsewhere.cli.options import Cells, Draws, Json, Places, Step, Zone
+from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Json, Places, Reading, Step, Zone, reads
 from elsewhere.cli.output import say, stage
-from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.cli.synthesize import Kappa, kappa_of
+from elsewhere.errors import require_whole
 
 
+@reads
 def tune(
     source: Annotated[
         Path, typer.Argument(metavar="INPUT", help="Traces of people who will be no seeds.", show_default=False)
@@ -19,13 +21,14 @@ def tune(
     acceptance: Annotated[float, typer.Option("--acceptance", help="Share of attempts that should pass.")] = 0.8,
     k: Annotated[int, typer.Option("-k", help="Threshold of the gate.")] = 50,
     eps0: Annotated[float, typer.Option("--eps0", help="Parameter of the gate's noise.")] = 1.0,
-    kappa: Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of classes.")] = "auto",
+    kappa: Kappa = "auto",
     seed: Draws = 1,
     locations: Places = None,
     step: Step = "20min",
     cells: Cells = 400,
     tz: Zone = None,
     as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
 ) -> None:
     """Choose the number of archetypes of the deniable preset on people who will be no seeds."""
     import numpy as np
@@ -33,12 +36,10 @@ def tune(
     from elsewhere.traces.read import read_traces
     from elsewhere.tuning import tune as tuned
 
-    number = int(kappa) if kappa.isdigit() else kappa
-    if isinstance(number, str) and number != "auto":
-        raise InvalidParameter(f'`--kappa` must be a whole number or "auto", got {kappa!r}.')
+    number = kappa_of(kappa)
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
     with stage("reading"):
-        traces = read_traces(source, locations=locations, step=step, cells=cells, tz=tz)
+        traces = read_traces(source, locations=locations, step=step, cells=cells, tz=tz, **reading.keywords())
     with stage("tuning"):
         found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, k=k, eps0=eps0, rng=rng)
     shown = Table("groups", "accepted", "agreement kept", title=f"{found.seeds} seeds, k = {found.k}")

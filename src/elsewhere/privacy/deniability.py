@@ -20,6 +20,8 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 
+MEANINGLESS = 20.0  # eps from which on odds may change by a factor of 5e8: nothing is claimed (section 11)
+
 
 class WholeNumbers(Protocol):
     """What draws a whole number in 0 .. n-1: the operating system in production, a seeded generator in a laboratory."""
@@ -102,17 +104,17 @@ class Ledger:
         """What an adversary who knows everything else can learn, from one fake and from all."""
         one = (
             f"Each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-differentially private, one seed "
-            "user added or removed, the model being learnt on other users: a theorem, and the gate's code was audited "
-            "against it (A9). From one fake, whoever knows everything else changes the odds that a given person was "
-            f"among the seeds by a factor of at most {math.exp(self.eps):.2f}, except with probability "
-            f"{self.delta:.2g}, and names its seed with probability at most {self.named:.3f} (k = {self.k}, of which "
-            f"t = {self.t} is claimed, gamma = {self.gamma:g})."
+            "user added or removed, the model being learnt on other users and the map being given: a theorem, against "
+            "which the test-suite audits the code of the gate (A9). From one fake, whoever knows everything else "
+            "changes the odds that a given person was among the seeds by a factor of at most "
+            f"{math.exp(self.eps):.2f}, except with probability {self.delta:.2g}, and names its seed with probability "
+            f"at most {self.named:.3f} (k = {self.k}, of which t = {self.t} is claimed, gamma = {self.gamma:g})."
         )
         if self.released == 1:
             return one
         eps, delta = self.basic
         basic = f"by adding up, eps = {eps:.1f} and delta = {delta:.2g}"
-        if self.eps_all > 20:
+        if self.eps_all > MEANINGLESS:
             return (
                 f"{one} From all {self.released} together: {basic}; by the best rule known, eps = {self.eps_all:.1f}: "
                 "too large to mean anything, so no claim is made for the dataset as a whole."

@@ -2,11 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from elsewhere.reports.given import Plain, findings
+from elsewhere.reports.given import SMALLEST_GROUP, Plain, findings
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
 from elsewhere.reports.svg import interval, key
-
-SMALLEST_GROUP = 5  # a worst tenth of fewer people would be somebody's own figure
 
 
 class Question(NamedTuple):
@@ -189,7 +187,8 @@ def _why(name: str, f: Plain) -> str | None:
     """A verdict that a reader could mistake."""
     bar, here, most = f.get("bar"), f.get("interval") or [0.0, 0.0], strongest(f)
     said = []
-    if most != f.get("main"):
+    # the words of a finding that knows its strongest attack say it themselves
+    if most != f.get("main") and f.get("strongest") in (None, "main"):
         said.append(f"The verdict is that of the strongest attack on this question, which reaches {percent(most)}.")
     if bar is None and f.get("passed") is None:
         said.append("There is no bar for this attack.")

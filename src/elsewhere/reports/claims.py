@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from elsewhere.privacy.deniability import MEANINGLESS
 from elsewhere.reports.attacks import QUESTIONS, counts, shown, strongest
 from elsewhere.reports.given import Plain, findings
 from elsewhere.reports.markup import percent
@@ -102,14 +103,21 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         )
     sentence = (
         f"Each released fake is (ε = {_g(ledger.get('eps'))}, δ = {_g(ledger.get('delta'))})-differentially private "
-        "towards one user more or less; the model was learnt on other users. All "
+        "towards one user more or less; the model was learnt on other users, the map is taken as given. All "
         f"{ledger.get('released')} fakes together: ε = {_g(ledger.get('eps_all'))}, "
-        f"δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)."
+        f"δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)"
     )
+    together = ledger.get("eps_all")
+    large = not isinstance(together, (int, float)) or together > MEANINGLESS
+    sentence += ", too large to be a claim about the dataset as a whole." if large else "."
     if a9 is None:
         return Claim(sentence, False, "the gate itself has not been tried out (attack A9 was not run).")
     if a9.get("passed") is not True:
         return Claim(sentence, False, "attack A9 did not pass.")
+    eps, proven = ledger.get("eps"), a9.get("main")
+    known = isinstance(eps, (int, float)) and isinstance(proven, (int, float)) and proven <= eps
+    if a9.get("t") != ledger.get("t") or not known:
+        return Claim(sentence, False, "A9 was run with another t than the ledger's, or proves more than its ε.")
     return Claim(sentence, True, "deniable mode, and A9 passed.")
 
 

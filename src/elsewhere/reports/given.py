@@ -21,6 +21,7 @@ ACCEPTED = (
 )
 BESIDE = {"notes", "run", "version", "files"}  # what stands beside results in a file of several
 ATTACK = re.compile(r"A\d+")
+SMALLEST_GROUP = 5  # people: the figure of fewer would be somebody's own, and stays out of a shareable report
 Plain = dict[str, Any]
 
 

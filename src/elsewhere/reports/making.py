@@ -39,12 +39,14 @@ def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
     if not shareable:
         return dict(run)
     hidden = PRIVATE | (TRIES if run.get("ledger") else set())
-    return {name: _public(value) for name, value in run.items() if str(name).lower() not in hidden and _small(value)}
+    # inside, `acceptance` is a parameter: the floor that was fixed in advance
+    inside = hidden - {"acceptance"}
+    return {n: _public(v, inside) for n, v in run.items() if str(n).lower() not in hidden and _small(v)}
 
 
-def _public(value: Any) -> Any:
+def _public(value: Any, hidden: set[str]) -> Any:
     if isinstance(value, Mapping):
-        return {n: _public(v) for n, v in value.items() if str(n).lower() not in PRIVATE and _small(v)}
+        return {n: _public(v, hidden) for n, v in value.items() if str(n).lower() not in hidden and _small(v)}
     return value
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.fakes import Fakes
 from elsewhere.pool import Pool
+from elsewhere.presets import OF_THE_GATE
 from elsewhere.reports.atlas import NO_MAP, map_of_classes, map_of_visits
 from elsewhere.reports.attacks import QUESTIONS, audit_table, badge, shown
 from elsewhere.reports.claims import claims, may_not
@@ -29,18 +30,6 @@ from elsewhere.reports.utility import utility
 from elsewhere.traces.model import Ints, Traces
 
 EDITIONS = ("owner", "shareable")
-# parameters that only the deniable mode reads
-OF_THE_GATE = {
-    "emission",
-    "eta",
-    "lam",
-    "gamma",
-    "eps0",
-    "delta_target",
-    "acceptance",
-    "fold_intersection",
-    "archetypes",
-}
 
 
 def report(
@@ -196,7 +185,13 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
             )
         )
     if given.lbs:
-        made.append(section("Decoys for a location-based service", _named(given.lbs, service), anchor="service"))
+        made.append(
+            section(
+                "Decoys for a location-based service",
+                _named(given.lbs, lambda r: service(r, shareable=shareable)),
+                anchor="service",
+            )
+        )
     if maps is not None:
         made.append(section("Maps", _maps(maps), anchor="maps"))
         if maps.fakes is not None:
@@ -304,7 +299,9 @@ def _days(maps: _Shown, shareable: bool) -> list[Child]:
     assert maps.fakes is not None  # noqa: S101 - the section is left out otherwise
     n = min(len(maps.fakes), MOST_DAYS)
     words = (
-        f"{n} of {number(len(maps.fakes))} fakes, in no order." if n < len(maps.fakes) else f"{n} fakes, in no order."
+        f"{n} of {number(len(maps.fakes))} fakes, in no order."
+        if n < len(maps.fakes)
+        else f"{n} fake{'s' * (n != 1)}, in no order."
     )
     if shareable:
         words += " Real days are never part of a shareable report."

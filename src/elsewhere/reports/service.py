@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from elsewhere.reports.given import Plain
+from elsewhere.reports.given import SMALLEST_GROUP, Plain
 from elsewhere.reports.markup import Child, Markup, number, percent, table, tag
 from elsewhere.reports.svg import SHAPES, Series, plot
 
@@ -16,9 +16,13 @@ INKS = ("fake", "real", "test", "purple", "gold", "base")
 DASHES = ("", "6 3", "2 3", "8 3 2 3", "4 4", "1 3")
 
 
-def service(result: Plain) -> Markup:
-    """Pictures and the table of one result of the service scenario."""
+def service(result: Plain, *, shareable: bool) -> Markup:
+    """Pictures and the table of one result of the service scenario; of few people none in the shareable edition."""
     settings, generators = result.get("settings") or {}, result.get("generators") or {}
+    people = settings.get("users")
+    if shareable and not (isinstance(people, int) and people >= SMALLEST_GROUP):
+        few = f"Fewer than {SMALLEST_GROUP} people were hidden: their figures would be those of single people."
+        return tag("p", few, class_="note")
     beta, users = percent(settings.get("beta"), 0), number(settings.get("users"))
     intro = (
         f"A person asks a service about her place at {beta} of the moments and sends fakes along as decoys. The "

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from elsewhere.reports.given import Plain
+from elsewhere.reports.given import SMALLEST_GROUP, Plain
 from elsewhere.reports.markup import Child, Markup, number, table, tag
 from elsewhere.reports.svg import Bar, Series, bars, histogram, plot
 
-SMALLEST_GROUP = 5  # real traces below which a histogram shows single people
 NAMES = {
     "visits_kl": "visits per place, not sorted",
     "visits_kl_top": "visits per place, 50 most visited",
@@ -33,7 +32,7 @@ BETTER = {"top_10_overlap": "more is better", "top_50_overlap": "more is better"
 def utility(result: Plain, *, shareable: bool) -> Markup:
     """All tables and figures of one publishing result."""
     sizes = result.get("sizes") or {}
-    few = shareable and not (isinstance(sizes.get("train"), int) and sizes["train"] >= SMALLEST_GROUP)
+    few = shareable and _few(sizes)
     names = ("train", "fakes", "datasets", "dataset_size", "places", "instants")
     real, made, datasets, size, places, instants = (number(sizes.get(name)) for name in names)
     intro = (
@@ -46,12 +45,20 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
         parts.append(tag("p", "No second real dataset was given, so the column “testing” is empty.", class_="note"))
     parts += [_aggregates(result), _visits(result), _allocation(result)]
     if few:
-        parts.append(tag("p", "Fewer than 5 real traces: histograms and habits would show single people and are left "
+        parts.append(tag("p", "Fewer than 5 real people: histograms and habits would show single people and are left "
                          "out.", class_="note"))  # fmt: skip
     else:
         parts += [_similarity(result), _habits(result)]
     parts += [_beyond(result), _notes(result.get("notes"))]
     return tag("div", parts)
+
+
+def _few(sizes: Plain) -> bool:
+    """Whether either side is so few people, however many days, that a mean would be somebody's own."""
+    people = [sizes.get("users", sizes.get("train"))]
+    if sizes.get("test"):
+        people.append(sizes.get("test_users", sizes["test"]))
+    return not all(isinstance(n, int) and n >= SMALLEST_GROUP for n in people)
 
 
 def _notes(notes: Any) -> Markup | None:

@@ -87,7 +87,12 @@ def link_finding(
     control, _ = user_rate(hits(ground.control)[0], maker, rng)
     null, _ = user_rate(hits(ground.null)[0], maker, rng)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
-    strongest = max([main, *(beside or {}).values()], key=lambda rate: rate.value)
+    variants = {"": main, **(beside or {})}
+    name = max(variants, key=lambda name: variants[name].value)
+    strongest = variants[name]
+    # the figure that heads the line is not always the one that is judged: say both
+    judged = f" The strongest attack on this question ({name.replace('_', ' ')}) names it in " if name else ""
+    judged += f"{percent(strongest.value)}: the verdict is its." if name else ""
     return Finding(
         attack,
         main=main.value,
@@ -101,6 +106,6 @@ def link_finding(
         reachable=null.high <= bar,
         worst_decile=worst,
         words=f"{question} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
-        f"{percent(control.value)}, a guess names {percent(chance)}.",
-        details={**others, **(beside or {}), "maximum": strongest.value},
+        f"{percent(control.value)}, a guess names {percent(chance)}.{judged}",
+        details={**others, **(beside or {}), "maximum": strongest.value, "strongest": name or "main"},
     )

@@ -197,16 +197,15 @@ class Neighbours:
 def gate_audit(ground: Ground) -> Finding:
     """A9."""
     p, sampler, rng = ground.parameters, ground.sampler, ground.rng("A9")
-    # the judge hands the sampler over with the places that stand for rare ones
-    place = getattr(sampler, "place", None)
+    # what wraps a sampler knows which places its gate saw
+    translate = getattr(sampler, "translate", lambda seeds: seeds)
     sampler = getattr(sampler, "sampler", sampler)
     if not isinstance(sampler, DeniableSampler):
         raise CannotAudit("a `sampler` of this package, with its gate")
     if p["t"] >= p["k"]:
         raise CannotAudit("a randomised threshold, `t` below `k`")
     first = np.unique(ground.seeds.user, return_index=True)[1]
-    rows = ground.seeds.r[first] if place is None else place[ground.seeds.r[first]]
-    seeds = np.ascontiguousarray(rows, dtype=np.int32)
+    seeds = np.ascontiguousarray(translate(ground.seeds.r[first]), dtype=np.int32)
     floor = p["acceptance"] or FLOOR
     tau = sampler.tau(seeds.shape[1], ground.seeds_given)
     try:

@@ -64,10 +64,14 @@ def attack_A17(ground: Ground) -> Finding:
         passed=verdict(main[n], bars[n], real.get(n)),
         reachable=real[n].high <= bars[n] if n in real else None,
         worst_decile=float(each[: -(-len(each) // 10)].mean()),
-        words=f"With {n} fakes sent along, a service that knows how people move names {percent(main[n].value)} of the "
-        f"true places{beside}; a guess names {percent(1 / (n + 1))}.",
+        words=f"With {_fakes(n)} sent along, a service that knows how people move names {percent(main[n].value)} of "
+        f"the true places{beside}; a guess names {percent(1 / (n + 1))}.",
         details={"fakes": n, "by_fakes": main, "control_by_fakes": control, "real_decoys_by_fakes": real, "bars": bars},
     )
+
+
+def _fakes(n: int) -> str:
+    return "1 fake" if n == 1 else f"{n} fakes"
 
 
 def _real_decoys(ground: Ground, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
@@ -102,8 +106,8 @@ def attack_A19(ground: Ground) -> Finding:
         control=other.value,
         control_interval=other,
         baseline=1 / (n + 1),
-        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {n} fakes: decoys "
-        "must be drawn from fakes that the service cannot have, with a secret of the user.",
+        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {_fakes(n)}: "
+        "decoys must be drawn from fakes that the service cannot have, with a secret of the user.",
         details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in numbers}},
     )
 
@@ -150,7 +154,7 @@ def attack_A18(ground: Ground) -> Finding:
         null=guess,
         passed=verdict(main, bar, guess),
         reachable=guess.high <= bar,
-        words=f"Over {days} days with {n} fakes, the same every day, the home is the place that recurs most in "
+        words=f"Over {days} days with {_fakes(n)}, the same every day, the home is the place that recurs most in "
         f"{percent(main.value)}; a guess finds {percent(1 / (n + 1))}.",
         details={
             "fakes": n,

@@ -169,6 +169,8 @@ def evaluate_publishing(
         sizes={
             "train": len(scene.real),
             "test": 0 if scene.test is None else len(scene.test),
+            "users": given["train"].U,
+            "test_users": 0 if scene.test is None else given["test"].U,
             "fakes": len(scene.fakes),
             "datasets": len(chosen),
             "dataset_size": len(chosen[0]),

@@ -1,0 +1,57 @@
+"""A run is judged by the claims that its own ledger makes: the same gate, the same t, all of its seeds."""
+
+import numpy as np
+import pytest
+
+import elsewhere as ew
+from elsewhere.fakes import publish_linked
+from elsewhere.judge import run as judge
+from elsewhere.reports.claims import claims
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A deniable run whose target of delta, and so whose t, is not the default; some places are rare."""
+    town = ew.simulate_town(users=160, locations=60, rng=np.random.default_rng(6)).traces
+    fakes = ew.generate_fakes(
+        town, preset="deniable", kappa=6, k=16, m_min=8, delta_target=1e-3, rng=np.random.default_rng(1)
+    )
+    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    return town, fakes, pool, rows
+
+
+@pytest.fixture
+def judged(made, monkeypatch):
+    def run(attacks):
+        whole = judge.audit
+        quick = {"attacks": attacks, "gate_runs": 2000}
+        monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**quick, **given}))
+        return judge.judge_run(*made, rng=np.random.default_rng(3))
+
+    return run
+
+
+def test_the_attacks_judge_the_gate_of_the_ledger(made, judged):
+    ledger, found = made[1].ledger, judged(["A5", "A8", "A9"])
+    missed = np.exp(-ledger.eps0 * (ledger.k - ledger.t)) / ledger.acceptance
+    told = found.audit.to_dict()
+
+    assert not np.array_equal(made[1].learnt.place, np.arange(60))  # rare places: the gate saw others than the file has
+    assert told["A8"]["t"] == told["A9"]["t"] == ledger.t
+    assert told["A5"]["bar"] == pytest.approx(ledger.gamma / (ledger.gamma + ledger.t - 1) + missed)
+    assert told["A8"]["passed"]
+    assert told["A9"]["status"] == "run"
+    assert told["A9"]["passed"]
+    _, deniable, private, _ = claims(told, found.run)
+    assert deniable.met
+    assert private.met
+
+
+def test_alternatives_are_counted_among_all_seeds(judged, monkeypatch):
+    monkeypatch.setattr(judge, "MOST_PEOPLE", 20)
+    found = judged(["A5", "A8"])
+
+    assert found.audit.sizes["seed_users"] == 20
+    assert found.audit["A8"].passed  # 20 of 80 people cannot fill the buckets that 80 filled
