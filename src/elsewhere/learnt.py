@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter
-from elsewhere.files import check_folder, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_files
 from elsewhere.presets import PRESETS, Preset
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
@@ -192,17 +192,17 @@ def _class_periods(settings: Preset) -> int | tuple[float, ...]:
 
 def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
     try:
-        index = json.loads((folder / "model.json").read_bytes()[: 2**24])
-        if not isinstance(index, dict) or index.get("kind") != KIND:
+        index = read_index(folder / "model.json")
+        if index.get("kind") != KIND:
             raise InvalidModel("model.json is not the index of a model.")
         if index.get("format") != FORMAT:
             raise InvalidModel(
                 f"the model has format {index.get('format')!r}; this version of elsewhere reads format {FORMAT}."
             )
         path = folder / "model.npz"
-        if path.is_symlink() or path.stat().st_size > LARGEST:
-            raise InvalidModel("model.npz is a link, or too large.")
-        data = path.read_bytes()
+        if path.is_symlink():
+            raise InvalidModel("model.npz is a link.")
+        data = read_regular(path, LARGEST)
         if hashlib.sha256(data).hexdigest() != index["files"]["model.npz"]:
             raise InvalidModel("model.npz is damaged: its sha256 is not that of model.json.")
     except OSError:

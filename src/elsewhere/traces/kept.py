@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.files import write_files
+from elsewhere.files import read_index, write_files
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import Locations, Traces
 from elsewhere.traces.write import write_traces
@@ -89,10 +89,10 @@ def kept_in(source: Any) -> Kept | None:
         folder = path if path.is_dir() else path.parent if path.name in TRACES else None
         if folder is None or not (folder / INDEX).is_file():
             return None
-        index = json.loads((folder / INDEX).read_bytes()[:LARGEST_INDEX])
+        index = read_index(folder / INDEX, LARGEST_INDEX)
     except (OSError, ValueError):
         return None
-    if not isinstance(index, dict) or index.get("kind") != KIND:
+    if index.get("kind") != KIND:
         return None
     return _checked(folder, path.name if path.name in TRACES else TRACES[0], index)
 

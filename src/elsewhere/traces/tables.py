@@ -100,9 +100,11 @@ def open_table(
 
     """
     require_choice("format", container, CONTAINERS)
+    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
+    if isinstance(source, Source):
+        return _file(source, reading)
     if not isinstance(source, (str, os.PathLike)):
         return _frame(source)
-    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
     return _folder(source, reading) if is_folder(source) else _file(open_source(source), reading)
 
 
