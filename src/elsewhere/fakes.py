@@ -202,7 +202,9 @@ class Fakes:
             if told["kind"] != KIND or told["format"] != FORMAT:
                 raise InvalidModel(f"{folder} holds fakes of another kind or format.", code="E_FAKES")
             arrays = _arrays(Path(folder) / "fakes.npz", told["files"]["fakes.npz"])
-            where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {"n": told["places"]}
+            where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
+                "n": told["places"]
+            }
             where["names"] = told.get("names")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             # JSON knows no tuples

@@ -12,7 +12,7 @@ from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, P
 from elsewhere.cli.output import bar, number, say, stage
 from elsewhere.cli.pairs import check_out
 from elsewhere.cli.synthesize import Kappa, kappa_of
-from elsewhere.errors import InvalidTraces, require_whole
+from elsewhere.errors import require_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,9 +87,7 @@ def _traces(
             return simulate_town(users=users, days=2, locations=400, rng=rng).traces
     from elsewhere.traces.read import read_traces
 
-    if data.is_dir():
-        if not (data / STUDENTLIFE).exists():
-            raise InvalidTraces(f"the folder holds no {STUDENTLIFE}; give a file of traces.", code="E_OPEN")
+    if (data / STUDENTLIFE).is_file():
         data = data / STUDENTLIFE
     with stage("reading"):
         return read_traces(data, **options, **reading.keywords())

@@ -152,7 +152,7 @@ def _epoch(table: Table, name: str) -> Clock:
     size = np.abs(values[np.isfinite(values)])
     if len(size) == 0 or np.median(size) < 1e8:
         raise table.refuse(
-            f'column {name!r} holds small numbers, no times; if they count slots, say columns={{"slot": {name!r}}}.',
+            f"column {name!r} holds small numbers, no times; if they count slots, say so with `columns`, slot=NAME.",
             "E_DATE",
         )
     bounds = [limit for _, limit in EPOCH_UNITS]

@@ -70,6 +70,7 @@ def finish(
         tz=tz,
         evidence=None if uncertain is None else _evidence(locations, enough, *uncertain),
     )
+    one = () if traces.R > 1 else ("everything lies in one place: nothing can be learnt from it",)
     tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
     return traces, replace(
         so_far,
@@ -89,6 +90,7 @@ def finish(
         step_minutes=step_minutes,
         tz=tz,
         coverage=replace(coverage, kept=enough),
+        notes=(*so_far.notes, *one),
     )
 
 

@@ -71,8 +71,8 @@ def read_traces(
 
     Times without an offset are the local wall clock (of `tz`, if given). Times with an offset are shown in `tz`;
     without `tz` in their own zone if they all have one other than UTC, else in the zone of the coordinates, else
-    in UTC. Where a file has a UTC and a local column, the local one is the clock unless
-    `tz` is given.
+    in UTC. Where a file has a UTC and a local column, the local one is the clock unless `tz` is
+    given.
 
     Parameters
     ----------

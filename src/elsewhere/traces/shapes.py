@@ -60,7 +60,7 @@ class Shape:
         if not any(role in self.roles for role in alternatives):
             wanted = " or ".join(f"`{role}`" for role in alternatives)
             raise self.table.refuse(
-                f"no column for {wanted}; name it with columns={{{alternatives[0]!r}: ...}}.", "E_COLUMN"
+                f"no column for {wanted}; name it with `columns`, {alternatives[0]}=NAME.", "E_COLUMN"
             )
 
     def odd_times(self, wall: Times) -> Mask:

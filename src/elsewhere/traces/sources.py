@@ -24,6 +24,7 @@ MAX_BYTES = 4 << 30  # of one file, decompressed: a small archive must not fill 
 MOST_FILES = 200_000
 CHUNK = 1 << 22
 ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstd"}
+BYTES_A_ROW = 300  # that reading takes at its peak (bench/test_speed_reading.py: 240 to 390)
 NOT_TEXT = np.zeros(256, dtype=bool)
 NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True
 
@@ -47,6 +48,25 @@ def is_folder(source: str | os.PathLike[str]) -> bool:
         return Path(source).is_dir()
     except (OSError, ValueError):
         return False
+
+
+def memory() -> int:
+    """Bytes of memory that this machine has; 16 GiB where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 16 << 30
+
+
+def refuse_rows(rows: int, name: str) -> None:
+    """Refuse, before it is unpacked, a table that would not fit into memory (B10, B43)."""
+    needed, there = rows * BYTES_A_ROW, memory()
+    if needed > there:
+        raise InvalidTraces(
+            f"{name}: {rows} rows need about {needed / 2**30:.0f} GiB of memory, and there are {there / 2**30:.0f}; "
+            "read it in parts.",
+            code="E_TOO_LARGE",
+        )
 
 
 def opened_once(source: Any) -> Any:
