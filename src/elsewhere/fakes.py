@@ -9,6 +9,7 @@ import io
 import json
 import secrets
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -228,7 +229,7 @@ class Fakes:
             raise InvalidModel(
                 f"{folder} holds no fakes: fakes.json and fakes.npz cannot be read.", code="E_FAKES"
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
             if isinstance(error, InvalidModel):
                 raise
             raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None

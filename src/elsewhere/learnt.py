@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -228,7 +229,7 @@ def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]
             arrays = {name: archive_arrays[name] for name in sizes}
         if any(list(a.shape) != declared[n]["shape"] or a.dtype.str != declared[n]["dtype"] for n, a in arrays.items()):
             raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, AttributeError) as error:
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, TypeError, OSError, AttributeError) as error:
         if isinstance(error, InvalidModel):
             raise
         raise InvalidModel("model.npz cannot be read as arrays.") from None

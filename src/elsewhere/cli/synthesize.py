@@ -302,7 +302,9 @@ def whole_rows(traces: "Traces") -> "Traces":
         return traces
     if not whole.any():
         raise InvalidTraces(
-            "no day is complete: every one has a gap; a longer `--max-gap` or `--step` may help.", code="E_GAPS"
+            f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
+            "--max-gap or --step fills more.",
+            code="E_GAPS",
         )
     typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
     return traces.select(whole)

@@ -91,6 +91,9 @@ def kept_in(source: Any) -> Kept | None:
             return None
         index = read_index(folder / INDEX, LARGEST_INDEX)
     except (OSError, ValueError):
+        # of ours by all other signs: what it said about its files is lost, and nobody may guess it
+        if folder is not None and all((folder / name).exists() for name in TRACES):
+            raise InvalidTraces(f"{INDEX} is damaged; prepare again.", code="E_CHANGED") from None
         return None
     if index.get("kind") != KIND:
         return None

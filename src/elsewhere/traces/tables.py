@@ -220,7 +220,8 @@ def _joined(tables: list[Table], name: str, notes: list[str]) -> Table:
         columns[n] = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
     said = [note for t in tables for note in t.notes]
     notes += [f"{note} ({said.count(note)} files)" for note in dict.fromkeys(said)]
-    names = tuple(dict.fromkeys(n for t in tables for n in t.names))
+    # a column that some file lacks is none: no role may point to it
+    names = tuple(n for n in first.names if all(n in t.names for t in tables))
     # only what a message needs of each file: its name, its number of rows, and its text
     files = tuple(replace(t, columns={}) for t in tables)
     rows = sum(t.rows for t in tables)
