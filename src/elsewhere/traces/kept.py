@@ -84,7 +84,7 @@ def kept_in(source: Any) -> Kept | None:
     """The prepared traces that a path means: a folder of `prepare`, or a file in it; None if it is something else."""
     if not isinstance(source, (str, PathLike)):
         return None
-    path = Path(source)
+    path, folder = Path(source), None
     try:
         folder = path if path.is_dir() else path.parent if path.name in TRACES else None
         if folder is None or not (folder / INDEX).is_file():
