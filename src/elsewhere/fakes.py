@@ -229,7 +229,15 @@ class Fakes:
             raise InvalidModel(
                 f"{folder} holds no fakes: fakes.json and fakes.npz cannot be read.", code="E_FAKES"
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
             if isinstance(error, InvalidModel):
                 raise
             raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None

@@ -121,7 +121,7 @@ class Learnt:
     def load(folder: str | Path) -> "Learnt":
         """Read a model folder; everything is checked before anything is allocated (B52)."""
         index, data = _read(Path(folder))
-        arrays = _arrays(data, index["arrays"])
+        arrays = _arrays(data, index.get("arrays", {}))
         try:
             numbers = index["numbers"]
             parts = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
@@ -133,7 +133,7 @@ class Learnt:
             place = arrays["place"]
         except InvalidModel:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise InvalidModel("the model's index and its arrays do not fit together.") from None
         if model.locations.fingerprint() != index.get("geometry"):
             raise InvalidModel("the model's map is not the one its index names.")
@@ -229,7 +229,16 @@ def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]
             arrays = {name: archive_arrays[name] for name in sizes}
         if any(list(a.shape) != declared[n]["shape"] or a.dtype.str != declared[n]["dtype"] for n, a in arrays.items()):
             raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
-    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, TypeError, OSError, AttributeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        OSError,
+        AttributeError,
+        OverflowError,
+    ) as error:
         if isinstance(error, InvalidModel):
             raise
         raise InvalidModel("model.npz cannot be read as arrays.") from None

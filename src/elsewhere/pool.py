@@ -89,7 +89,7 @@ class Pool:
             return Pool(_traces(tables, manifest, N, L, R), manifest["provenance"])
         except InvalidModel:
             raise
-        except (KeyError, TypeError, AttributeError, ElsewhereError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
 
 

@@ -118,7 +118,7 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
         return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)
     except InvalidTraces:
         raise
-    except (KeyError, TypeError, ValueError, OSError):
+    except (KeyError, TypeError, ValueError, OSError, OverflowError, AttributeError):
         raise InvalidTraces(
             f"{INDEX} and the files beside it do not fit together; prepare again.", code="E_CHANGED"
         ) from None
