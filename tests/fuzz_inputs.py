@@ -1,6 +1,6 @@
 """
-The fuzzer of readers: files of every format, damaged at random, must be read or refused by code, soon and in little
-memory.
+The fuzzer of readers: files of every format, and the folders that we write, damaged at random, must be read or refused
+by code, soon and in little memory.
 
     python tests/fuzz_inputs.py SECONDS [SEED]
 
@@ -21,6 +21,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import fuzz_folders
 import makefiles
 import numpy as np
 import pyarrow as pa
@@ -122,12 +123,11 @@ def _too_long(*_):
     raise TimeoutError
 
 
-def attempt(content, path, options):
-    """What became of one file: "read", or the code of its refusal; anything else is raised."""
-    path.write_bytes(content)
+def attempt(read):
+    """What became of one input: "read", or the code of its refusal; anything else is raised."""
     signal.alarm(HANG)
     try:
-        ew.read_traces(path, **options)
+        read()
     except ew.ElsewhereError as error:
         shown = "".join(traceback.format_exception_only(error))
         if CANARY in shown or "46.519" in shown:
@@ -138,11 +138,17 @@ def attempt(content, path, options):
     return "read"
 
 
-def case(files, number):
-    """Everything about input `number`: its name, its bytes, how it is read."""
+def case(files, number, folder):
+    """Everything about input `number`, which is written into the folder: its name, and how it is read."""
     rng = np.random.default_rng(number)
     name = list(files)[rng.integers(0, len(files))]
     content = files[name]
+    for path in folder.iterdir():
+        path.unlink()
+    if isinstance(content, fuzz_folders.Input):
+        for each, damaged_content in content.damaged(damaged, rng).items():
+            (folder / each).write_bytes(damaged_content)
+        return name, lambda: content.read(folder)
     if rng.random() < 0.15:
         content = gzip.compress(content)
     content = damaged(content, rng)
@@ -151,20 +157,21 @@ def case(files, number):
     options = {"tz": [None, "UTC", "Europe/Zurich"][rng.integers(0, 3)], "max_bad": [0.01, 1.0][rng.integers(0, 2)]}
     options["min_coverage"] = [0.5, 0.0][rng.integers(0, 2)]
     options["any_date"] = bool(rng.integers(0, 2))
-    return name, content, options
+    (folder / "input").write_bytes(content)
+    return name, lambda: ew.read_traces(folder / "input", **options)
 
 
 def fuzz(seconds, first):
     """Damage files for so many seconds, from input number `first` on."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _too_long)
-    files, seen, faults = originals(), Counter(), []
+    files, seen, faults = originals() | fuzz_folders.inputs(), Counter(), []
     end, number = time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end and len(faults) < 20:
-            name, content, options = case(files, number)
+            name, read = case(files, number, Path(folder))
             try:
-                seen[attempt(content, Path(folder) / "input", options)] += 1
+                seen[attempt(read)] += 1
             except Exception as error:
                 frames = traceback.extract_tb(error.__traceback__)
                 where = [f"{Path(f.filename).name}:{f.lineno}" for f in frames][-4:]

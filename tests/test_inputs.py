@@ -1,16 +1,23 @@
 """
 The catalogue of bad inputs (RELIABILITY.md, B1-B60): one row per input, with the answer that is written there.
 
-A refusal goes through the command line: exit 2, one line with the code, nothing written, and no id or coordinate of
-the input anywhere. What is accepted, repaired or dropped is read by the library and its counts are compared. A new
-input is a new row of CASES.
+Every row goes through the command line, `elsewhere prepare --json`. A refusal: exit 2, one line with the code, the same
+as an object on stdout, nothing written, and no id or coordinate of the input anywhere. What is accepted, repaired or
+dropped: exit 0, the counts and words of the row, private files, and again no id or coordinate. A new input is a new
+row of CASES. Rows on gaps and places stand in test_inputs_places.py, rows on what is learnt, made and written in
+test_inputs_making.py; `test_every_number_has_a_row` counts all three.
 """
 
 import gzip
+import io
+import json
 import logging
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,37 +25,23 @@ from pathlib import Path
 from typing import Any
 
 import makefiles
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.traces import sources
+from elsewhere.traces.together import read_together
 
 CANARIES = ("CANARY", "46.519", "6.632")
 ANN, BOB = "CANARY-7f3a", "CANARY-9c2e"
 HEAD = "uid,datetime,lat,lng\n"
 STAMPS = [f"2013-04-15 {h:02}:{m:02}:00" for h in range(24) for m in (10, 30, 50)]
-LINES = [f"{u},{t},46.519{u[-1] == 'e':d},6.632\n" for u in (ANN, BOB) for t in STAMPS]
+LINES = [f"{u},{t},46.519{9 * (u[-1] == 'e')},6.632\n" for u in (ANN, BOB) for t in STAMPS]
 PLAIN = HEAD + "".join(LINES)
-
-# where to look for the other answers, or who still owes them; nobody has compared these files with the catalogue yet
-ANSWERED_ELSEWHERE = {
-    "B34": "test_read.py (thin days); gap policies: to do with the gaps",
-    "B36": "to do with the gaps: impossible speed",
-    "B37": "test_generate.py",
-    "B38": "test_generate.py",
-    "B39": "test_generate.py",
-    "B40": "to do with the places: a dataset in one cell",
-    "B41": "test_generate.py",
-    "B42": "test_semseed.py",
-    "B49": "test_errors.py, test_generate.py",
-    "B50": "test_privacy.py",
-    "B51": "test_aggregate_inputs.py",
-    "B52": "test_generate.py, test_pool.py",
-    "B53": "test_generate.py",
-    "B54": "test_cli.py",
-}
 
 
 @dataclass(frozen=True)
@@ -65,6 +58,7 @@ class Case:
     note: str = ""
     rows: int | None = 2  # of the traces
     check: Callable[[ew.Traces], bool] | None = None
+    beside: Mapping[str, str] = field(default_factory=dict)  # further files, for options that name one
 
 
 def change(old, new, lines=144):
@@ -108,24 +102,51 @@ def zipped(folder):
     return folder / "a.zip"
 
 
+def dead_link(folder):
+    (folder / "link.csv").symlink_to(folder / "nowhere")
+    return folder / "link.csv"
+
+
+def parquet(folder, **columns):
+    pq.write_table(pa.table(columns), folder / "a.parquet", store_schema=False)
+    return folder / "a.parquet"
+
+
+def rows_without_end(folder):
+    # five million rows of one value in some kB; at 300 bytes a row more than the memory that the fixture allows
+    same = pa.array(np.zeros(5 * 10**6, np.int8))
+    return parquet(folder, uid=same, ts=same, lat=same, lng=same)
+
+
+def text_without_end(folder):
+    n, text = 100_000, pa.array(["CANARY" * 20_000])
+    same = pa.array(np.zeros(n, np.int32))
+    return parquet(folder, uid=pa.DictionaryArray.from_arrays(same, text), ts=same, lat=same, lng=same)
+
+
+def million_users(folder):
+    # the first of them has 200 slots, so all have
+    user = np.concatenate([np.zeros(200, np.int64), np.arange(1, 10**6)])
+    slot = np.concatenate([np.arange(200), np.zeros(10**6 - 1, np.int64)])
+    return parquet(folder, uid=user, slot=slot, loc=np.zeros(len(user), np.int64))
+
+
+def geojson(latitude):
+    """Two days of points, the first of which has another latitude."""
+    return makefiles.geojson_points(makefiles.fixes(days=2)).replace("46.5191", latitude, 1)
+
+
+def without_seconds(text):
+    return re.sub(r"(\d\d:\d\d):00,", r"\1,", text)
+
+
+def at_midnight(traces):
+    return bool(traces.r[0, 0] >= 0)
+
+
 def bomb(folder):
     # 80 MB of blanks in 80 kB; the cap is set to 32 MB for this test
     return make("bomb.csv.gz", gzip.compress(b" " * (80 << 20), 9))(folder)
-
-
-def growing(folder):
-    """A file that grows between two looks at it: as on a disk that another process writes to."""
-    path = make("a.csv")(folder)
-    read_bytes = Path.read_bytes
-
-    def and_grow(self):
-        content = read_bytes(self)
-        if self == path:
-            with path.open("ab") as file:
-                file.write(LINES[0].encode())
-        return content
-
-    return path, and_grow
 
 
 def two_files(folder):
@@ -140,6 +161,7 @@ def places(traces):
 
 
 GZ = gzip.compress(PLAIN.encode())
+UTC = {"tz": "UTC"}
 MERCATOR = "738264.9"
 SLOTS = "uid,slot,loc\n"
 NESTED = (
@@ -151,6 +173,8 @@ CASES = [
     Case("B1", "an empty folder", lambda folder: folder, "E_OPEN"),
     Case("B1", "a pipe", fifo, "E_OPEN"),
     Case("B1", "a device", lambda folder: Path("/dev/zero"), "E_OPEN"),
+    Case("B1", "a link to nowhere", dead_link, "E_OPEN"),
+    Case("B1", "an endless name", lambda folder: folder / ("a" * 300), "E_OPEN"),
     Case("B2", "no bytes", "", "E_EMPTY"),
     Case("B2", "names only", HEAD, "E_EMPTY"),
     Case("B2", "blank lines", "\n \r\n\n\t\n", "E_EMPTY"),
@@ -169,6 +193,7 @@ CASES = [
     ),
     Case("B8", "the last line is cut", PLAIN + f"{ANN},2013-04", "E_TRUNCATED"),
     Case("B8", "and may be", PLAIN + f"{ANN},2013-04", options={"allow_truncated": True}, note="cut off"),
+    Case("B8", "a cut document", make("a.json", f'[{{"uid": "{ANN}", "lat": 46.519}}, {{"a": [1]'), "E_TRUNCATED"),
     Case("B8", "a short line within", HEAD + f"{ANN},46.519\n" + PLAIN, "E_CSV"),
     Case("B9", "cut gzip", GZ[:-20], "E_COMPRESSION"),
     Case("B9", "bad checksum", GZ[:-8] + b"\0" * 8, "E_COMPRESSION"),
@@ -176,6 +201,8 @@ CASES = [
     Case("B9", "no gzip at all", make("bad.csv.gz", b"\x00\x01CANARY"), "E_COMPRESSION"),
     Case("B9", "no Parquet at all", make("bad.parquet", b"\x00\x01CANARY"), "E_PARQUET"),
     Case("B10", "a bomb", bomb, "E_TOO_LARGE"),
+    Case("B10", "rows without end in a Parquet file", rows_without_end, "E_TOO_LARGE"),
+    Case("B10", "a text repeated without end in a Parquet file", text_without_end, "E_TOO_LARGE"),
     Case("B10", "an archive in an archive", gzip.compress(GZ), "E_COMPRESSION"),
     Case("B10", "a zip with ../", zipped, "E_COMPRESSION"),
     Case("B10", "a tar", b"a" * 257 + b"ustar" + b"\0" * 300, "E_COMPRESSION"),
@@ -208,12 +235,13 @@ CASES = [
     Case(
         "B18",
         "180 is -180",
-        change("6.632", "180", 72).replace("6.632", "-180").replace("46.5191", "46.5190"),
+        change("6.632", "180", 72).replace("6.632", "-180").replace("46.5199", "46.5190"),
         check=lambda t: t.R == 1,
     ),
     Case("B19", "beyond the pole", column(2, "90.0000001"), dropped={"E_OUTSIDE": 1}),
     Case("B19", "beyond the date line", column(3, "181"), dropped={"E_OUTSIDE": 1}),
     Case("B19", "0 to 360", change("6.632", "286.632"), "E_OUTSIDE"),
+    Case("B19", "0 to 360, and one beyond the pole", column(2, "91").replace("6.632", "286.632"), "E_OUTSIDE"),
     Case(
         "B19",
         "0 to 360, and said so",
@@ -240,6 +268,10 @@ CASES = [
     *(
         Case("B22", f"{word!a} is none", column(2, word), dropped={"E_NUMBER": 1})
         for word in ("0x10", "1_000", "\uff14\uff16", "\u0664\u0666", "46.5\u00a0", "46,5"[:2] + "'5")
+    ),
+    *(
+        Case("B22", f"{word!a} is none in JSON", geojson(json.dumps(word)), options=UTC, dropped={"E_NUMBER": 1})
+        for word in ("1_000", "\uff14\uff16", "46.5\u00a0", "inf")
     ),
     Case("B23", "degrees and minutes", column(2, "46 31 12N"), dropped={"E_NUMBER": 1}),
     Case("B23", "radians", PLAIN.replace("46.519", "0.8119").replace("6.632", "0.1157"), "E_SWAPPED"),
@@ -289,6 +321,16 @@ CASES = [
     *(
         Case("B31", f"{word} is not believed", column(1, word), dropped={"E_DATE": 1})
         for word in ("1970-01-01 00:00:00", "2106-02-07 06:28:16", "9999-12-31 23:59:59")
+    ),
+    Case("B31", "an hour alone, among times with seconds", column(1, "2013-04-15 00"), check=at_midnight),
+    Case("B31", "an hour alone, among times without", without_seconds(column(1, "2013-04-15 00")), check=at_midnight),
+    Case(
+        "B31",
+        "an epoch of 2106",
+        HEAD + "".join(f"{ANN},{4294967296 if i == 99 else 1365984600 + i * 600},46.519,6.632\n" for i in range(100)),
+        options=UTC,
+        dropped={"E_DATE": 1},
+        rows=1,
     ),
     Case("B31", "any date", column(1, "1970-01-01 00:00:00"), options={"any_date": True}, rows=2),
     Case("B31", "24:00", column(1, "2013-04-14 24:00:00"), fixed={"24:00 read as 00:00 of the next day": 1}),
@@ -341,6 +383,8 @@ CASES = [
     Case("B45", "blanks and case", change(BOB, f" {ANN}"), note="look-alike", check=lambda t: t.U == 2),
     Case("B45", "look-alikes", change(BOB, ANN.replace("A", "\u0410")), note="look-alike", check=lambda t: t.U == 2),
     Case("B45", "an endless id", change(ANN, ANN * 30), "E_USER"),
+    Case("B45", "an id of 10 MB", change(ANN, "A" * (10 << 20), 1), "E_TOO_LARGE"),
+    Case("B45", "zero is an id", change(ANN, "0"), check=lambda t: t.labels == ("0", BOB)),
     Case("B45", "an id like a path", change(ANN, "../../x"), check=lambda t: "../../x" in t.labels),
     Case("B45", "an id like a formula", change(ANN, "=cmd|x"), check=lambda t: "=cmd|x" in t.labels),
     Case("B46", "one user in two files", two_files, check=lambda t: t.labels == (ANN, BOB)),
@@ -349,6 +393,16 @@ CASES = [
         "long numbers",
         change(ANN, "9007199254740993").replace(BOB, "9007199254740992"),
         check=lambda t: t.labels == ("9007199254740992", "9007199254740993"),
+    ),
+    Case(
+        "B47",
+        "numbers of 30 digits in JSON",
+        json.dumps([{"uid": 7, "time": f"{t}Z", "lat": 46.519, "lng": 6.632} for t in STAMPS]).replace(
+            " 7,", f" {'9' * 30},"
+        ),
+        options=UTC,
+        check=lambda t: t.labels == ("9" * 30,),
+        rows=1,
     ),
     Case("B47", "1.0 is not 1", change(ANN, "1.0").replace(BOB, "1"), check=lambda t: t.labels == ("1", "1.0")),
     Case("B48", "numbers and text", change(ANN, "1").replace(BOB, "x1"), check=lambda t: t.labels == ("1", "x1")),
@@ -367,6 +421,12 @@ CASES = [
     Case("B57", "altitude", makefiles.geojson_points(makefiles.fixes()), options={"tz": "UTC"}, rows=1),
     Case(
         "B57",
+        "an entity bomb in UTF-16",
+        '<!DOCTYPE gpx [<!ENTITY a "aa">]><gpx><trk><name>&a;</name></trk></gpx>'.encode("utf-16"),
+        "E_XML",
+    ),
+    Case(
+        "B57",
         "collections in collections",
         NESTED,
         "E_EMPTY",
@@ -375,8 +435,17 @@ CASES = [
     Case("B58", "SGLT", makefiles.sglt(makefiles.fixes()), rows=1, check=lambda t: t.r[0, 0] == 0 and t.R == 2),
     Case("B58", "PF", "user_index,slot,poi_index\n0,0,3\n0,1,4\n", rows=1, check=lambda t: t.r.tolist() == [[3, 4]]),
     Case("B59", "SGLT from 0", makefiles.sglt(makefiles.fixes()).replace(",1\n", ",0\n"), "E_INDEX"),
-    Case("B59", "a place that is not", SLOTS + f"{ANN},0,2\n{ANN},1,1\n", "E_INDEX", {"locations": ew.Locations(n=2)}),
+    Case(
+        "B59",
+        "a place that is not",
+        SLOTS + f"{ANN},0,2\n{ANN},1,1\n",
+        "E_INDEX",
+        {"locations": "places.csv"},
+        beside={"places.csv": "lat,lng\n46.519,6.632\n46.7,6.632\n"},
+    ),
     Case("B60", "a name of two lines", make("a\nb.csv", ""), "E_EMPTY"),
+    Case("B60", "a name that paints the terminal", make("a\x1b[31m.csv", ""), "E_EMPTY"),
+    Case("B60", "a name like an option", make("--force.csv")),
     Case("B60", "a name with glob characters", make("*[a]?.csv")),
 ]
 
@@ -385,22 +454,21 @@ def named(case):
     return f"{case.number} {case.what}"
 
 
-def source_of(case, folder):
-    if callable(case.content):
-        return case.content(folder)
-    return make("input.csv", case.content)(folder)
-
-
-def words_of(options):
-    """Options of the library as words of the command line."""
+def written(case, folder):
+    """The input of a case, in a folder of its own, and the words of the command line that read it."""
+    for name, content in case.beside.items():
+        (folder / name).write_text(content)
+    source = case.content(folder) if callable(case.content) else make("input.csv", case.content)(folder)
     words = []
-    for name, value in options.items():
+    for name, value in case.options.items():
         if isinstance(value, Mapping):
             value = ",".join(f"{role}={column}" for role, column in value.items())
         elif isinstance(value, tuple):
             value = ",".join(map(str, value))
+        elif value in case.beside:
+            value = folder / value
         words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    return words
+    return source, words
 
 
 def listing(folder):
@@ -408,46 +476,58 @@ def listing(folder):
 
 
 @pytest.fixture
-def small_cap(monkeypatch):
-    monkeypatch.setattr(sources, "MAX_BYTES", 32 << 20)
-
-
-@pytest.mark.usefixtures("small_cap")
-@pytest.mark.parametrize("case", [c for c in CASES if c.code], ids=named)
-def test_refused(case, tmp_path, capfd, caplog, monkeypatch):
+def elsewhere(capfd, caplog, monkeypatch):
+    """Run a command line in this process: its exit status, its stdout as JSON, its stderr, and all that was heard."""
     caplog.set_level(logging.DEBUG)
     monkeypatch.delenv("ELSEWHERE_DEBUG", raising=False)
-    source = source_of(case, tmp_path)
-    before = listing(tmp_path)
-    with pytest.raises(ew.ElsewhereError) as caught:
-        ew.read_traces(source, **case.options)
-    words = [] if "locations" in case.options else words_of(case.options)
-    with pytest.raises(SystemExit) as stopped:
-        app(["similarity", str(source), "-o", str(tmp_path / "out"), *words, "--json"], prog_name="elsewhere")
-    said = capfd.readouterr()
 
-    assert caught.value.code == case.code
-    if "locations" not in case.options:
-        assert stopped.value.code == 2
-        assert said.err.startswith(f"{case.code}: ")
-        assert len(said.err.splitlines()) == 1
+    def run(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([*map(str, words)], prog_name="elsewhere")
+        said = capfd.readouterr()
+        return stopped.value.code, json.loads(said.out), said.err, said.out + said.err + caplog.text
+
+    return run
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(sources, "MAX_BYTES", 32 << 20)
+    monkeypatch.setattr(sources, "memory", lambda: 1 << 30)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("case", [c for c in CASES if c.code], ids=named)
+def test_refused(case, tmp_path, elsewhere):
+    source, words = written(case, tmp_path)
+    before = listing(tmp_path)
+    status, told, said, heard = elsewhere("prepare", "-o", tmp_path / "out", *words, "--json", "--", source)
+
+    assert (status, told["error"]["code"], told["error"]["exit_status"]) == (2, case.code, 2)
+    assert said == f"{case.code}: {told['error']['message']}\n"
     assert listing(tmp_path) == before
-    heard = said.out + said.err + caplog.text + str(caught.value)
     assert [canary for canary in CANARIES if canary in heard] == []
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if not c.code], ids=named)
-def test_read_after_all(case, tmp_path):
-    counted = []
-    traces = ew.read_traces(source_of(case, tmp_path), report=counted.append, **case.options)
-    notes = " ".join(counted[0].notes)
+def test_read_after_all(case, tmp_path, elsewhere):
+    source, words = written(case, tmp_path)
+    before, out = listing(tmp_path), tmp_path / "out"
+    status, told, said, heard = elsewhere("prepare", "-o", out, *words, "--json", "--", source)
 
-    assert dict(counted[0].dropped) == dict(case.dropped)
-    assert {k: v for k, v in counted[0].fixed.items() if case.fixed or k != "repeated"} == dict(case.fixed)
-    assert case.note in notes
+    assert status == 0, said
+    assert told["dropped"] == dict(case.dropped)
+    assert {k: v for k, v in told["fixed"].items() if case.fixed or k != "repeated"} == dict(case.fixed)
+    assert case.note in " ".join(told["notes"])
+    assert [canary for canary in CANARIES if canary in heard] == []
+    # written as private files into the one folder, under names that nobody's id is in
+    assert [p for p in listing(tmp_path) if p != "out" and not p.startswith("out/")] == before
+    assert set(told["files"]) == {path.name for path in out.iterdir()}
+    assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
+    traces = ew.read_traces(out)
     assert len(traces) == case.rows
     assert case.check is None or case.check(traces)
-    assert [c for c in CANARIES if c in notes or c in repr(traces) or c in repr(counted[0].dropped)] == []
+    assert [canary for canary in CANARIES if canary in repr(traces)] == []
 
 
 def test_plain_is_plain(tmp_path):
@@ -459,12 +539,60 @@ def test_plain_is_plain(tmp_path):
     assert (dict(counted[0].dropped), dict(counted[0].fixed), counted[0].notes) == ({}, {}, ())
 
 
-def test_every_number_is_answered():
-    here = {case.number for case in CASES} | {"B55", "B56"}
-    wanted = {f"B{n}" for n in range(1, 61)}
+def test_every_number_has_a_row():
+    import test_inputs_making
+    import test_inputs_places
 
-    assert here | set(ANSWERED_ELSEWHERE) == wanted
-    assert here & set(ANSWERED_ELSEWHERE) == set()
+    rows = [*(named(case) for case in CASES), *test_inputs_making.ROWS, *test_inputs_making.FEASIBLE]
+    rows += test_inputs_making.MODELS
+    rows += [*test_inputs_places.REFUSED, *test_inputs_places.ACCEPTED]
+    alone = {"B55", "B56"}  # below: they need processes of their own
+
+    assert alone | {row.split()[0] for row in rows if row[:1] == "B"} == {f"B{n}" for n in range(1, 61)}
+
+
+def test_backwards_is_forwards(tmp_path):  # B28
+    backwards = HEAD + "".join(LINES[::-2] + LINES[::-1][1::2])
+    found = [ew.read_traces(make(f"{n}.csv", text)(tmp_path)) for n, text in enumerate((PLAIN, backwards))]
+
+    assert found[0].r.tolist() == found[1].r.tolist()
+    assert (found[0].labels, found[0].locations) == (found[1].labels, found[1].locations)
+
+
+# B1: what one may not read
+
+
+@pytest.fixture
+def nobody():
+    """Somebody without rights, who meets `root`'s permissions; a folder that is open to all."""
+    folder = Path(tempfile.mkdtemp(prefix="elsewhere-test-"))
+    folder.chmod(0o777)
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        os.seteuid(was)
+        shutil.rmtree(folder)
+
+
+def test_a_file_that_one_may_not_read(nobody, elsewhere):
+    path = make("secret.csv")(nobody)
+    path.chmod(0)
+    status, told, said, _ = elsewhere("prepare", path, "-o", nobody / "out", "--json")
+
+    assert (status, told["error"]["code"]) == (2, "E_OPEN")
+    assert "Permission denied" in said
+    assert listing(nobody) == ["secret.csv"]
+
+
+def test_a_folder_that_one_may_not_write(nobody, elsewhere):  # B54
+    (nobody / "closed").mkdir(mode=0o555)
+    status, told, *_ = elsewhere("prepare", make("a.csv")(nobody), "-o", nobody / "closed" / "out", "--json")
+
+    assert (status, told["error"]["code"]) == (2, "E_OUTPUT")
+    assert listing(nobody) == ["a.csv", "closed"]
 
 
 # B10: the memory of a bomb
@@ -484,28 +612,72 @@ def test_a_bomb_takes_no_memory(tmp_path, monkeypatch):
         tracemalloc.stop()
 
 
+# B43: a refusal that says how much memory it would take
+
+
+def test_too_large_says_how_large(tmp_path, monkeypatch, elsewhere):
+    path = make("a.csv")(tmp_path)
+    monkeypatch.setattr(sources, "memory", lambda: 1000)
+    with pytest.raises(ew.InvalidTraces, match=r"E_TOO_LARGE: a.csv: 145 rows need about 0 GiB"):
+        ew.read_traces(path)
+    monkeypatch.undo()
+    # more than a million users
+    _, told, *_ = elsewhere("prepare", million_users(tmp_path), "-o", tmp_path / "out", "--json")
+    assert told["error"]["code"] == "E_TOO_LARGE"
+    assert "need 3.0 GiB, more than the limit of 2.0" in told["error"]["message"]
+
+
 # B55: what can be read only once, and what changes meanwhile
 
 
+def run(words, **options):
+    return subprocess.run([sys.executable, "-m", "elsewhere", *words], capture_output=True, timeout=120, **options)
+
+
 def test_standard_input_of_the_command_line(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "elsewhere", "similarity", "-", "--tz", "UTC", "--json"],
-        input=PLAIN.encode(),
-        capture_output=True,
-        timeout=120,
-    )
+    done = run(["prepare", "-", "-o", tmp_path / "out", "--json"], input=PLAIN.encode())
 
     assert done.returncode == 0, done.stderr
-    assert b'"users": 2' in done.stdout
+    assert json.loads(done.stdout)["users"] == 2
 
 
-def test_a_file_that_grows_while_it_is_read(tmp_path, monkeypatch):
-    path, and_grow = growing(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", and_grow)
-    with pytest.raises(ew.InvalidTraces) as caught:
-        ew.read_traces(path)
+def test_a_process_instead_of_a_file(tmp_path):
+    read, write = os.pipe()
+    os.write(write, PLAIN.encode())
+    os.close(write)
+    with os.fdopen(read, "rb"):
+        assert ew.read_traces(f"/dev/fd/{read}").U == 2
 
-    assert caught.value.code == "E_OPEN"
+
+def test_fakes_from_standard_input(monkeypatch):
+    # they are looked at twice, to find out what they hold and to read them
+    frame = pd.read_csv(io.StringIO(PLAIN))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PLAIN.replace("CANARY", "fake").encode())))
+    found, _ = read_together({"real": frame, "fakes": "-"})
+
+    assert found["fakes"].r.tolist() == found["real"].r.tolist()
+
+
+@pytest.mark.parametrize("change_it", ["grow", "overwrite"])
+def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch, elsewhere, change_it):
+    path = make("a.csv")(tmp_path)
+    read_bytes = Path.read_bytes
+
+    def and_change(self):
+        content, about = read_bytes(self), self.stat()
+        if self == path:
+            with path.open("ab" if change_it == "grow" else "r+b") as file:
+                file.write(LINES[0].encode())
+            if change_it == "overwrite":  # the same size at the same time
+                os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", and_change)
+    status, told, *_ = elsewhere("prepare", path, "-o", tmp_path / "out", "--json")
+
+    assert (status, told["error"]["code"]) == (2, "E_OPEN")
+    assert "changed while it was read" in told["error"]["message"]
+    assert listing(tmp_path) == ["a.csv"]
 
 
 # B56: the machine's own habits
@@ -513,32 +685,16 @@ def test_a_file_that_grows_while_it_is_read(tmp_path, monkeypatch):
 
 def test_the_same_bytes_whatever_the_locale(tmp_path):
     path = make("a.csv", PLAIN.replace("CANARY", "zo\u00eb"))(tmp_path)
-    code = "import sys, elsewhere as ew\ntraces = ew.read_traces(sys.argv[1])\new.write_traces(traces, sys.argv[2])"
-    written = []
+    outputs = []
     for number, habits in enumerate(
         ({}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}, {"LANG": "de_DE.UTF-8", "TZ": "Asia/Tokyo"})
     ):
-        out = tmp_path / f"{number}.csv"
+        out = tmp_path / str(number) / "of" / "mine"
         plain = {k: v for k, v in os.environ.items() if k not in ("LANG", "LC_ALL", "TZ", "PYTHONUTF8")}
-        subprocess.run(
-            [sys.executable, "-c", f"import os; os.umask(0)\n{code}", path, out], env={**plain, **habits}, check=True
-        )
-        written.append(out.read_bytes())
-        assert out.stat().st_mode & 0o777 == 0o600
+        done = run(["prepare", path, "-o", out], env={**plain, **habits}, umask=0)
+        assert done.returncode == 0, done.stderr
+        outputs.append({file.name: file.read_bytes() for file in out.iterdir()})
+        assert {file.stat().st_mode & 0o777 for file in out.iterdir()} == {0o600}
+        assert {folder.stat().st_mode & 0o777 for folder in (out, out.parent, out.parent.parent)} == {0o700}
 
-    assert len(set(written)) == 1
-
-
-# B60: names that look like options
-
-
-def test_a_name_that_starts_with_a_dash(tmp_path):
-    make("-x.csv")(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "elsewhere", "similarity", "--json", "--", "-x.csv"],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=120,
-    )
-
-    assert done.returncode == 0, done.stderr
+    assert outputs[0] == outputs[1] == outputs[2]

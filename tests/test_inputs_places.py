@@ -78,11 +78,12 @@ def run(tmp_path, table, options, regions=None):
 def test_refused_with_a_code_and_nothing_written(tmp_path, monkeypatch, case):
     monkeypatch.setenv("ELSEWHERE_DEBUG", "1")
     make, options, regions, code = REFUSED[case]
-    result, out = run(tmp_path, make(), options, regions)
+    result, out = run(tmp_path, make(), [*options, "--json"], regions)
     said = result.output + result.stderr
+    error = json.loads(result.stdout)["error"]
 
-    assert result.exit_code == 2
-    assert f"{code}: " in result.stderr
+    assert (result.exit_code, error["code"], error["exit_status"]) == (2, code, 2)
+    assert result.stderr == f"{code}: {error['message']}\n"
     assert not out.exists()
     assert CANARY not in said
     assert HIDDEN not in said

@@ -447,7 +447,7 @@ def test_the_zone_is_found_from_the_coordinates(monkeypatch):
     monkeypatch.setitem(sys.modules, "tzfpy", None)
     plain, counted = read(utc, min_coverage=0)
     assert plain.tz == "UTC"
-    assert "install elsewhere[tz] to find the zone from the coordinates" in counted.notes
+    assert "install tzfpy to find the zone from the coordinates" in counted.notes
 
 
 def test_the_hour_24_and_the_second_60():

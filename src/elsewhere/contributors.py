@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel
+from elsewhere.files import read_index
 from elsewhere.traces.model import Traces
 
 FILE = "contributors.json"
@@ -34,7 +35,7 @@ def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
     if not path.exists():
         return None
     try:
-        told = json.loads(path.read_bytes())
+        told = read_index(path)
         key, users = bytes.fromhex(told["key"]), set(told["users"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidModel(f"{FILE} beside the model cannot be read.") from None

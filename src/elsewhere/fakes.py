@@ -4,9 +4,12 @@ Fakes on the private side, with their seeds; and `publish`, the only door to the
 Publishing drops seeds, order, likelihoods and entropy, gives every fake a random id, and keeps a budget per seed (E59).
 """
 
+import hashlib
 import io
 import json
 import secrets
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +27,7 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.files import check_folder, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_files
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
 from elsewhere.presets import OF_THE_GATE, Preset
@@ -32,6 +35,7 @@ from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
+LARGEST = 2**32  # bytes of all arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +191,7 @@ class Fakes:
             "laboratory": self.laboratory,
             "notes": list(self.notes),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
+            "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
         }
         write_files(Path(folder), {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()})
 
@@ -194,12 +199,13 @@ class Fakes:
     def load(folder: str | Path) -> "Fakes":
         """Read what `save` wrote."""
         try:
-            told = json.loads((Path(folder) / "fakes.json").read_bytes())
+            told = read_index(Path(folder) / "fakes.json", 2**26)
             if told["kind"] != KIND or told["format"] != FORMAT:
                 raise InvalidModel(f"{folder} holds fakes of another kind or format.", code="E_FAKES")
-            with np.load(Path(folder) / "fakes.npz", allow_pickle=False) as archive:
-                arrays = dict(archive)
-            where = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {"n": told["places"]}
+            arrays = _arrays(Path(folder) / "fakes.npz", told["files"]["fakes.npz"])
+            where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
+                "n": told["places"]
+            }
             where["names"] = told.get("names")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             # JSON knows no tuples
@@ -223,10 +229,30 @@ class Fakes:
             raise InvalidModel(
                 f"{folder} holds no fakes: fakes.json and fakes.npz cannot be read.", code="E_FAKES"
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            zipfile.BadZipFile,
+            zlib.error,
+        ) as error:
             if isinstance(error, InvalidModel):
                 raise
             raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None
+
+
+def _arrays(path: Path, sha256: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a file, which must be the one that its index names; a bomb is refused before it is unpacked."""
+    data = read_regular(path, LARGEST)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise ValueError("another file than the index names")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(member.file_size for member in archive.infolist()) > LARGEST:
+            raise ValueError("arrays too large")
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
 def publish(

@@ -3,11 +3,15 @@ Output folders that are never overwritten by accident, and files written whole o
 
 A file gets a temporary name in its own folder, is flushed to disk and then renamed (C1), so no reader meets half of
 it and the old one survives a full disk (C6). Results are private until published: files 0600, folders 0700 (F48).
+What is read back is a regular file of bounded size, or refused: a pipe would block, a device never end (B1, B52).
 """
 
+import json
 import os
+import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from elsewhere.errors import OutputRefused
 
@@ -34,11 +38,36 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
     """Write `files` (name -> content) into `folder`, which is made if need be, one after the other, each whole."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(folder)
         for name, content in files.items():
             _write_whole(folder / name, content)
     except OSError as error:
         raise OutputRefused(f"{folder} cannot be written: {error.strerror}.") from None
+
+
+def _make(folder: Path) -> None:
+    # `parents=True` would make the folders above with the permissions of the umask
+    for missing in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def read_regular(path: Path, largest: int) -> bytes:
+    """The bytes of a regular file of at most so many; `OSError` for anything else."""
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
+        raise OSError(f"{path.name} is no regular file, or too large")
+    return path.read_bytes()
+
+
+def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
+    """The JSON object in a file: `OSError` if it cannot be read, `ValueError` if it is anything else."""
+    try:
+        index = json.loads(read_regular(path, largest))
+    except RecursionError:
+        raise ValueError(f"{path.name} is nested too deep") from None
+    if not isinstance(index, dict):
+        raise ValueError(f"{path.name} is no JSON object")
+    return index
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter
-from elsewhere.files import check_folder, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_files
 from elsewhere.presets import PRESETS, Preset
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
@@ -120,7 +121,7 @@ class Learnt:
     def load(folder: str | Path) -> "Learnt":
         """Read a model folder; everything is checked before anything is allocated (B52)."""
         index, data = _read(Path(folder))
-        arrays = _arrays(data, index["arrays"])
+        arrays = _arrays(data, index.get("arrays", {}))
         try:
             numbers = index["numbers"]
             parts = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
@@ -132,7 +133,7 @@ class Learnt:
             place = arrays["place"]
         except InvalidModel:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise InvalidModel("the model's index and its arrays do not fit together.") from None
         if model.locations.fingerprint() != index.get("geometry"):
             raise InvalidModel("the model's map is not the one its index names.")
@@ -192,17 +193,17 @@ def _class_periods(settings: Preset) -> int | tuple[float, ...]:
 
 def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
     try:
-        index = json.loads((folder / "model.json").read_bytes()[: 2**24])
-        if not isinstance(index, dict) or index.get("kind") != KIND:
+        index = read_index(folder / "model.json")
+        if index.get("kind") != KIND:
             raise InvalidModel("model.json is not the index of a model.")
         if index.get("format") != FORMAT:
             raise InvalidModel(
                 f"the model has format {index.get('format')!r}; this version of elsewhere reads format {FORMAT}."
             )
         path = folder / "model.npz"
-        if path.is_symlink() or path.stat().st_size > LARGEST:
-            raise InvalidModel("model.npz is a link, or too large.")
-        data = path.read_bytes()
+        if path.is_symlink():
+            raise InvalidModel("model.npz is a link.")
+        data = read_regular(path, LARGEST)
         if hashlib.sha256(data).hexdigest() != index["files"]["model.npz"]:
             raise InvalidModel("model.npz is damaged: its sha256 is not that of model.json.")
     except OSError:
@@ -228,7 +229,16 @@ def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]
             arrays = {name: archive_arrays[name] for name in sizes}
         if any(list(a.shape) != declared[n]["shape"] or a.dtype.str != declared[n]["dtype"] for n, a in arrays.items()):
             raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, OSError, AttributeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        OSError,
+        AttributeError,
+        OverflowError,
+    ) as error:
         if isinstance(error, InvalidModel):
             raise
         raise InvalidModel("model.npz cannot be read as arrays.") from None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, require_whole
-from elsewhere.files import check_folder, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_files
 from elsewhere.traces.model import Locations, Traces
 
 KIND, FORMAT = "elsewhere pool", 1
@@ -89,7 +89,7 @@ class Pool:
             return Pool(_traces(tables, manifest, N, L, R), manifest["provenance"])
         except InvalidModel:
             raise
-        except (KeyError, TypeError, AttributeError, ElsewhereError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
 
 
@@ -99,14 +99,12 @@ _FILES = ("pool.parquet", "places.parquet")
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / "manifest.json"
     try:
-        if path.stat().st_size > 2**26:
-            raise InvalidModel("the manifest is too large to be one.", code="E_POOL")
-        manifest = json.loads(path.read_bytes())
+        manifest = read_index(path, 2**26)
     except OSError:
         raise InvalidModel(f"{folder} is no pool: its manifest.json cannot be read.", code="E_POOL") from None
     except ValueError:
-        raise InvalidModel("the pool's manifest.json is not JSON.", code="E_POOL") from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
+        raise InvalidModel("the pool's manifest.json is not that of a pool.", code="E_POOL") from None
+    if manifest.get("kind") != KIND:
         raise InvalidModel("the manifest is not that of a pool.", code="E_POOL")
     if manifest.get("format") != FORMAT:
         raise InvalidModel(
@@ -119,9 +117,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
 def _checked(folder: Path, name: str, sha256: str) -> bytes:
     path = folder / name
     try:
-        if path.is_symlink() or path.stat().st_size > LARGEST_FILE:
-            raise InvalidModel(f"{name} of the pool is a link, or too large.", code="E_POOL")
-        data = path.read_bytes()
+        if path.is_symlink():
+            raise InvalidModel(f"{name} of the pool is a link.", code="E_POOL")
+        data = read_regular(path, LARGEST_FILE)
     except OSError:
         raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
     if hashlib.sha256(data).hexdigest() != sha256:

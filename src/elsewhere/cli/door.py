@@ -24,6 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from elsewhere._version import __version__
+from elsewhere.cli.options import spoken
 from elsewhere.errors import ElsewhereError
 
 HOUSE = Path(__file__).resolve().parents[1]
@@ -60,7 +61,7 @@ class Door(TyperGroup):
             try:
                 status = run()
             except ElsewhereError as error:
-                sys.exit(_refuse(error.code, str(error.args[0]), error.exit_status, as_json))
+                sys.exit(_refuse(error.code, spoken(str(error.args[0])), error.exit_status, as_json))
             except typer.Abort:
                 status = INTERRUPTED
             except Exception as error:
@@ -112,4 +113,4 @@ def _show_warning(
 ) -> None:
     # what other libraries warn of may quote the data
     if Path(filename).is_relative_to(HOUSE) or os.environ.get("ELSEWHERE_DEBUG"):
-        typer.echo(f"warning: {message}", err=True)
+        typer.echo(f"warning: {spoken(str(message))}", err=True)

@@ -6,6 +6,7 @@ owner may see (links, real days on a map, the results in full) goes into another
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,13 +63,20 @@ def judged(
 
 
 def write_reports(
-    judgement: "Judgement", traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", out: Path, private: Path
+    judgement: "Judgement",
+    traces: "Traces",
+    fakes: "Fakes",
+    pool: "Pool",
+    rows: "Ints",
+    out: Path,
+    private: Path,
+    read: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """
     The shareable report into DIR, everything else into the private folder; names of the files in both.
 
-    In the deniable mode the shareable report stays private too: it is computed from the seeds, and the ledger of what
-    is published does not count it.
+    `read` says what became of the input, rows dropped and all, for the owner. In the deniable mode the shareable report
+    stays private too: it is computed from the seeds, and the ledger of what is published does not count it.
     """
     from elsewhere.links import links_file
     from elsewhere.reports.page import report
@@ -90,7 +98,7 @@ def write_reports(
             fakes=fakes,
             real=traces,
             classes=classes,
-            run=told,
+            run={**told, "notes": [*read, *told["notes"]]},
         )
         if fakes.ledger is None:
             # without the classes: whoever holds them links fakes to seeds better (A5)

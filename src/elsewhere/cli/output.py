@@ -3,10 +3,15 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
+
+from elsewhere.cli.options import spoken
+
+if TYPE_CHECKING:
+    from elsewhere.traces.fixes import Preparation
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:
@@ -17,9 +22,26 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
     console = Console(highlight=False)
     for renderable in renderables:
         if isinstance(renderable, str):
-            typer.echo(renderable)  # as it is: a path may hold brackets, and must not be broken into lines
+            typer.echo(spoken(renderable))  # as it is: a path may hold brackets, and must not be broken into lines
         else:
             console.print(renderable)
+
+
+def counts(read: "Preparation") -> dict[str, Any]:
+    """What became of an input, without its name: a result may travel further than the file."""
+    return {field: value for field, value in read.to_dict().items() if field != "name"}
+
+
+def opening(read: dict[str, Any]) -> list[str]:
+    """The `counts` in words: what was read, dropped and repaired, and what should be known about it."""
+    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
+    return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
+
+
+def repairs(read: dict[str, Any]) -> list[str]:
+    """How many rows were dropped or repaired, one line per reason."""
+    return [f"{did}: {n:,} rows, {why}" for did in ("dropped", "fixed") for why, n in read[did].items()]
 
 
 @contextmanager

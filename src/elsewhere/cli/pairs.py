@@ -11,7 +11,7 @@ from rich.table import Table
 
 from elsewhere._version import __version__
 from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Out, Reading, Seed, Source, Step, Zone, reads
-from elsewhere.cli.output import can_draw_blocks, say, stage
+from elsewhere.cli.output import can_draw_blocks, counts, opening, say, stage
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder, write_files
 
@@ -62,7 +62,7 @@ def similarity(
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)
     profiles = fit_profiles(traces, periods=periods, missing=missing, rng=rng)
-    result, shown = compare(traces, profiles, {"command": "similarity", "read": _counts(read[0])}, out)
+    result, shown = compare(traces, profiles, {"command": "similarity", "read": counts(read[0])}, out)
     say(result, shown, as_json=as_json)
 
 
@@ -73,11 +73,6 @@ def check_out(out: Path | None, force: bool) -> None:
         from elsewhere.reports.figures import new_figure
 
         new_figure(1, 1)
-
-
-def _counts(read: "Preparation") -> dict[str, Any]:
-    # what became of the input, without its name: a result may travel further than the file
-    return {field: value for field, value in read.to_dict().items() if field != "name"}
 
 
 def compare(
@@ -97,16 +92,7 @@ def compare(
         numbers = json.dumps(result, indent=2, allow_nan=False).encode()
         write_files(out, {"histograms.png": picture, "similarity.json": numbers})
         written = [f"wrote {out / name}" for name in ("histograms.png", "similarity.json")]
-    return result, [*_opening(result), *_tables(result), *written]
-
-
-def _opening(result: dict[str, Any]) -> list[str]:
-    if "read" not in result:
-        return []
-    read = result["read"]
-    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
-    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
-    return [f"{kept}; dropped {lost}", *read["notes"]]
+    return result, [*(opening(result["read"]) if "read" in result else []), *_tables(result), *written]
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:

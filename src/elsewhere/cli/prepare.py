@@ -9,7 +9,7 @@ from rich.table import Table
 
 from elsewhere._version import __version__
 from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
-from elsewhere.cli.output import say, stage
+from elsewhere.cli.output import counts, repairs, say, stage
 from elsewhere.files import check_folder
 
 
@@ -51,16 +51,16 @@ def prepare(
     with stage("writing"):
         written = keep_traces(traces, told[0], out)
         write(out / "prepare.html", preparation_page(traces, told[0]))
-    counts = {name: value for name, value in told[0].to_dict().items() if name != "name"}
+    made = counts(told[0])
     result: dict[str, Any] = {
         "command": "prepare",
         "version": __version__,
-        **counts,
+        **made,
         "files": [*written, "prepare.html"],
     }
     say(
         result,
-        [*_tables(counts), f"wrote {len(written) + 1} files into {out}: private, open prepare.html"],
+        [*_tables(made), f"wrote {len(written) + 1} files into {out}: private, open prepare.html"],
         as_json=as_json,
     )
 
@@ -76,6 +76,4 @@ def _tables(read: dict[str, Any]) -> list[Any]:
         for name, word in (("slots_observed", "observed"), ("slots_held", "filled"), ("slots_missing", "missing"))
     )
     shown = [what, f"slots: {shares}", f"places: {read['places']:,} of {read['places_found']:,} found"]
-    for title in ("dropped", "fixed"):
-        shown += [f"{title}: {count:,} rows, {reason}" for reason, count in read[title].items()]
-    return [*shown, *read["notes"]]
+    return [*shown, *repairs(read), *read["notes"]]

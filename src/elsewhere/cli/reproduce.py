@@ -87,7 +87,7 @@ def _traces(
             return simulate_town(users=users, days=2, locations=400, rng=rng).traces
     from elsewhere.traces.read import read_traces
 
-    if (data / STUDENTLIFE).exists():
+    if (data / STUDENTLIFE).is_file():
         data = data / STUDENTLIFE
     with stage("reading"):
         return read_traces(data, **options, **reading.keywords())

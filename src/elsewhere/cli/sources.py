@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elsewhere.cli.options import AS_IT_COMES, Reading
-from elsewhere.cli.output import stage
+from elsewhere.cli.output import counts, repairs, stage
 from elsewhere.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read_real(
     reader = Reader(step=step, cells=cells, tz=tz, locations=locations, more=reading.keywords())
     with stage("reading --real"):
         real, made = reader.first(path)
-    return Sources(reader, real, made, notes=tuple(made.notes))
+    return Sources(reader, real, made, notes=(*repairs(counts(made)), *made.notes))
 
 
 def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from elsewhere.cli.finish import Private, Report, judged, private_folder, write_reports
 from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
-from elsewhere.cli.output import bar, say, stage
+from elsewhere.cli.output import bar, counts, opening, say, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
 from elsewhere.files import check_folder
 
@@ -84,7 +84,7 @@ def synthesize(
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
     _check_laboratory(preset, seed, i_know)
-    traces, read = _read(source, cells, step, tz, locations, reading)
+    traces, read = read_whole(source, cells, step, tz, locations, reading)
     traces, aside = _aside(traces, holdout, seed)
     fakes = _on_this_map(_generate(traces, preset, per_seed, kappa, parameters, workers, seed), locations, reading)
     (pool, rows), told = _publish(fakes, per_seed, seed), summary(fakes, traces)
@@ -92,10 +92,11 @@ def synthesize(
     written = write_pool(pool, out, read, also or [])
     if pool.traces.dates is None and {"time", "utc", "local", "date"} & set(read.columns):
         told["notes"].append("no date is shared by enough people: the fakes are dated 2001-01-01, a Monday.")
-    shown = tables(told)
+    told["read"] = counts(read)
+    shown = [*opening(told["read"]), *tables(told)]
     if mine is not None:
         judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
-        shared, kept = write_reports(judgement, traces, fakes, pool, rows, out, mine)
+        shared, kept = write_reports(judgement, traces, fakes, pool, rows, out, mine, opening(told["read"]))
         written = seal(pool, out, [*written[:-3], *shared])
         told |= {"judgement": judgement.to_dict(), "private_files": kept}
         shown += [*judgement.in_words(), f"wrote {len(kept)} files into {mine}: for you alone"]
@@ -120,7 +121,7 @@ def fit(
 ) -> None:
     """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
     check_folder(out, force=force)
-    traces, _ = _read(source, cells, step, tz, locations, reading)
+    traces, read = read_whole(source, cells, step, tz, locations, reading)
     from elsewhere.learnt import learn
     from elsewhere.presets import preset_of
 
@@ -145,7 +146,9 @@ def fit(
         "kappa": learnt.classes.kappa,
         "preset": preset,
     }
-    say(result, [", ".join(f"{name} {value}" for name, value in result.items()), f"wrote {out}"], as_json=as_json)
+    line = ", ".join(f"{name} {value}" for name, value in result.items())
+    known = counts(read)
+    say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)
 
 
 @reads
@@ -171,14 +174,14 @@ def generate(
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
-    traces, _ = _read(source, cells, step, tz, locations, reading)
+    traces, read = read_whole(source, cells, step, tz, locations, reading)
     fakes = _generate(traces, preset, per_seed, kappa, parameters, workers, seed, model)
     fakes = _on_this_map(fakes, locations, reading)
     fakes.save(out, force=force)
-    told = summary(fakes, traces)
+    told = summary(fakes, traces) | {"read": counts(read)}
     say(
         told,
-        [*tables(told), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
+        [*opening(told["read"]), *tables(told), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
         as_json=as_json,
     )
 
@@ -271,9 +274,10 @@ def _parameters(words: list[str] | None) -> dict[str, Any]:
     return check_names(found)
 
 
-def _read(
+def read_whole(
     source: Path, cells: int, step: str, tz: str | None, locations: Path | None, reading: Reading
 ) -> "tuple[Traces, Preparation]":
+    """The days without a gap of an input, and what became of it."""
     from elsewhere.traces.read import read_traces
 
     reports: list[Preparation] = []
@@ -299,7 +303,9 @@ def whole_rows(traces: "Traces") -> "Traces":
         return traces
     if not whole.any():
         raise InvalidTraces(
-            "no day is complete: every one has a gap; a longer `--max-gap` or `--step` may help.", code="E_GAPS"
+            f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
+            "--max-gap or --step fills more.",
+            code="E_GAPS",
         )
     typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
     return traces.select(whole)

@@ -7,8 +7,8 @@ import typer
 from rich.table import Table
 
 from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Json, Places, Reading, Step, Zone, reads
-from elsewhere.cli.output import say, stage
-from elsewhere.cli.synthesize import Kappa, kappa_of
+from elsewhere.cli.output import counts, opening, say, stage
+from elsewhere.cli.synthesize import Kappa, kappa_of, read_whole
 from elsewhere.errors import require_whole
 
 
@@ -33,17 +33,16 @@ def tune(
     """Choose the number of archetypes of the deniable preset on people who will be no seeds."""
     import numpy as np
 
-    from elsewhere.traces.read import read_traces
     from elsewhere.tuning import tune as tuned
 
     number = kappa_of(kappa)
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
-    with stage("reading"):
-        traces = read_traces(source, locations=locations, step=step, cells=cells, tz=tz, **reading.keywords())
+    traces, read = read_whole(source, cells, step, tz, locations, reading)
     with stage("tuning"):
         found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, k=k, eps0=eps0, rng=rng)
     shown = Table("groups", "accepted", "agreement kept", title=f"{found.seeds} seeds, k = {found.k}")
     for trial in found.trials:
         chosen = " <- chosen" if trial.archetypes == found.archetypes else ""
         shown.add_row(str(trial.archetypes), f"{trial.accepted:.0%}", f"{trial.kept:+.3f}{chosen}")
-    say({"command": "tune", **found.to_dict()}, [shown], as_json=as_json)
+    known = counts(read)
+    say({"command": "tune", **found.to_dict(), "read": known}, [*opening(known), shown], as_json=as_json)

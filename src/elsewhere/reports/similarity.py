@@ -61,7 +61,9 @@ def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
         raise NotEnoughUsers(f"similarity of pairs needs at least 2 users, got {U}.")
     if U > MAX_USERS:
         raise InvalidParameter(
-            f"{U} users make two tables of {U} x {U} numbers; compare at most {MAX_USERS} users.", code="E_TOO_LARGE"
+            f"{U} users make two tables of {U} x {U} numbers, {U * U * 16 / 2**30:.1f} GiB; compare at most "
+            f"{MAX_USERS} users (`--users`).",
+            code="E_TOO_LARGE",
         )
     T = profiles[0].T
     pair = np.triu_indices(U, 1) if T == 1 else np.nonzero(~np.eye(U, dtype=bool))

@@ -16,9 +16,9 @@ from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]
 
-YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?)?$"
+YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?)?$"
 YEAR_LAST = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-OFFSET = r":\d\d(?:\.\d+)?(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
+OFFSET = r"(?:[T ]\d\d|:\d\d(?:\.\d+)?)(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
@@ -152,7 +152,7 @@ def _epoch(table: Table, name: str) -> Clock:
     size = np.abs(values[np.isfinite(values)])
     if len(size) == 0 or np.median(size) < 1e8:
         raise table.refuse(
-            f'column {name!r} holds small numbers, no times; if they count slots, say columns={{"slot": {name!r}}}.',
+            f"column {name!r} holds small numbers, no times; if they count slots, say so with `columns`, slot=NAME.",
             "E_DATE",
         )
     bounds = [limit for _, limit in EPOCH_UNITS]

@@ -13,6 +13,7 @@ from elsewhere.traces.gaps import cut
 from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Traces
 from elsewhere.traces.places import reduce_places
 
+MANY = 0.1  # of the days: so many are dropped with a word on how to keep them
 FEW = 5  # users: a place of fewer is merged away before anything is learnt (E31)
 
 
@@ -70,6 +71,13 @@ def finish(
         tz=tz,
         evidence=None if uncertain is None else _evidence(locations, enough, *uncertain),
     )
+    notes = [] if traces.R > 1 else ["everything lies in one place: nothing can be learnt from it"]
+    thin = int((~enough).sum())
+    if thin > MANY * len(enough):
+        notes.append(
+            f"{thin} of {len(enough)} days were dropped: fewer than {min_coverage:.0%} of their slots are known; a "
+            "longer `max_gap` or a lower `min_coverage` keeps more"
+        )
     tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
     return traces, replace(
         so_far,
@@ -89,6 +97,7 @@ def finish(
         step_minutes=step_minutes,
         tz=tz,
         coverage=replace(coverage, kept=enough),
+        notes=(*so_far.notes, *notes),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.files import write_files
+from elsewhere.files import read_index, write_files
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import Locations, Traces
 from elsewhere.traces.write import write_traces
@@ -84,15 +84,18 @@ def kept_in(source: Any) -> Kept | None:
     """The prepared traces that a path means: a folder of `prepare`, or a file in it; None if it is something else."""
     if not isinstance(source, (str, PathLike)):
         return None
-    path = Path(source)
+    path, folder = Path(source), None
     try:
         folder = path if path.is_dir() else path.parent if path.name in TRACES else None
         if folder is None or not (folder / INDEX).is_file():
             return None
-        index = json.loads((folder / INDEX).read_bytes()[:LARGEST_INDEX])
+        index = read_index(folder / INDEX, LARGEST_INDEX)
     except (OSError, ValueError):
+        # of ours by all other signs: what it said about its files is lost, and nobody may guess it
+        if folder is not None and all((folder / name).exists() for name in TRACES):
+            raise InvalidTraces(f"{INDEX} is damaged; prepare again.", code="E_CHANGED") from None
         return None
-    if not isinstance(index, dict) or index.get("kind") != KIND:
+    if index.get("kind") != KIND:
         return None
     return _checked(folder, path.name if path.name in TRACES else TRACES[0], index)
 
@@ -115,7 +118,7 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
         return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)
     except InvalidTraces:
         raise
-    except (KeyError, TypeError, ValueError, OSError):
+    except (KeyError, TypeError, ValueError, OSError, OverflowError, AttributeError):
         raise InvalidTraces(
             f"{INDEX} and the files beside it do not fit together; prepare again.", code="E_CHANGED"
         ) from None

@@ -70,9 +70,9 @@ def read_traces(
     of files of one format. Where a format names no user, the file (or the folder it is in) is one.
 
     Times without an offset are the local wall clock (of `tz`, if given). Times with an offset are shown in `tz`;
-    without `tz` in their own zone if they all have one other than UTC, else in the zone of the coordinates (with the
-    extra `elsewhere[tz]`), else in UTC. Where a file has a UTC and a local column, the local one is the clock unless
-    `tz` is given.
+    without `tz` in their own zone if they all have one other than UTC, else in the zone of the coordinates, else
+    in UTC. Where a file has a UTC and a local column, the local one is the clock unless `tz` is
+    given.
 
     Parameters
     ----------

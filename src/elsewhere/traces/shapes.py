@@ -60,7 +60,7 @@ class Shape:
         if not any(role in self.roles for role in alternatives):
             wanted = " or ".join(f"`{role}`" for role in alternatives)
             raise self.table.refuse(
-                f"no column for {wanted}; name it with columns={{{alternatives[0]!r}: ...}}.", "E_COLUMN"
+                f"no column for {wanted}; name it with `columns`, {alternatives[0]}=NAME.", "E_COLUMN"
             )
 
     def odd_times(self, wall: Times) -> Mask:
@@ -248,7 +248,7 @@ def _position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> di
         turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
         if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
             raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
-        if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n and not high.any():
+        if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
             raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
     faults = {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
     if shape.box is not None:

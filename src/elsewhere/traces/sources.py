@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -24,6 +24,7 @@ MAX_BYTES = 4 << 30  # of one file, decompressed: a small archive must not fill 
 MOST_FILES = 200_000
 CHUNK = 1 << 22
 ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstd"}
+BYTES_A_ROW = 300  # that reading takes at its peak (bench/test_speed_reading.py: 240 to 390)
 NOT_TEXT = np.zeros(256, dtype=bool)
 NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True
 
@@ -47,6 +48,36 @@ def is_folder(source: str | os.PathLike[str]) -> bool:
         return Path(source).is_dir()
     except (OSError, ValueError):
         return False
+
+
+def memory() -> int:
+    """Bytes of memory that this machine has; 16 GiB where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 16 << 30
+
+
+def refuse_rows(rows: int, name: str) -> None:
+    """Refuse, before it is unpacked, a table that would not fit into memory (B10, B43)."""
+    needed, there = rows * BYTES_A_ROW, memory()
+    if needed > there:
+        raise InvalidTraces(
+            f"{name}: {rows} rows need about {needed / 2**30:.0f} GiB of memory, and there are {there / 2**30:.0f}; "
+            "read it in parts.",
+            code="E_TOO_LARGE",
+        )
+
+
+def opened_once(source: Any) -> Any:
+    """Standard input and pipes, which can be read only once, as what they hold; anything else as it is (B55)."""
+    if not isinstance(source, (str, os.PathLike)) or is_folder(source):
+        return source
+    try:
+        once = os.fspath(source) == "-" or stat.S_ISFIFO(Path(source).stat().st_mode)
+    except (OSError, ValueError):
+        return source
+    return open_source(source) if once else source
 
 
 def open_source(source: str | os.PathLike[str]) -> Source:
@@ -116,15 +147,27 @@ def _content(path: Path, name: str) -> bytes:
         if before.st_size > MAX_BYTES:
             raise InvalidTraces(f"{name} is larger than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
         content = path.read_bytes()
+        same = _still_holds(path, content)
         after = path.stat()
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidTraces):
             raise
         reason = getattr(error, "strerror", None) or "not a usable file name"
         raise InvalidTraces(f"{name} cannot be opened: {reason}.", code="E_OPEN") from None
-    if (len(content), before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+    if not same or (len(content), before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         raise InvalidTraces(f"{name} changed while it was read.", code="E_OPEN")
     return content
+
+
+def _still_holds(path: Path, content: bytes) -> bool:
+    """Whether a second look finds the same bytes (B55): a file that is being written to is read half old, half new."""
+    at = 0
+    with path.open("rb") as file:
+        while part := file.read(CHUNK):
+            if content[at : at + len(part)] != part:
+                return False
+            at += len(part)
+    return at == len(content)
 
 
 def _read_on(stream: BinaryIO, name: str) -> bytes:

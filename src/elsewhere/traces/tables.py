@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
-from elsewhere.traces.sources import Source, as_utf8, is_folder, open_folder, open_source
+from elsewhere.traces.sources import MAX_BYTES, Source, as_utf8, is_folder, open_folder, open_source, refuse_rows
 
 TABLES = ("csv", "parquet", "sglt")
 CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
-MOST_VALUES = 2_000_000_000  # of a Parquet file: a page of one repeated value unpacks to any size (B10)
 PROMISES = {".parquet": ("Parquet", "E_PARQUET"), ".pq": ("Parquet", "E_PARQUET"), ".gz": ("gzip", "E_COMPRESSION")}
+LONGEST_TEXT = 256  # of fields that are believed, however many rows have them
 Roles = Callable[[Sequence[str]], Mapping[str, str]]  # names of columns -> role: column
 
 
@@ -100,9 +100,11 @@ def open_table(
 
     """
     require_choice("format", container, CONTAINERS)
+    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
+    if isinstance(source, Source):
+        return _file(source, reading)
     if not isinstance(source, (str, os.PathLike)):
         return _frame(source)
-    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
     return _folder(source, reading) if is_folder(source) else _file(open_source(source), reading)
 
 
@@ -218,10 +220,12 @@ def _joined(tables: list[Table], name: str, notes: list[str]) -> Table:
         columns[n] = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
     said = [note for t in tables for note in t.notes]
     notes += [f"{note} ({said.count(note)} files)" for note in dict.fromkeys(said)]
-    names = tuple(dict.fromkeys(n for t in tables for n in t.names))
+    # a column that some file lacks is none: no role may point to it
+    names = tuple(n for n in first.names if all(n in t.names for t in tables))
     # only what a message needs of each file: its name, its number of rows, and its text
     files = tuple(replace(t, columns={}) for t in tables)
     rows = sum(t.rows for t in tables)
+    refuse_rows(rows, name)
     return Table(name, columns, rows, first.headed, first.format, names=names, notes=tuple(notes), files=files)
 
 
@@ -230,17 +234,32 @@ def _parquet(content: bytes, name: str, roles: Roles | None) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        if file.metadata.num_rows * max(1, len(file.schema_arrow.names)) > MOST_VALUES:
-            raise InvalidTraces(f"{name} holds more than {MOST_VALUES:.0e} values.", code="E_TOO_LARGE")
-        names = file.schema_arrow.names
+        schema = pq.read_schema(pa.BufferReader(content))
+        # a page of one repeated value unpacks to any size (B10): text stays in its dictionary
+        texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+        file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
+        refuse_rows(file.metadata.num_rows, name)
+        names = schema.names
         _check_names(names, name)
         wanted = None if roles is None else list(dict.fromkeys(roles(names).values()))
         table = file.read(columns=wanted)
+        _refuse_endless(table, name)
         table.validate(full=True)  # text that is no text would only be noticed later
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file.", code="E_PARQUET") from None
     return replace(_arrow(table, table.column_names, name), format="parquet", names=tuple(names))
+
+
+def _refuse_endless(table: Any, name: str) -> None:
+    """Refuse a table whose text, written out, would not fit into memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            longest = max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks), default=0)
+            if longest > LONGEST_TEXT and longest * table.num_rows > MAX_BYTES:
+                raise InvalidTraces(f"{name}: a field without end.", code="E_TOO_LARGE")
 
 
 def _arrow(table: Any, names: list[str], name: str) -> Table:

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from elsewhere.errors import InvalidTraces
+from elsewhere.traces.sources import refuse_rows
 from elsewhere.traces.tables import Roles, Table, _check_names
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -38,6 +39,7 @@ def text_table(
     if found is None:
         raise InvalidTraces(f"{name} is empty.", code="E_EMPTY")
     _refuse_endless(content, name)
+    refuse_rows(content.count(b"\n"), name)
     first, body = found[0].decode(), memoryview(content)[found.start() :]
     delimiter = max(DELIMITERS, key=lambda d: len(_split(first, d)))
     fields = [part.strip() for part in _split(first, delimiter)]

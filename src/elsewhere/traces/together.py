@@ -17,6 +17,7 @@ from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 from elsewhere.traces.places import Map, cell_centres, grid_cells, in_space, places_beside
 from elsewhere.traces.read import read_traces
+from elsewhere.traces.sources import opened_once
 from elsewhere.traces.tables import open_table
 
 MOST_ASTRAY = 0.05  # share of instants that may lie far from every place
@@ -79,6 +80,7 @@ class Reader:
 
         `made` is what became of the first source, `what` the other's name in messages.
         """
+        source = opened_once(source)  # it is looked at twice
         options: dict[str, Any] = {**self.more, "step": self.step, "cells": None, "tz": self.tz}
         if self.more.get("regions") is not None:
             return onto(read_traces(source, **options), on, what)  # the same polygons are the same places

@@ -54,12 +54,12 @@ def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | N
     """
     The IANA zone in which most of the points lie, and a word on it; None where it cannot be found.
 
-    Looked up among evenly chosen points, offline, by the optional library tzfpy.
+    Looked up among evenly chosen points, offline, by the library tzfpy.
     """
     try:
         from tzfpy import get_tz
     except ImportError:
-        return None, "install elsewhere[tz] to find the zone from the coordinates"
+        return None, "install tzfpy to find the zone from the coordinates"
     known = np.flatnonzero(np.isfinite(lat) & np.isfinite(lon) & (np.abs(lat) <= 90) & (np.abs(lon) <= 180))
     chosen = known[np.linspace(0, len(known) - 1, min(ASKED, len(known))).astype(np.int64)] if len(known) else known
     names = [get_tz(float(lon[i]), float(lat[i])) for i in chosen]

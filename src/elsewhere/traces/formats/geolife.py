@@ -25,7 +25,8 @@ def read_plt(source: Source, encoding: str = "utf-8") -> Table:
         raise InvalidTraces(f"{source.name} holds a heading and nothing else.", code="E_EMPTY")
     # lines of the heading stay as blank ones, so that messages count lines as an editor does
     body = ",".join(NAMES).encode() + b"\n" * HEADING + content[at:]
-    table = text_table(body, source.name, lambda _: {"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
+    wanted = {"lat": "lat", "lon": "lon", "date": "date", "time": "clock"}
+    table = text_table(body, source.name, lambda _: wanted, plain_times=False)
     date, clock = (pc.utf8_trim_whitespace(table.column(name)) for name in ("date", "clock"))
     columns = {
         "user": pa.array([source.user], pa.string()).take(pa.array([0] * table.rows)).dictionary_encode(),

@@ -13,6 +13,7 @@ from typing import Any
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.sources import Source, as_utf8
+from elsewhere.traces.texts import NUMBER
 
 BLANK = re.compile(r"[ \t\r\n]*")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -66,11 +67,11 @@ def _members(text: str, at: int, names: tuple[str, ...]) -> Iterator[tuple[str, 
     while text[at : at + 1] != "}":
         key = STRING.match(text, at)
         if key is None:
-            raise ValueError
+            raise json.JSONDecodeError("", text, at)
         name = json.loads(key[0])
         at = _skip(text, key.end())
         if text[at : at + 1] != ":":
-            raise ValueError
+            raise json.JSONDecodeError("", text, at)
         at = _skip(text, at + 1)
         if name in names and text[at : at + 1] == "[":
             stop = _Stop()
@@ -83,7 +84,7 @@ def _members(text: str, at: int, names: tuple[str, ...]) -> Iterator[tuple[str, 
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
         elif text[at : at + 1] != "}":
-            raise ValueError
+            raise json.JSONDecodeError("", text, at)
 
 
 class _Stop:
@@ -106,20 +107,22 @@ def _walk(text: str, at: int, stop: _Stop) -> Iterator[Any]:
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
         elif text[at : at + 1] != "]":
-            raise ValueError
+            raise json.JSONDecodeError("", text, at)
     stop.at = at + 1
 
 
-def _number(text: str) -> int | float:
-    # a number of a million digits is no coordinate and no time, and takes for ever to read
-    return int(text) if len(text) <= 25 else math.nan
+def _number(text: str) -> int | str:
+    # a number of a million digits is no coordinate and no time, and takes for ever to read; it may be an id
+    return int(text) if len(text) <= 25 else text
 
 
 _DECODER = json.JSONDecoder(parse_int=_number)
 
 
 def _damaged(name: str, text: str, error: Exception) -> InvalidTraces:
-    if not text.rstrip().endswith(("}", "]")):
+    # a document that stops too early is found out at its end
+    whole = text.rstrip()
+    if getattr(error, "pos", 0) >= len(whole) or not whole.endswith(("}", "]")):
         return InvalidTraces(f"{name} is cut off: its last bracket is missing.", code="E_TRUNCATED")
     line = getattr(error, "lineno", None)
     where = name if line is None else f"{name}, line {line}"
@@ -128,6 +131,8 @@ def _damaged(name: str, text: str, error: Exception) -> InvalidTraces:
 
 def number_of(value: Any) -> float:
     """A JSON number, or text that is one, as float; NaN for anything else."""
+    if isinstance(value, str) and not NUMBER.fullmatch(value):
+        return math.nan  # float() would take "1_000" and the digits of any script (B22)
     try:
         return float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
