@@ -348,3 +348,13 @@ def test_links_choose_the_day_of_the_seed(tmp_path):
     assert read_links(tmp_path / "l.csv", fakes, real).tolist() == [1, 2]
     with pytest.raises(ew.InvalidTraces, match="several days"):
         read_links({"fake": ["x", "y"], "seed": ["a", "b"]}, fakes, real)
+
+
+@pytest.mark.parametrize("dates", [None, ["2020-01-01"] * 4 + ["2020-01-02"]])
+def test_links_tell_rows_that_no_date_tells(tmp_path, dates):
+    real = ew.Traces([[0, 1], [1, -1], [1, 1], [1, 0], [0, 0]], ew.Locations(n=2), users=list("aabab"), dates=dates)
+    whole = real.select(np.array([0, 2, 3, 4]))  # what `synthesize` made fakes of
+    fakes = ew.Traces([[0, 1]] * 4, ew.Locations(n=2), users=list("wxyz"))
+    (tmp_path / "links.csv").write_bytes(links_file(fakes, whole, np.array([2, 0, 3, 1])))
+
+    assert read_links(tmp_path / "links.csv", fakes, real).tolist() == [3, 0, 4, 2]

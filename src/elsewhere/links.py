@@ -1,8 +1,9 @@
 """
-Which fake was made from whom: the private table `fake, seed, date` that an audit needs and nobody else may see.
+Which fake was made from whom: the private table `fake, seed, date, row` that an audit needs and nobody else may see.
 
 `fake` is the id of a published fake, `seed` the user id of its seed in the file of real traces, `date` the day of the
-seed, needed only where that user has several. No message shows an id.
+seed, needed only where that user has several, and `row` its number, from 0, among that user's complete traces (of that
+day), needed only where these tell no single one. No message shows an id.
 """
 
 import csv
@@ -17,6 +18,7 @@ from elsewhere.traces.columns import labels
 from elsewhere.traces.model import Ints, Traces
 from elsewhere.traces.tables import Table, open_table
 
+Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
 
 
@@ -24,11 +26,24 @@ def links_file(fakes: Traces, seeds: Traces, seed_index: Ints) -> bytes:
     """The private table as CSV: one line per fake, in the order of the fakes."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(["fake", "seed", *([] if seeds.dates is None else ["date"])])
+    days = None if seeds.dates is None else seeds.dates.astype(str)
+    number = _numbers(seeds)
+    several = bool(number.max() > 0)
+    writer.writerow(["fake", "seed", *([] if days is None else ["date"]), *(["row"] if several else [])])
     for fake, row in zip(fakes.users, seed_index, strict=True):
-        day = [] if seeds.dates is None else [str(seeds.dates[row])]
-        writer.writerow([fake, seeds.users[row], *day])
+        day = [] if days is None else [days[row]]
+        writer.writerow([fake, seeds.users[row], *day, *([number[row]] if several else [])])
     return sink.getvalue().encode()
+
+
+def _numbers(traces: Traces) -> Ints:
+    """Of each row its number among the complete rows of its user and day, from 0; rows with gaps are no seeds."""
+    met: dict[tuple[int, str], int] = {}
+    out = np.full(len(traces), -1, dtype=np.int64)
+    for row in np.flatnonzero(np.all(traces.r >= 0, axis=1)).tolist():
+        key = (int(traces.user[row]), "" if traces.dates is None else str(traces.dates[row]))
+        out[row] = met[key] = met.get(key, -1) + 1
+    return out
 
 
 def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
@@ -38,8 +53,8 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     Parameters
     ----------
     source
-        A file or frame with the columns `fake` and `seed`, and `date` where a seed's user has several days; or the
-        word "same" where fakes carry the ids of their seeds.
+        A file or frame with the columns `fake` and `seed`, `date` where a seed's user has several days, `row` where
+        there are several traces of a day; or the word "same" where fakes carry the ids of their seeds.
     fakes, real
         The traces whose ids it names.
 
@@ -53,7 +68,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
 
     """
     if isinstance(source, str | Path) and str(source) == SAME:
-        wanted: dict[str, tuple[str, str | None]] = {str(label): (str(label), None) for label in fakes.labels}
+        wanted: dict[str, Link] = {str(label): (str(label), None, None) for label in fakes.labels}
     else:
         wanted = _table(open_table(source))
     unlinked = sum(str(label) not in wanted for label in fakes.labels)
@@ -65,40 +80,45 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     rows_of: dict[str, list[int]] = {}
     for row, label in enumerate(real.users):
         rows_of.setdefault(str(label), []).append(row)
-    found = {label: _row(rows_of.get(seed, []), day, real) for label, (seed, day) in wanted.items()}
+    number = _numbers(real)
+    found = {label: _row(rows_of.get(seed, []), day, nth, real, number) for label, (seed, day, nth) in wanted.items()}
     index = np.array([found[str(label)] for label in fakes.labels])[fakes.user]
     for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
         if np.any(index == fault):
             raise InvalidTraces(
-                f"`--links` names {what}, for {int((index == fault).sum())} fakes; its columns are fake, seed, date.",
+                f"`--links` names {what}, for {int((index == fault).sum())} fakes; columns are fake, seed, date, row.",
                 code="E_LINKS",
             )
     return index
 
 
-def _row(rows: list[int], day: str | None, real: Traces) -> int:
+def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number: Ints) -> int:
     """The one row that is meant; -1 if there is none, -2 if it cannot be told."""
     if day is not None and real.dates is not None:
         rows = [row for row in rows if str(real.dates[row]) == day]
+    if nth is not None:
+        rows = [row for row in rows if str(number[row]) == nth]
     return rows[0] if len(rows) == 1 else -2 if rows else -1
 
 
-def _table(table: Table) -> dict[str, tuple[str, str | None]]:
+def _table(table: Table) -> dict[str, Link]:
     names = {name.strip().lower(): name for name in table.columns}
     if {"fake", "seed"} <= names.keys():
-        fake, seed, date = names["fake"], names["seed"], names.get("date")
+        fake, seed, date, nth = names["fake"], names["seed"], names.get("date"), names.get("row")
     elif len(table.columns) == 2:
-        (fake, seed), date = table.columns, None
+        (fake, seed), date, nth = table.columns, None, None
     else:
         raise table.refuse("links need the columns `fake` and `seed`.", "E_COLUMN")
-    columns = [labels(table, name) for name in (fake, seed, date) if name is not None]
-    if any(np.any(code < 0) for code, _ in columns[:2]):
+    columns = [labels(table, name) if name is not None else None for name in (fake, seed, date, nth)]
+    if any(known is not None and np.any(known[0] < 0) for known in columns[:2]):
         raise table.refuse("a line without a fake or without a seed.", "E_LINKS")
-    text = [[known[c] if c >= 0 else None for c in code] for code, known in columns]
-    days = text[2] if len(text) > 2 else [None] * table.rows
-    wanted: dict[str, tuple[str, str | None]] = {}
-    for row, (label, owner, day) in enumerate(zip(text[0], text[1], days, strict=True)):
-        link = (str(owner), None if day is None else str(day)[:10])
+    text = [
+        [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]
+        for found in columns
+    ]
+    wanted: dict[str, Link] = {}
+    for row, (label, owner, day, number) in enumerate(zip(*text, strict=True)):
+        link = (str(owner), None if day is None else str(day)[:10], None if number is None else str(number))
         if wanted.setdefault(str(label), link) != link:
             raise table.refuse("a fake with two seeds.", "E_LINKS", row)
     return wanted
