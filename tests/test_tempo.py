@@ -12,7 +12,7 @@ from elsewhere.synthesis import _kernels as base
 from elsewhere.synthesis.attempt import OK, Chain, FakeMaker
 from elsewhere.synthesis.semseed import Blur, ClassSets
 from elsewhere.synthesis.tempo import _kernels
-from elsewhere.synthesis.tempo.tempo import Tempo, TempoMaker, calibrated, rates
+from elsewhere.synthesis.tempo.tempo import Tempo, TempoMaker, calibrated, comes_home, rates
 
 ALPHA = 1e-6
 KEY = np.array([3, 4], dtype=np.uint64)
@@ -23,10 +23,17 @@ def maker(traces, label, sampler="ffbs", **blur):
     return FakeMaker(model, ClassSets.of(label), np.zeros(traces.L, dtype=int), Blur(**blur), sampler, KEY)
 
 
-def draws(chain, sets, stay, back, n, *, turn=None, xy=None, far=None, length=None):
+def draws(chain, sets, stay, back, n, *, home=0.0, turn=None, xy=None, far=None, length=None):
     R = chain.table.shape[1]
     ground = (np.zeros((R, R), np.uint8) if length is None else length, np.zeros((0, 2)) if xy is None else xy)
-    pace = (stay, back, np.ones((2, 5)) if turn is None else turn, np.ones(1) if far is None else far)
+    ground = (*ground, np.zeros(len(sets), dtype=np.int64))
+    pace = (
+        np.reshape(stay, (1, 2)),
+        back,
+        home,
+        np.ones((2, 5)) if turn is None else turn,
+        np.ones(1) if far is None else far,
+    )
     offset = np.cumsum([0, *map(len, sets)])
     places = np.concatenate(sets).astype(np.int32)
     fakes = np.full((n, len(sets)), -1, dtype=np.int32)
@@ -157,7 +164,56 @@ def test_fakes_move_and_return_as_often_as_people_do():
 
 def test_rates_by_hand():
     # a a b c c a: steps stay, move, move, stay, move; one of the three moves returns
-    assert rates(np.array([[0, 0, 1, 2, 2, 0]])).tolist() == pytest.approx([2 / 3, 1 / 2, 1 / 3])
+    moving, returning = rates(np.array([[0, 0, 1, 2, 2, 0]]))
+    assert moving.tolist() == [pytest.approx([2 / 3, 1 / 2])]
+    assert returning == pytest.approx(1 / 3)
+    # in two parts: stay, move, move | stay, move
+    moving, _ = rates(np.array([[0, 0, 1, 2, 2, 0]]), np.array([0, 0, 0, 1, 1, 1]))
+    assert moving.ravel().tolist() == pytest.approx([1 / 2, 0.995, 0.995, 0.005])
+
+
+def test_a_day_that_comes_home_has_the_law_given_that():
+    rng = np.random.default_rng(1)
+    traces = ew.Traces(rng.integers(0, 4, (6, 4)), ew.Locations(n=4))
+    made = maker(traces, [0, 0, 0, 0])
+    sets = [[0, 1, 3], [0, 2, 3], [1, 2, 3], [0, 1, 2, 3]]
+    law = naive.tempo_law(sets, made.chain.first.tolist(), made.chain.table[0].tolist(), (0.3, 2.5))
+    every = list(itertools.product(*sets))
+    # the end is drawn as ever; where the day can begin there, the rest of it is drawn given that it does
+    expected = dict.fromkeys(every, 0.0)
+    for end in sets[-1]:
+        chance = sum(law[f] for f in every if f[-1] == end)
+        closed = [f for f in every if f[-1] == end and (f[0] == end or end not in sets[0])]
+        total = sum(law[f] for f in closed)
+        for f in closed:
+            expected[f] += chance * law[f] / total
+    # an end (2) without a beginning: the end is drawn once more
+    lost = sum(expected[f] for f in every if f[-1] == 2)
+    expected = {f: p * (f[-1] != 2) + lost * law[f] for f, p in expected.items()}
+
+    fakes = draws(made.chain, sets, np.array([0.3, 2.5]), 1.0, 20_000, home=1.0)
+
+    where = {f: i for i, f in enumerate(every)}
+    seen = np.bincount([where[tuple(f)] for f in fakes.tolist()], minlength=len(every))
+    wanted = np.array([expected[f] for f in every]) * len(fakes)
+    keep = wanted > 5
+    seen, wanted = np.append(seen[keep], seen[~keep].sum()), np.append(wanted[keep], wanted[~keep].sum())
+    assert stats.chisquare(seen, wanted).pvalue > ALPHA
+    assert np.mean(fakes[:, 0] == fakes[:, -1]) > 0.7
+
+
+def test_people_who_sleep_at_home_have_fakes_that_do():
+    town = ew.simulate_town(users=300, locations=120, rng=np.random.default_rng(6)).traces
+    learnt = ew.learn(town, ew.Preset("product", m_min=2), kappa=5, rng=np.random.default_rng(1))
+    people = learnt.translate(town).r
+    plain = FakeMaker(
+        learnt.model, ClassSets.of(learnt.classes.label), learnt.tau(town), Blur(strict=True, c_min=5), "ffbs", KEY
+    )
+    out = calibrated(plain, people, np.array([1, 2], dtype=np.uint64)).attempt(people, rows=np.arange(300), tries=0)
+    fakes = out.r[out.status == OK]
+    night = [np.mean(r[:, 1:13] != r[:, :12]) for r in (people, fakes)]
+    assert night[1] < 2 * night[0] + 0.01
+    assert comes_home(fakes) > comes_home(people) - 0.25
 
 
 def test_same_key_same_fakes():

@@ -33,11 +33,11 @@ class Preset:
     par_v: float = 4.0  # E46
     subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
     merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
-    shift: float = 0.0  # minutes by which a fake may do what its seed does early or late (decision 6)
+    shift: float = 0.0  # minutes by which a fake may do what its seed does early or late (decision 7)
     strict: bool = False  # E43: the seed's places are in no candidate set
     c_min: int = 1  # E30
     m_min: int = 1  # E31
-    shared_moves: bool = False  # whether moves that fewer than m_min users make leave the model (decision 6)
+    shared_moves: bool = False  # whether moves that fewer than m_min users make leave the model (decision 7)
     epsilon: float = 0.01  # E34
     n_min: int = 5  # E37
     par_s: float = 0.1  # E51

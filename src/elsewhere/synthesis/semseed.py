@@ -131,7 +131,7 @@ class Blur:
         `"reach"`: one reach per place and boundary; `"independent"`: a draw at each instant (E42).
     shift
         Instants by which each boundary between two runs of a class is moved at most, early or late: a fake keeps what
-        its seed does, not when to the minute (A4; docs/decisions/0006-shift.md). 0, the paper's, moves nothing.
+        its seed does, not when to the minute (A4; docs/decisions/0007-shift.md). 0, the paper's, moves nothing.
 
     """
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from elsewhere._jit import njit
-from elsewhere.synthesis._kernels import NO_PATH, OK, UNFAKEABLE, open_stream, pick, semantic_seed
+from elsewhere.synthesis._kernels import NO_PATH, OK, UNFAKEABLE, open_stream, pick, semantic_seed, uniform
 
 TURNS = 5
 
@@ -75,39 +75,73 @@ def bends(r, xy, out):
 
 
 @njit
+def filtered(chain, ground, offset, places, stay, far, start, alpha):
+    """The forward filter through the candidate sets, from all of the first or from `start` alone; fills `alpha`."""
+    length, _, part = ground
+    for i in range(offset[1]):
+        alpha[i, 0] = chain.first[places[i]] if start < 0 or places[i] == start else 0.0
+        alpha[i, 1] = 0.0
+    for t in range(len(offset) - 2):
+        a, b, c = offset[t], offset[t + 1], offset[t + 2]
+        p = chain.table[chain.pair[t]]
+        if not forward_step(p, length, places[a:b], places[b:c], alpha[a:b], stay[part[t]], far, alpha[b:c]):
+            return False
+    return True
+
+
+@njit
+def _ends(offset, places, alpha, end):
+    """Weights of the last instant, with and without a move into it; of the place `end` alone unless it is -1."""
+    a, b = offset[-2], offset[-1]
+    weight = np.zeros(2 * (b - a))
+    for i in range(a, b):
+        if end < 0 or places[i] == end:
+            weight[2 * (i - a)], weight[2 * (i - a) + 1] = alpha[i, 0], alpha[i, 1]
+    return weight
+
+
+@njit
 def walk(chain, ground, offset, places, pace, stream, fake, seen):
     """
     A trace through the candidate sets at one tempo; fills `fake`, False if no path is feasible.
 
-    `pace.stay` (2,) multiplies the odds of staying after a stay and after a move; `pace.back` those of a place that is
-    visited again later; `pace.far` those of a move by its length; `pace.turn` (2, TURNS) those of a place from which
-    the next move turns so, after a stay (0) or at once (1). `ground` has the `length` of moves, (R, R), and `xy`
-    (R, 2), or (0, 2) where nothing turns. `seen` (R,) comes in and goes out all False.
+    `pace.stay` (P, 2) multiplies the odds of staying, by part of the day, after a stay and after a move; `pace.back`
+    those of a place that is visited again later; `pace.far` those of a move by its length; `pace.turn` (2, TURNS) those
+    of a place from which the next move turns so, after a stay (0) or at once (1). With probability `pace.home` the
+    trace begins where it ends, if it can: the end is drawn first, then the way. `ground` has the `length` of moves,
+    (R, R), `xy` (R, 2), or (0, 2) where nothing turns, and the part of the day of each step, (L,). `seen` (R,) comes in
+    and goes out all False.
     """
-    length, xy = ground
-    stay, back, turn, far = pace
+    length, xy, part = ground
+    stay, back, home, turn, far = pace
     L = len(fake)
     alpha = np.zeros((len(places), 2))
-    for i in range(offset[1]):
-        alpha[i, 0] = chain.first[places[i]]
-    for t in range(L - 1):
-        a, b, c = offset[t], offset[t + 1], offset[t + 2]
-        p = chain.table[chain.pair[t]]
-        if not forward_step(p, length, places[a:b], places[b:c], alpha[a:b], stay, far, alpha[b:c]):
-            return False
+    if not filtered(chain, ground, offset, places, stay, far, -1, alpha):
+        return False
+    end = -1
+    if L > 1 and uniform(stream) < home:
+        drawn = pick(_ends(offset, places, alpha, -1), stream)
+        end = places[offset[L - 1] + drawn // 2] if drawn >= 0 else -1
+        if (
+            not filtered(chain, ground, offset, places, stay, far, end, alpha)
+            or not _ends(offset, places, alpha, end).any()
+        ):
+            # no way back from where it begins: it need not end there
+            end = -1
+            filtered(chain, ground, offset, places, stay, far, -1, alpha)
     after, moved, beyond, at_once = -1, 0, -1, 0
     for t in range(L - 1, -1, -1):
         a, b = offset[t], offset[t + 1]
-        weight = np.zeros(2 * (b - a))
-        for i in range(a, b):
+        weight = _ends(offset, places, alpha, end) if t == L - 1 else np.zeros(2 * (b - a))
+        for i in range(a, b if t < L - 1 else a):
             r = places[i]
             for m in range(2):
                 x = alpha[i, m]
-                if after >= 0 and moved == 0:
-                    x = x * chain.table[chain.pair[t], r, r] * stay[m] if r == after else 0.0
-                elif after >= 0:
+                if moved == 0:
+                    x = x * chain.table[chain.pair[t], r, r] * stay[part[t], m] if r == after else 0.0
+                else:
                     x = 0.0 if r == after else x * chain.table[chain.pair[t], r, after] * far[length[r, after]]
-                    x *= back if seen[r] else 1.0
+                    x *= back if seen[r] and r != end else 1.0
                     if beyond >= 0 and x > 0.0 and len(xy) > 0:
                         x *= turn[at_once, bend(xy, r, after, beyond)]
                 weight[2 * (i - a) + m] = x
@@ -131,7 +165,7 @@ def walk(chain, ground, offset, places, pace, stream, fake, seen):
 @njit
 def attempts(seeds, rows, tries, classes, blur, chain, ground, tempo, key, fakes, group, status):
     """One attempt per row: semantic seed, a tempo drawn from all, then the walk; fills `fakes`, `group`, `status`."""
-    share, stay, back, turn, far = tempo
+    share, stay, back, home, turn, far = tempo
     seen = np.zeros(len(classes.label), dtype=np.bool_)
     for b in range(len(seeds)):
         stream = open_stream(key, tries[b], rows[b])
@@ -143,7 +177,7 @@ def attempts(seeds, rows, tries, classes, blur, chain, ground, tempo, key, fakes
             fakes[b, t] = -1
         status[b] = UNFAKEABLE
         if len(places) > 0:
-            pace = (stay[g], back[g], turn, far[g])
+            pace = (stay[g], back[g], home[g], turn, far[g])
             found = walk(chain, ground, offset, places, pace, stream, fakes[b], seen)
             status[b] = OK if found else NO_PATH
             if not found:

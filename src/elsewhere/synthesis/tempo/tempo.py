@@ -5,12 +5,12 @@ A first-order chain over candidate sets moves at one pace and comes back too oft
 to 5 places where people make 10.5 to 11.3, and all at the same rate where people are movers or stayers. So:
 
 - each fake draws a *group*, one of G quantiles of people by their number of moves, regardless of its seed;
-- `stay[g, b]` multiplies the odds of staying, after a stay (b = 0) and after a move (b = 1);
-- `back[g]` multiplies the odds of returning to a place;
+- `stay[g, q, b]` multiplies the odds of staying in part q of the day, after a stay (b = 0) and after a move (b = 1);
+- `back[g]` multiplies the odds of returning to a place; a share `home[g]` of the fakes begins where it ends;
 - `turn` multiplies the odds of a place by how much the next move turns there, and `far` those of a move by its length.
 
-The factors are those under which pilot fakes of the group stay, move, return, turn and
-stride as its people do.
+The factors are those under which pilot fakes of the group stay, move, return, come home, turn and stride as its people
+do.
 """
 
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from elsewhere.traces.model import Floats, Ints, Places
 GROUPS = 5
 PEOPLE_PER_GROUP = 20
 PILOTS = 80  # per group
+PARTS, STEPS_PER_PART = 8, 6  # people sleep at night: parts of a trace that have a pace of their own
 ROUNDS = 10
 LENGTHS = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 RARE, OFTEN = 0.005, 0.995  # rates are read between these, so that odds stay finite
@@ -34,24 +35,26 @@ RARE, OFTEN = 0.005, 0.995  # rates are read between these, so that odds stay fi
 @dataclass(frozen=True, eq=False)
 class Tempo:
     """
-    Factors on the odds of staying, (G, 2), of returning, (G,), of turning, (2, TURNS), and of moves by length, (G, B).
+    Factors on the odds of staying, (G, P, 2), returning, (G,), turning, (2, TURNS), striding, (G, B).
 
-    `share` (G,) is the law of the group; `far[g, i]` is the factor of moves longer than i of the `bounds`, kilometres.
+    `share` (G,) is the law of the group, `home` (G,) the share that comes home; `far[g, i]` is the factor of moves
+    longer than i of the `bounds`, kilometres.
     """
 
     share: Floats
     stay: Floats
     back: Floats
+    home: Floats
     turn: Floats
     bounds: Floats
     far: Floats
 
     @staticmethod
-    def even(share: Floats, bounds: Floats) -> "Tempo":
+    def even(share: Floats, bounds: Floats, parts: int = 1) -> "Tempo":
         """Factors that change nothing."""
         G = len(share)
         turn, far = np.ones((2, _kernels.TURNS)), np.ones((G, len(bounds) + 1))
-        return Tempo(share, np.ones((G, 2)), np.ones(G), turn, bounds, far)
+        return Tempo(share, np.ones((G, parts, 2)), np.ones(G), np.zeros(G), turn, bounds, far)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ class TempoMaker:
         fakes, group, status = np.empty_like(r), np.zeros(len(r), dtype=np.int64), np.empty(len(r), dtype=np.int8)
         _kernels.attempts(
             r, row, number, maker.classes, maker.blur.numbers(), maker.chain, self.ground,
-            (tempo.share, tempo.stay, tempo.back, tempo.turn, tempo.far), maker.key, fakes, group, status,
+            (tempo.share, tempo.stay, tempo.back, tempo.home, tempo.turn, tempo.far), maker.key, fakes, group, status,
         )  # fmt: skip
         return fakes, group, status
 
@@ -95,31 +98,56 @@ class TempoMaker:
         return np.array(where.planar(), dtype=np.float64) if where.has_coordinates else np.zeros((0, 2))
 
     @cached_property
-    def ground(self) -> tuple[NDArray[np.uint8], Floats]:
-        """Number of bounds below each distance, (R, R), and where the places are."""
+    def ground(self) -> tuple[NDArray[np.uint8], Floats, Ints]:
+        """Number of bounds below each distance, (R, R), where the places are, and the part of the day of each step."""
         R, xy, bounds = self.maker.model.R, self.xy, self.tempo.bounds
         length = np.zeros((R, R), dtype=np.uint8)
         for r in range(R if len(bounds) else 0):
             length[r] = np.searchsorted(bounds, np.sqrt(((xy - xy[r]) ** 2).sum(axis=1)))
-        return length, xy
+        return length, xy, parts_of(len(self.maker.tau), self.tempo.stay.shape[1])
 
 
-def rates(r: Places) -> Floats:
+def parts_of(L: int, parts: int) -> Ints:
+    """Part of the day of each of L steps; the last, which leads nowhere, is in the last part."""
+    return np.minimum(np.arange(L) * parts // max(1, L - 1), parts - 1)
+
+
+def rates(r: Places, part: Ints | None = None) -> tuple[Floats, float]:
     """
-    Share of steps that move after a stay, share that move after a move, share of moves that return; (3,).
+    Share of steps that move, (P, 2), by part of the day, after a stay and after a move; share of moves that return.
 
-    A step from or to a missing instant (-1) is no step.
+    A step from or to a missing instant (-1) is no step. In a part without such steps, the share of all parts.
     """
+    part = np.zeros(r.shape[1], dtype=np.int64) if part is None else part
     known = (r[:, 1:] >= 0) & (r[:, :-1] >= 0)
     moves = (r[:, 1:] != r[:, :-1]) & known
     moved = np.column_stack([np.zeros(len(r), dtype=bool), moves[:, :-1]])
     ordered = np.sort(r, axis=1)
     distinct = np.count_nonzero((ordered[:, 1:] != ordered[:, :-1]) & (ordered[:, 1:] >= 0), axis=1)
     distinct += ordered[:, 0] >= 0
-    steps = [known & (moved == b) for b in (False, True)]
-    after = [moves[s].mean() if s.any() else 0.5 for s in steps]
+    after = np.empty((int(part.max()) + 1, 2))
+    for b in (0, 1):
+        steps = known & (moved == b)
+        usual = moves[steps].mean() if steps.any() else 0.5
+        for q in range(len(after)):
+            mine = steps & (part[:-1] == q)
+            after[q, b] = moves[mine].mean() if mine.any() else usual
     returns = 1 - (distinct - 1).sum() / max(1, moves.sum())
-    return np.asarray(np.clip([*after, returns], RARE, OFTEN), dtype=np.float64)
+    return np.asarray(np.clip(after, RARE, OFTEN), dtype=np.float64), float(np.clip(returns, RARE, OFTEN))
+
+
+def comes_home(r: Places) -> float:
+    """
+    Share of traces that end where they began, of those that know both ends and do not stay there throughout.
+
+    Examples
+    --------
+    >>> comes_home(np.array([[0, 1, 0], [0, 1, 2], [3, 3, 3], [-1, 0, 1]]))
+    0.5
+
+    """
+    moved = (r[:, 0] >= 0) & (r[:, -1] >= 0) & np.any((r != r[:, :1]) & (r >= 0), axis=1)
+    return float(np.mean(r[moved, 0] == r[moved, -1])) if moved.any() else 0.0
 
 
 def calibrated(maker: FakeMaker, people: Places, key: NDArray[np.uint64]) -> TempoMaker:
@@ -131,12 +159,15 @@ def calibrated(maker: FakeMaker, people: Places, key: NDArray[np.uint64]) -> Tem
     group_of = _groups(people, maker)
     share = np.bincount(group_of) / len(people)
     G = len(share)
-    tempo = Tempo.even(share, _bounds(people, maker))
+    parts = max(1, min(PARTS, people.shape[1] // STEPS_PER_PART))
+    home = np.array([comes_home(people[group_of == g]) for g in range(G)])
+    tempo = replace(Tempo.even(share, _bounds(people, maker), parts), home=home)
     paced = TempoMaker(maker, tempo)
     if maker.chain is None:
         return paced
     ground, xy = paced.ground, paced.xy
-    goal = np.stack([rates(people[group_of == g]) for g in range(G)])
+    part = ground[2]
+    goal = [rates(people[group_of == g], part) for g in range(G)]
     turns = _turns(people, xy)
     lengths = np.stack([_lengths(people[group_of == g], xy, tempo.bounds) for g in range(G)])
     pilots = PILOTS * G
@@ -147,20 +178,21 @@ def calibrated(maker: FakeMaker, people: Places, key: NDArray[np.uint64]) -> Tem
         paced = TempoMaker(pilot, tempo)
         paced.__dict__["ground"] = ground
         fakes, group, status = paced.paced(people[rows], rows, np.full(pilots, turn))
-        step, far = np.ones((G, 3)), tempo.far.copy()
+        # more moves wanted: less weight on staying; more returns wanted: more weight on returning
+        stay, back, far = tempo.stay.copy(), tempo.back.copy(), tempo.far.copy()
         for g in range(G):
             mine = fakes[(group == g) & (status == OK)]
             if len(mine):
-                seen = rates(mine)
-                odds = (goal[g] / (1 - goal[g])) / (seen / (1 - seen))
-                # more moves wanted: less weight on staying; more returns wanted: more weight on returning
-                step[g] = np.clip([1 / odds[0], 1 / odds[1], odds[2]], 0.2, 5) ** 0.8
+                moving, returning = rates(mine, part)
+                stay[g] /= _toward(goal[g][0], moving)
+                back[g] *= _toward(goal[g][1], returning)
                 far[g] = _nearer(far[g], lengths[g], _lengths(mine, xy, tempo.bounds))
         made = fakes[status == OK]
         tempo = Tempo(
             share,
-            np.clip(tempo.stay * step[:, :2], 1e-3, 1e3),
-            np.clip(tempo.back * step[:, 2], 1e-6, 10),
+            np.clip(stay, 1e-3, 1e3),
+            np.clip(back, 1e-6, 10),
+            home,
             _nearer(tempo.turn, turns, _turns(made, xy)),
             tempo.bounds,
             far,
@@ -189,6 +221,12 @@ def _groups(people: Places, maker: FakeMaker) -> Ints:
         group[rows[np.argsort(moves[rows], kind="stable")]] = at
         G += n
     return group
+
+
+def _toward(goal: ArrayLike, seen: ArrayLike) -> Floats:
+    """A step of the factor on odds under which a share `seen` becomes `goal`."""
+    a, b = np.asarray(goal, dtype=np.float64), np.asarray(seen, dtype=np.float64)
+    return np.asarray(np.clip((a / (1 - a)) / (b / (1 - b)), 0.2, 5) ** 0.8)
 
 
 def _nearer(factor: Floats, goal: Floats, seen: Floats) -> Floats:
