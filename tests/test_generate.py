@@ -81,7 +81,7 @@ class TestPresets:
             "par_c": 0.25,
             "par_m": 0.75,
             "par_l": 1.0,
-            "shift": 80.0,
+            "shift": 120.0,
             "strict": True,
             "c_min": 5,
             "m_min": 5,
