@@ -94,7 +94,7 @@ class WalkSampler(DeniableSampler):
             after[:, t] = (after[:, t + 1] * e[:, t + 1]) @ table.T
             after[:, t] /= after[:, t].max(axis=1, keepdims=True)
         w = e * after
-        return np.maximum(w / w.max(axis=2, keepdims=True), LEAST)
+        return np.asarray(np.maximum(w / w.max(axis=2, keepdims=True), LEAST))
 
     def common(self, fakes: Places, tau: Ints) -> Floats:
         """ln P(f) of the walk without any seed."""

@@ -57,7 +57,7 @@ def learn_walk(
     if len(user) * R > CELLS:
         some = np.sort(rng.permutation(len(user))[: max(1, int(CELLS // R))])
     x = np.empty((len(some), R, 3), dtype=np.float32)
-    for i, m in enumerate(some):
+    for i, m in enumerate(some.tolist()):
         x[i] = moves.left_out(m)
     cols = np.empty((len(some), R, 4), dtype=np.int16)
     all_columns(r, user[some], step[some], lengths, sectors, cols)
@@ -72,7 +72,6 @@ def learn_walk(
             return value, slope.copy()
 
         theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
-    del x, cols
 
     log_step, log_arrivals = np.log(moves.step_law()), np.log(moves.arrivals)
     pair, start, onward, ratio = moves.onward()
