@@ -58,7 +58,8 @@ def sampler_of(
             return WalkSampler(
                 learnt.model,
                 learnt.classes,
-                walk=learn_walk(shared.r, learnt.model.locations, learnt.known, rng=rng),
+                # ways through rare places are ways too; the walk itself keeps to known ones
+                walk=learn_walk(model_traces.r, learnt.model.locations, learnt.known, rng=rng),
                 archetypes=archetypes,
                 lam=settings.lam,
                 theta=settings.theta,
