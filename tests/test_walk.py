@@ -210,3 +210,22 @@ class TestGate:
         # up to the fake's own constant, which both sets share
         found = Neighbours.log_released(pair.larger, fakes) + sampler.common(fakes, tau)
         np.testing.assert_allclose(np.exp(found), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-6, atol=1e-12)
+
+
+def test_the_preset_walks():
+    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(
+        town,
+        preset="deniable",
+        emission="walk",
+        kappa=4,
+        k=16,
+        m_min=2,
+        delta_target=1e-3,
+        rng=np.random.default_rng(1),
+    )
+
+    assert isinstance(fakes.sampler, WalkSampler)
+    assert fakes.learnt.known[fakes.r].all()
+    # each released fake stands in its seed's bucket with at least one seed, the seed itself
+    assert min(v.in_bucket for v in fakes.verdicts) >= 1
