@@ -139,7 +139,7 @@ PRESETS = {
         k=50,
         alternates="split",
         max_days=1,
-        emission="allotted",
+        emission="walk",  # docs/decisions/0006-walk.md
         eta=0.01,
     ),
 }

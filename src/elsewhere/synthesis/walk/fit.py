@@ -33,6 +33,7 @@ PAIR, ONWARD = 2.0, 3.0  # weight of the smoothing of moves, of moves after move
 LEAST = 1e-12
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
+MOST_ROWS = 20_000  # to learn from: more teach nothing new, and take minutes
 CELLS = 6e6  # moves x places that the fit holds at once
 
 
@@ -47,6 +48,8 @@ def learn_walk(
     from scipy.optimize import minimize
 
     r = without_gaps(np.asarray(r, dtype=np.int64))
+    if len(r) > MOST_ROWS:
+        r = r[np.sort(rng.permutation(len(r))[:MOST_ROWS])]
     (N, L), R = r.shape, len(locations)
     lengths, sectors = geometry(locations)
     slot = np.minimum(np.arange(L) * SLOTS // L, SLOTS - 1)
