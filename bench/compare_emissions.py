@@ -1,5 +1,5 @@
 """
-Which emission of the deniable mode keeps most of a seed's life: the table of docs/decisions/0005-emissions.md.
+Which emission of the deniable mode keeps most of a seed's life: the tables of docs/decisions/0005-emissions.md and 0006.
 
 `python bench/compare_emissions.py [WORD]` (a few minutes; with a word, only rows whose name holds it). PF Tokyo: model
 learnt from users 500-749, hold-out 750-999, seeds 0-499; kappa 20, k 50, gamma 4, eps0 1; 2,000 released fakes each.
@@ -19,6 +19,8 @@ from elsewhere.evaluation.attacks.candidates import shared_top
 from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.archetypes import learn_archetypes
+from elsewhere.synthesis.deniable.walk import WalkSampler
+from elsewhere.synthesis.walk.fit import learn_walk
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 K, GAMMA, EPS0, KAPPA, FAKES = 50, 4.0, 1.0, 20, 2000
@@ -38,6 +40,10 @@ CONTEST = {
     "8 modes, allotted, theta .1": ("allotted", "modes", 8, {"eta": 0.01, "theta": 0.1}),
     "8 modes, allotted, lam .5": ("allotted", "modes", 8, {"eta": 0.01, "lam": 0.5}),
     "10 modes, allotted": ("allotted", "modes", 10, {"eta": 0.01}),
+    "walk, no seed at all": ("walk", "modes", 8, {"lam": 0.0}),
+    "walk, strength .5": ("walk", "modes", 8, {"strength": 0.5}),
+    "walk, strength 1": ("walk", "modes", 8, {}),
+    "walk, strength 1.2": ("walk", "modes", 8, {"strength": 1.2}),
 }
 
 
@@ -61,6 +67,18 @@ class Bench:
         if n is not None:
             rng = np.random.default_rng(start)
             archetypes = learn_archetypes(self.model_classes, KAPPA, n, method=method, rng=rng)
+        if emission == "walk":
+            rng = np.random.default_rng(start)
+            walk = learn_walk(self.model.r, self.model.locations, self.learnt.known, rng=rng)
+            return WalkSampler(
+                self.learnt.model,
+                self.learnt.classes,
+                walk=walk,
+                archetypes=archetypes,
+                tau=self.tau,
+                rng=rng,
+                **parameters,
+            )
         return ew.DeniableSampler(
             self.learnt.model, self.learnt.classes, emission=emission, archetypes=archetypes, tau=self.tau, **parameters
         )

@@ -1117,3 +1117,75 @@ def keep_probability(row, edge, feature, cut, leaf, threshold):
             path.append(1 if bin_number > c[node] else 0)
         score += values[path[0] * 4 + path[1] * 2 + path[2]]
     return min(1.0, math.exp(score - threshold))
+
+
+def walk_step(history, w, L):
+    """
+    P(next place | history) of a walk from its definition, as a list over places; `w` is a dict of plain lists.
+
+    Weights: see the head of synthesis/walk/fit.py. Lengths 3 and above are long; directions are sectors of 16.
+    """
+    import math
+
+    t, R = len(history), len(w["first"])
+    if t == 0:
+        return list(w["first"])
+    now = history[-1]
+    places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]  # one entry per stay
+    moves = list(itertools.pairwise(places))
+    moved = [a != b for a, b in itertools.pairwise(history)]
+    dwell = next((i for i, m in enumerate(reversed(moved)) if m), len(moved)) + 1
+    far = [w["lengths"][a][b] >= 3 for a, b in moves]
+    if not moves:
+        kind = 0
+    elif far[-1]:
+        kind = 4 if sum(far) == 1 else 5
+    else:
+        kind = 1 + min(sum(far), 2)
+    still = int(dwell > 1)
+    # whether to move
+    pattern = sum(2**i for i, m in enumerate(reversed(moved[-4:])) if m)
+    d = [0, 1, 2, 3, 3, 4, 4, 4, 5][min(dwell, 9) - 1]
+    if not moved:
+        rate = 0
+    elif not moves:
+        rate = 1 if len(moved) < 4 else 2
+    else:
+        rate = 3 + sum(len(moves) / len(moved) >= x for x in (0.15, 0.3, 0.5, 0.75))
+    logit = w["moving"][pattern] + w["moving"][16 + 8 * d + rate] + w["moving"][64 + min(3 * t // L, 2)]
+    logit += w["moving"][67 + 2 * kind + still] + w["leaving"][now]
+    p = 1 / (1 + math.exp(-logit))
+
+    def turn(a, b):
+        if a < 0 or b < 0:
+            return 0
+        away = abs((b - a + 8) % 16 - 8)
+        return 1 if away >= 7 else 2 if away == 6 else 3 if away >= 4 else 4 if away >= 2 else 5
+
+    # where to
+    came = w["sectors"][moves[-1][0]][now] if moves else -1
+    origin = moves[-4][0] if len(moves) >= 4 else history[0]
+    weight = {}
+    for r in w["places"]:
+        if r == now:
+            continue
+        long = int(w["lengths"][now][r] >= 3)
+        x = w["steps"][now][r] * w["factor"][(2 * kind + still) * 7 + w["lengths"][now][r]]
+        x *= w["factor"][84 + 4 * turn(came, w["sectors"][now][r]) + 2 * still + long]
+        x *= w["factor"][108 + 2 * turn(w["sectors"][origin][now], w["sectors"][now][r]) + long]
+        if moves and r == moves[-1][0]:
+            seen = 1 + still
+        elif r == history[0]:
+            seen = 3
+        elif r in history:
+            seen = 5 if r in history[-8:] else 4
+        else:
+            seen = 0
+        x *= w["factor"][120 + seen]
+        if moves:
+            x *= w["onward"].get((moves[-1][0], now, r), 1.0)
+        weight[r] = x
+    total = sum(weight.values())
+    if total == 0:
+        return [float(r == now) for r in range(R)]
+    return [1 - p if r == now else p * weight.get(r, 0.0) / total for r in range(R)]

@@ -67,7 +67,7 @@ def test_the_manifest_tells_the_number_of_groups(town):
     assert fakes.preset.archetypes == 4
     pool = ew.publish(fakes, laboratory=True, rng=np.random.default_rng(2))
     assert pool.provenance["parameters"]["archetypes"] == 4
-    assert pool.provenance["parameters"]["emission"] == "allotted"
+    assert pool.provenance["parameters"]["emission"] == "walk"
 
 
 def test_command(town, tmp_path):

@@ -20,6 +20,8 @@ from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
 from elsewhere.synthesis.deniable.archetypes import learn_archetypes
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
+from elsewhere.synthesis.deniable.walk import WalkSampler
+from elsewhere.synthesis.walk.fit import learn_walk
 from elsewhere.traces.model import Ints, Traces
 
 
@@ -52,6 +54,18 @@ def sampler_of(
         n = settings.archetypes or groups_for(model_traces.U, settings.k)
         method = "means" if settings.emission == "archetypes" else "modes"
         archetypes = learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
+        if settings.emission == "walk":
+            return WalkSampler(
+                learnt.model,
+                learnt.classes,
+                # ways through rare places are ways too; the walk itself keeps to known ones
+                walk=learn_walk(model_traces.r, learnt.model.locations, learnt.known, rng=rng),
+                archetypes=archetypes,
+                lam=settings.lam,
+                theta=settings.theta,
+                tau=tau,
+                rng=rng,
+            )
     return DeniableSampler(
         learnt.model,
         learnt.classes,

@@ -102,7 +102,7 @@ class Preset:
         require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
         require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
         require_between("acceptance", self.acceptance, 0, 1, open_low=True)
-        require_choice("emission", self.emission, ("window", "archetypes", "allotted"))
+        require_choice("emission", self.emission, ("window", "archetypes", "allotted", "walk"))
         require_between("theta", self.theta, 0, math.inf, open_low=True, open_high=True)
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
@@ -157,7 +157,7 @@ PRESETS = {
         k=50,
         alternates="split",
         max_days=1,
-        emission="allotted",
+        emission="walk",  # docs/decisions/0006-walk.md
         eta=0.01,
     ),
 }

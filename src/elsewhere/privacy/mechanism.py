@@ -105,7 +105,7 @@ class Mechanism:
         code = self.prepared.emissions.code
         seed = rng.integers(len(self.seeds), size=self.batch)
         fakes = self._draw(code[seed], rng.random((self.batch, len(self.tau))))
-        common = self.sampler.model.loglik(fakes, self.tau)
+        common = self.sampler.common(fakes, self.tau)
         log_prob = self.sampler.log_prob_given(fakes, self.prepared, common)
         members = np.bincount(code, minlength=log_prob.shape[1])
         own = code[seed]

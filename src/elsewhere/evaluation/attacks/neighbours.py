@@ -166,7 +166,7 @@ class Neighbours:
         """
         log_prob = m.sampler.log_prob_given(fakes, m.prepared, np.zeros(len(fakes)))
         members = np.bincount(m.prepared.emissions.code, minlength=log_prob.shape[1])
-        common = m.sampler.model.loglik(fakes, m.tau)
+        common = m.sampler.common(fakes, m.tau)
         bucket = np.ceil(-(log_prob + common[:, None]) / math.log(m.gamma)).astype(np.int64)
         bucket -= bucket.min(axis=1, keepdims=True)
         passes = np.array([release_probability(c, k=m.k, eps0=m.eps0) for c in range(len(m.seeds) + 1)])

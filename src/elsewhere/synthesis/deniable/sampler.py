@@ -123,12 +123,16 @@ class DeniableSampler:
                 f"`fakes` and `seeds` must have one length, got {drawn.shape[1]} and {given.shape[1]}.", code="E_SHAPE"
             )
         tau = self.tau(given.shape[1], seeds)
-        common = self.model.loglik(drawn, tau)
+        common = self.common(drawn, tau)
         out = np.empty((len(drawn), len(given)))
         for start in range(0, len(given), BLOCK):
             prepared = self.prepare(given[start : start + BLOCK], tau)
             out[:, start : start + BLOCK] = self.log_prob_given(drawn, prepared, common)[:, prepared.emissions.code]
         return out
+
+    def common(self, fakes: Places, tau: Ints) -> Floats:
+        """ln of the part of Pr{f|s} that no seed touches."""
+        return self.model.loglik(fakes, tau)
 
     def log_prob_given(self, fakes: Places, prepared: PreparedSeeds, common: Floats) -> Floats:
         """ln Pr{f|a} of every fake under every code a of prepared seeds; `common` is ln of the p_bar part."""

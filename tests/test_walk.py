@@ -1,0 +1,231 @@
+"""The walk with memory: its law from the definition, exact probabilities, and the gate on top of it."""
+
+import itertools
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import elsewhere as ew
+from elsewhere.evaluation.attacks.neighbours import Neighbours
+from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.synthesis.deniable.archetypes import Archetypes
+from elsewhere.synthesis.deniable.walk import WalkSampler
+from elsewhere.synthesis.walk._kernels import COLUMNS, MOVING, log_walk
+from elsewhere.synthesis.walk.fit import geometry, learn_walk, without_gaps
+
+ALPHA = 1e-6
+GROUPS = Archetypes(np.array([[[0.8, 0.2]] * 4, [[0.1, 0.9]] * 4]))
+
+
+def people(seed=0, R=3, L=4, U=12):
+    rng = np.random.default_rng(seed)
+    return ew.Traces(rng.integers(0, R, (U, L)), ew.Locations(xy=rng.random((R, 2)) * 3), step_minutes=1440 / L)
+
+
+def sampler_of(traces, label, known=None, groups=GROUPS, **parameters):
+    R = len(traces.locations)
+    model = ew.aggregate(ew.fit_profiles(traces), traces.locations, epsilon=0.5)
+    rng = np.random.default_rng(0)
+    walk = learn_walk(traces.r, traces.locations, np.ones(R, dtype=bool) if known is None else known, rng=rng)
+    return WalkSampler(model, label, walk=walk, archetypes=groups, rng=rng, **parameters)
+
+
+def everything(R, L):
+    return np.array(list(itertools.product(range(R), repeat=L)), dtype=np.int32)
+
+
+def plain(walk):
+    """The tables as the naive twin takes them."""
+    R = len(walk.first)
+    w = {name: getattr(walk, name).tolist() for name in ("first", "places", "lengths", "sectors", "steps")}
+    w |= {name: getattr(walk, name).tolist() for name in ("factor", "moving", "leaving")}
+    w["onward"] = {
+        (int(key) // R, int(key) % R, int(walk.onward[i])): float(walk.onward_factor[i])
+        for j, key in enumerate(walk.pair)
+        for i in range(walk.start[j], walk.start[j + 1])
+    }
+    return w
+
+
+def log_common(walk, r):
+    common = np.empty(len(r))
+    log_walk(walk, r, np.empty((0, r.shape[1], len(walk.first))), common, np.empty((len(r), 0)))
+    return common
+
+
+class TestLaw:
+    @settings(max_examples=40)
+    @given(st.lists(st.integers(0, 8), min_size=14, max_size=14), st.integers(0, 2**31), st.booleans())
+    def test_equals_the_naive_walk(self, trace, seed, stays):
+        rng = np.random.default_rng(seed)
+        grid = np.stack(np.meshgrid([0, 1, 4], [0, 1, 9]), axis=2).reshape(9, 2).astype(float)
+        known = rng.random(9) < 0.8
+        known[0] = True
+        r = rng.integers(0, 9, (20, 14))
+        walk = learn_walk(r, ew.Locations(xy=grid), known, rng=rng)
+        # weights that tell every column from every other
+        walk = walk._replace(
+            factor=np.exp(rng.normal(size=COLUMNS)), moving=rng.normal(size=MOVING), leaving=rng.normal(size=9)
+        )
+        if stays:
+            trace = [place for place in trace[:7] for _ in range(2)]
+
+        found = log_common(walk, np.array([trace], dtype=np.int32))[0]
+
+        law = [naive.walk_step(trace[:t], plain(walk), 14)[place] for t, place in enumerate(trace)]
+        if not known[trace].all():
+            assert np.isneginf(found)
+        else:
+            assert found == pytest.approx(sum(math.log(p) for p in law), rel=1e-9)
+
+    def test_learns_who_goes_straight_on(self):
+        # a street of 12 places: everybody walks it end to end, one way or the other
+        there = np.arange(12)
+        r = np.stack([there, there[::-1]] * 10)
+        walk = learn_walk(
+            r, ew.Locations(xy=np.column_stack([there, 0 * there])), np.ones(12, bool), rng=np.random.default_rng(0)
+        )
+        on, back = (np.array([[5, 6, 7, after] + [after] * 8], dtype=np.int32) for after in (8, 6))
+
+        assert log_common(walk, on)[0] > log_common(walk, back)[0] + 3
+
+    def test_gaps_are_stays(self):
+        r = np.array([[-1, 2, -1, 1], [-1, -1, -1, -1], [0, 1, 2, -1]])
+
+        np.testing.assert_array_equal(without_gaps(r), [[2, 2, 2, 1], [0, 1, 2, 2]])
+
+    def test_places_without_coordinates_have_no_direction(self):
+        lengths, sectors = geometry(ew.Locations(n=4))
+
+        assert (sectors == -1).all()
+        assert (lengths == 0).all()
+
+
+class TestSampler:
+    @pytest.mark.parametrize("label", [[0, 1, 0], [0, -1, 1]])
+    @pytest.mark.parametrize("lam", [0.0, 0.6, 1.0])
+    def test_probabilities_by_enumeration(self, label, lam):
+        traces = people()
+        sampler = sampler_of(traces, label, lam=lam, strength=3.0)
+        fakes = everything(3, 4)
+
+        log_prob = sampler.log_prob(fakes, traces)
+
+        np.testing.assert_allclose(np.exp(log_prob).sum(axis=0), 1, atol=1e-9)
+        code = sampler.archetypes.nearest(np.asarray(label)[traces.r])
+        w, weight = plain(sampler.walk), sampler._weights**lam
+        for f, s in itertools.product(range(0, 81, 7), range(3)):
+            expected = 1.0
+            for t, place in enumerate(fakes[f]):
+                law = np.array(naive.walk_step(fakes[f, :t].tolist(), w, 4)) * weight[code[s], t]
+                expected *= law[place] / law.sum()
+            assert np.exp(log_prob[f, s]) == pytest.approx(expected, rel=1e-9)
+
+    def test_samples_match_the_probabilities(self):
+        traces = people(1)
+        sampler = sampler_of(traces, [0, 1, 1], strength=2.0)
+        n = 100_000
+
+        drawn = sampler.sample(traces.r[2], n, rng=np.random.default_rng(7))
+
+        seen = np.bincount(drawn @ np.array([27, 9, 3, 1]), minlength=81)
+        expected = np.exp(sampler.log_prob(everything(3, 4), traces.r[2:3])[:, 0]) * n
+        assert stats.chisquare(seen, expected * n / expected.sum()).pvalue > ALPHA
+
+    def test_never_leaves_the_known_places(self):
+        traces = people(2, R=5)
+        known = np.array([True, True, False, True, False])
+        sampler = sampler_of(traces, [0, 1, 0, 1, 0], known=known)
+
+        drawn = sampler.sample(traces.r[0], 500, rng=np.random.default_rng(1))
+
+        assert known[drawn].all()
+        assert np.isneginf(sampler.log_prob(np.array([[0, 2, 1, 1]]), traces.r[:1]))
+
+    def test_one_known_place_is_a_stay(self):
+        traces = people(3)
+        sampler = sampler_of(traces, [0, 1, 1], known=np.array([False, True, False]))
+
+        assert (sampler.sample(traces.r[0], 10, rng=np.random.default_rng(1)) == 1).all()
+        assert sampler.log_prob(np.array([[1, 1, 1, 1]]), traces.r[:1]) == pytest.approx(0)
+
+    def test_a_seed_speaks_through_its_group_alone(self):
+        traces = people(4)
+        sampler = sampler_of(traces, [0, 1, 1], strength=2.0)
+
+        log_prob = sampler.log_prob(everything(3, 4)[::5], traces)
+
+        code = sampler.archetypes.nearest(np.array([0, 1, 1])[traces.r])
+        assert len(np.unique(code)) == 2
+        for a in (0, 1):
+            mine = log_prob[:, code == a]
+            np.testing.assert_array_equal(mine, mine[:, :1].repeat(mine.shape[1], axis=1))
+        assert np.abs(log_prob[:, code == 0][:, 0] - log_prob[:, code == 1][:, 0]).max() > 0.1
+
+    def test_refuses_what_it_cannot_do(self):
+        traces = people()
+        with pytest.raises(ew.InvalidTraces, match="4 instants"):
+            sampler_of(traces, [0, 1, 1]).log_prob([[0, 1, 2]], [[0, 1, 2]])
+        with pytest.raises(ew.InvalidParameter, match="`strength`"):
+            sampler_of(traces, [0, 1, 1], strength=-1.0)
+        with pytest.raises(ew.InvalidTraces, match="4 instants"):
+            sampler_of(traces, [0, 1, 1], groups=Archetypes(np.full((2, 5, 2), 0.5)))
+
+
+class TestGate:
+    def test_released_fakes_have_the_law_of_the_theorem(self):
+        traces = people(5, U=10)
+        sampler = sampler_of(traces, [0, 1, 1], strength=2.0)
+        k, gamma, eps0, n = 4, 2.0, 1.0, 40_000
+        mechanism = Mechanism.of(sampler, traces.r, np.zeros(4, dtype=np.int64), k=k, gamma=gamma, eps0=eps0)
+
+        out = release(mechanism, n, floor=0.01, entropy=3, laboratory=True)
+
+        fakes = everything(3, 4)
+        log_prob = sampler.log_prob(fakes, traces)
+        laws = [dict(zip(map(tuple, fakes.tolist()), np.exp(col).tolist(), strict=True)) for col in log_prob.T]
+        law = naive.gate_law(laws, k, gamma, eps0)
+        expected = np.array([law[tuple(f)] for f in fakes.tolist()])
+        seen = np.bincount(out.r @ np.array([27, 9, 3, 1]), minlength=81)
+        some = expected > 0
+        assert seen[~some].sum() == 0
+        assert stats.chisquare(seen[some], expected[some] / expected.sum() * n).pvalue > ALPHA
+        assert out.passed / out.attempts == pytest.approx(expected.sum(), abs=0.02)
+
+    def test_the_auditor_knows_its_law(self):
+        traces = people(6, U=12)
+        sampler = sampler_of(traces, [0, 1, 1], strength=2.0)
+        tau = np.zeros(4, dtype=np.int64)
+        pair = Neighbours.of(sampler, traces.r, tau, k=3, gamma=2.0, eps0=1.0, rng=np.random.default_rng(0))
+
+        fakes = everything(3, 4)
+        log_prob = sampler.log_prob(fakes, pair.larger.seeds)
+        laws = [dict(zip(map(tuple, fakes.tolist()), np.exp(col).tolist(), strict=True)) for col in log_prob.T]
+        law = naive.gate_law(laws, 3, 2.0, 1.0)
+        # up to the fake's own constant, which both sets share
+        found = Neighbours.log_released(pair.larger, fakes) + sampler.common(fakes, tau)
+        np.testing.assert_allclose(np.exp(found), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-6, atol=1e-12)
+
+
+def test_the_preset_walks():
+    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(
+        town,
+        preset="deniable",
+        emission="walk",
+        kappa=4,
+        k=16,
+        m_min=2,
+        delta_target=1e-3,
+        rng=np.random.default_rng(1),
+    )
+
+    assert isinstance(fakes.sampler, WalkSampler)
+    assert fakes.learnt.known[fakes.r].all()
+    # each released fake stands in its seed's bucket with at least one seed, the seed itself
+    assert min(v.in_bucket for v in fakes.verdicts) >= 1
