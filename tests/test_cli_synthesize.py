@@ -229,3 +229,16 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
         notes = ew.Pool.load(tmp_path / name).provenance["notes"]
         # eps and delta say nothing about places that the seeds themselves have shaped
         assert any("the map as given" in note for note in notes) is (name == "found")
+
+
+def test_nothing_of_an_earlier_run_stays_beside_the_fakes(run, town, tmp_path):
+    words = ["synthesize", town, "-o", tmp_path / "out", *SMALL, "--no-report", "--json"]
+    assert run(*words, "--also", "sglt")[0] == 0
+    (tmp_path / "out" / "report.html").write_text("of the run before")
+    assert run(*words, "--force")[0] == 0
+
+    listed = json.loads((tmp_path / "out" / "manifest.json").read_text())["files"]
+    there = {p.name for p in (tmp_path / "out").iterdir()}
+    assert "fakes.trace" not in there  # a second fake of every seed (E59)
+    assert "report.html" not in there
+    assert there - {"manifest.json", "fakes.locations"} <= set(listed)

@@ -55,3 +55,16 @@ def test_alternatives_are_counted_among_all_seeds(judged, monkeypatch):
 
     assert found.audit.sizes["seed_users"] == 20
     assert found.audit["A8"].passed  # 20 of 80 people cannot fill the buckets that 80 filled
+
+
+def test_a_place_is_rare_by_all_days_of_the_seed_users():
+    town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    found = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
+    first = ew.audit(
+        town.select(fakes.seed_rows), None, fakes.r, None, attacks=["A13"], m_min=4, rng=np.random.default_rng(1)
+    )
+
+    assert first["A13"].main > 0  # by the one day that is the seed
+    assert found.audit["A13"].main == 0  # m_min people of whom the model learnt visit every place of a fake

@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.finish import Private, Report, judged, private_folder, write_reports
+from elsewhere.cli.finish import REPORT, Private, Report, judged, private_folder, write_reports
 from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
 from elsewhere.cli.output import bar, counts, opening, say, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
@@ -88,6 +88,9 @@ def synthesize(
     traces, aside = _aside(traces, holdout, seed)
     fakes = _on_this_map(_generate(traces, preset, per_seed, kappa, parameters, workers, seed), locations, reading)
     (pool, rows), told = _publish(fakes, per_seed, seed), summary(fakes, traces)
+    for name in (REPORT, *ALSO.values()):
+        # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
+        (out / name).unlink(missing_ok=True)
     # whole already before it is judged: what is interrupted then is only the judge
     written = write_pool(pool, out, read, also or [])
     if pool.traces.dates is None and {"time", "utc", "local", "date"} & set(read.columns):

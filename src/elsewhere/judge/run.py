@@ -98,7 +98,8 @@ def judge_run(
         )
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
-    attacked, more = _attacked(seeds, control, fakes, pool.traces.r, owner, progress, second, third)
+    days = traces.of_users(np.unique(traces.user[seed_rows]))
+    attacked, more = _attacked(seeds, days, control, fakes, pool.traces.r, owner, progress, second, third)
     return Judgement(kept, attacked, _told(traces, fakes, pool, seeds, control), (*notes, *more))
 
 
@@ -121,6 +122,7 @@ def _control(
 
 def _attacked(
     seeds: Traces,
+    days: Traces,
     control: Traces | None,
     fakes: Fakes,
     published: Any,
@@ -159,11 +161,19 @@ def _attacked(
         found = audit(seeds, control, order, owner, pool=order, progress=progress, rng=rng, **given)
         if len(seeds) < len(everybody) and "sampler" in given:
             # the gate counted over all seeds: among some of them every bucket is smaller than it was
-            exact = audit(everybody, None, order, among_all, attacks=["A8"], rng=rng, **given)
-            found = replace(found, findings=tuple(exact["A8"] if f.id == "A8" else f for f in found.findings))
+            found = _with(found, audit(everybody, None, order, among_all, attacks=["A8"], rng=rng, **given))
+        if len(seeds) < len(days):
+            # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
+            found = _with(found, audit(days, None, order, None, attacks=["A13"], rng=rng, **given))
     except ElsewhereError as error:
         return None, (*notes, f"no attack could be run: {error.args[0]}")
     return found, notes
+
+
+def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
+    """The same audit with the findings of another in place of its own."""
+    better = {f.id: f for f in exact.findings}
+    return replace(found, findings=tuple(better.get(f.id, f) for f in found.findings))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,9 @@ The realism filter: a fake is kept with a probability that depends on the fake a
     a(f) = min(1, exp(score(f) - cut)),   score(f) = estimate of ln(density among people / density among raw fakes)
 
 where densities are those of the statistics of a day (`features`). Fakes kept so are spread over these statistics as
-people are, up to the share that `cut` clips. The score is learnt from the users of the model and from raw fakes, and
-never sees a seed: keeping f says of its seed nothing that f does not say itself.
+people are, up to the share that `cut` clips. The score is learnt from the users of the model and from raw fakes; once
+learnt it looks at f alone, so keeping f says of its seed nothing that f and the score do not say. Where the users of
+the model are the seed users themselves (product), the score has met them as the model has.
 """
 
 from dataclasses import dataclass
