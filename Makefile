@@ -25,7 +25,7 @@ $(VENV)/installed: $(VENV)/runs
 	@touch $@
 
 demo: $(VENV)/runs
-	@echo "the first run compiles for about half a minute, later ones take seconds"
+	@echo "the first run compiles for about half a minute, later ones take well under a minute"
 	$(BIN)/elsewhere demo -o out/demo --force
 
 test: $(VENV)/installed

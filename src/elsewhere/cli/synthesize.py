@@ -480,5 +480,5 @@ def tables(told: dict[str, Any]) -> list[Any]:
     for name in ("moves", "places"):
         life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
     real, fake = (told["per_trace"][who]["moves"] for who in ("real", "fakes"))
-    slow = ["fakes move less than half as often as people: try a larger --kappa, or --preset product"]
+    slow = ["fakes move less than half as often as people: try a larger --kappa"]
     return [*shown, life, *(slow if fake < real / 2 else []), *told["notes"]]
