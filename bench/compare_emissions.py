@@ -1,5 +1,5 @@
 """
-Which emission of the deniable mode keeps most of a seed's life: the tables of decisions 5 and 6 (docs/decisions).
+Which emission of the deniable mode keeps most of a seed's life: the tables of docs/decisions/0005 and 0006.
 
 `python bench/compare_emissions.py [WORD]` (a few minutes; with a word, only rows whose name holds it). PF Tokyo: model
 learnt from users 500-749, hold-out 750-999, seeds 0-499; kappa 20, k 50, gamma 4, eps0 1; 2,000 released fakes each.

@@ -222,7 +222,8 @@ def _best(rows: Floats, w: Floats, c_min: int, entropy: int) -> Ints:
     most = len(rows) // c_min
     if most < 2:
         raise InvalidParameter(
-            f"`c_min` = {c_min} leaves no two classes of {len(rows)} places; give more users or larger places; a lower `c_min` or `m_min` is less privacy.",
+            f"`c_min` = {c_min} leaves no two classes of {len(rows)} places; give more users or larger places (a lower "
+            "`c_min` or `m_min` is less privacy).",
             code="E_TOO_FEW_PLACES",
         )
     tried = np.unique(np.geomspace(2, most, MOST_TRIES).round().astype(int)).tolist()

@@ -32,7 +32,8 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     rare, kept = users < m_min, np.flatnonzero(users >= m_min)
     if len(kept) == 0:
         raise InvalidTraces(
-            f"no place is visited by `m_min` = {m_min} users: nothing would be left; give more users or larger places; a lower `m_min` is less privacy.",
+            f"no place is visited by `m_min` = {m_min} users: nothing would be left; give more users or larger places "
+            "(a lower `m_min` is less privacy).",
             code="E_SUPPRESSED",
         )
     place[rare] = _nearest(traces.locations, np.flatnonzero(rare), kept)

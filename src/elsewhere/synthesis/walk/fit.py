@@ -34,7 +34,7 @@ LEAST = 1e-12
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
 MOST_ROWS = 20_000  # to learn from: more teach nothing new, and take minutes
-CELLS = 6e6  # moves x places that the fit holds at once
+CELLS = 3e6  # moves x places that the fit holds at once
 
 
 def learn_walk(
