@@ -355,7 +355,7 @@ def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entrop
     sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
     keys = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)
     # a move that few people make is theirs: fakes of others must not repeat it
-    model = learnt.model.suppressed(settings.m_min) if settings.shared_moves else learnt.model
+    model = learnt.model.suppressed(settings.moves_min) if settings.moves_min > 1 else learnt.model
     model = model.pooled() if settings.law == "pooled" else model
     maker = FakeMaker(model, sets, learnt.tau(seeds), blur, settings.sampler, keys[:2], settings.par_v)
     if not settings.tempo or settings.sampler != "ffbs":

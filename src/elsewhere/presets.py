@@ -37,7 +37,7 @@ class Preset:
     strict: bool = False  # E43: the seed's places are in no candidate set
     c_min: int = 1  # E30
     m_min: int = 1  # E31
-    shared_moves: bool = False  # whether moves that fewer than m_min users make leave the model (decision 7)
+    moves_min: int = 1  # moves that fewer users make leave the model that fakes walk on (decision 7)
     epsilon: float = 0.01  # E34
     n_min: int = 5  # E37
     par_s: float = 0.1  # E51
@@ -63,7 +63,7 @@ class Preset:
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
-        for flag in ("tempo", "strict", "shared_moves", "fold_intersection"):
+        for flag in ("tempo", "strict", "fold_intersection"):
             if not isinstance(getattr(self, flag), bool):
                 raise InvalidParameter(f"`{flag}` must be True or False, got {getattr(self, flag)!r}.")
         require_whole("order", self.order, 0, 1)
@@ -82,6 +82,7 @@ class Preset:
         require_between("shift", self.shift, 0, 720)
         require_whole("c_min", self.c_min, 1)
         require_whole("m_min", self.m_min, 1)
+        require_whole("moves_min", self.moves_min, 1)
         require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
         require_whole("n_min", self.n_min, 1)
         require_between("par_s", self.par_s, 0, 1)
@@ -141,7 +142,7 @@ PRESETS = {
         strict=True,
         c_min=5,
         m_min=5,
-        shared_moves=True,
+        moves_min=3,
         k=10,
         against="all",
         alternates="split",
