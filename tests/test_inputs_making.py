@@ -69,7 +69,7 @@ def fakes_are_there(told, out):
 def fakes_are_spread(told, out):
     """Where no candidate is left in a class of one place, the ladder of E45 looks further; it never means place 0."""
     share = np.bincount(ew.Pool.load(out).traces.r.ravel(), minlength=12) / ew.Pool.load(out).traces.r.size
-    return told["kappa"] == 10 and told["fakes"] > 0 and share.max() < 0.5
+    return told["kappa"] == 10 and told["fakes"] > 0 and share[0] < 0.5
 
 
 ROWS = {
