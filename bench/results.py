@@ -332,7 +332,7 @@ holds its bars against the upper end of the interval.
 generator. Fewer hold-out people make every distance from them larger, for every column. Eight groups leave 1.25 k
 of the 500 seeds to each; the preset alone makes fewer. Classes shared: share of instants at which fake and seed
 are in one class of the generator's own, few or many. Real people of 500-749 themselves, taken for fakes, are told from
-this hold-out with an AUC of .73 ([decision 6](decisions/0006-walk.md)): .60 is out of anybody's reach here.
+this hold-out with an AUC of .73 ([decision 6](decisions/0006-walk.md)): real people miss .60 here too.
 
 {second}
 
