@@ -89,17 +89,21 @@ class TestSampler:
             np.testing.assert_allclose(np.exp(log_prob[:, s]), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-9)
 
     @pytest.mark.parametrize("emission", ["window", "archetypes", "allotted"])
-    def test_samples_match_the_probabilities(self, emission):
-        people, model = toy(1)
+    @pytest.mark.parametrize("group", [0, 1])
+    def test_samples_match_the_probabilities(self, emission, group):
+        _, model = toy(1)
         label = [0, 1, 1]
+        seed = np.array([[[0, 0, 1, 0], [2, 1, 1, 2]][group]])
         archetypes = Archetypes(np.array([[[0.8, 0.2]] * 4, [[0.1, 0.9]] * 4])) if emission != "window" else None
+        if archetypes is not None:
+            assert archetypes.nearest(np.array(label)[seed]).tolist() == [group]
         sampler = ew.DeniableSampler(model, label, emission=emission, eta=0.05, lam=0.8, archetypes=archetypes)
         fakes, n = everything(3, 4), 100_000
 
-        drawn = sampler.sample(people.r[2], n, rng=np.random.default_rng(7))
+        drawn = sampler.sample(seed[0], n, rng=np.random.default_rng(7))
 
         seen = np.bincount(drawn @ np.array([27, 9, 3, 1]), minlength=81)
-        expected = np.exp(sampler.log_prob(fakes, people.r[2:3])[:, 0]) * n
+        expected = np.exp(sampler.log_prob(fakes, seed)[:, 0]) * n
         assert stats.chisquare(seen, expected * n / expected.sum()).pvalue > ALPHA
 
     def test_several_periods(self):

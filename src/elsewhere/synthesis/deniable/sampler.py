@@ -148,7 +148,8 @@ class DeniableSampler:
         if len(given) != 1:
             raise InvalidTraces(f"`seed` must be one trace, got {len(given)}.", code="E_SHAPE")
         tau = self.tau(given.shape[1], seed)
-        filters, _ = self.filter(self.emissions(given, tau), np.zeros(1, dtype=np.int64), tau)
+        emissions = self.emissions(given, tau)
+        filters, _ = self.filter(emissions, emissions.code, tau)
         return self.draw(filters[0], rng.random((n, given.shape[1])), tau)
 
     def prepare(self, seeds: Places, tau: Ints) -> PreparedSeeds:
