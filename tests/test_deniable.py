@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
-from elsewhere.privacy.deniability import compose, discrete_laplace, release_probability
+from elsewhere.privacy.deniability import buckets, compose, discrete_laplace, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
 from elsewhere.synthesis.deniable.emissions import window_emissions
@@ -312,6 +312,35 @@ class TestGate:
         np.testing.assert_allclose(log_prob, everyone[np.arange(len(seed)), seed])
         members = np.where(bucket == own[:, None], everyone, np.nan)
         assert np.nanmax(np.nanmax(members, axis=1) - np.nanmin(members, axis=1)) < math.log(3.0)
+
+    def test_seeds_of_one_probability_share_a_bucket_also_at_a_power_of_gamma(self):
+        # three places, each a class of its own, a uniform chain, e = 1 at the seed's place and 1/2 elsewhere: a fake
+        # that leaves the seed at j of L instants has Pr{f|s} = 2^-(L + j) exactly
+        L, n = 30, 600
+        places = ew.Locations(xy=np.zeros((3, 2)))
+        people = ew.Traces([np.roll([0, 1, 2], i)[np.arange(L) % 3] for i in range(3)], places)
+        model = ew.aggregate(ew.fit_profiles(people), places, epsilon=1e14)
+        sampler = ew.DeniableSampler(model, [0, 1, 2], eta=0.5, par_c=0, par_m=0, par_l=0)
+        seeds = np.random.default_rng(4).integers(0, 3, (n, L)).astype(np.int32)
+        for power in (1, 2):
+            mechanism = Mechanism.of(
+                sampler, seeds, np.zeros(L, dtype=np.int64), k=2, gamma=2.0**power, eps0=1.0, intersection=False
+            )
+            fakes, seed, count, log_prob = mechanism.attempts(np.random.default_rng(5))
+            bits = L + (fakes[:, None] != seeds[None]).sum(axis=2)
+            exact = -(-bits // power)  # the ceiling, in whole numbers
+            own = exact[np.arange(len(seed)), seed]
+            assert np.array_equal(count, (exact == own[:, None]).sum(axis=1))
+            assert np.array_equal(buckets(log_prob, 2.0**power), own)
+
+    @given(st.lists(st.floats(1e-300, 1.0), min_size=2, max_size=6), st.floats(1.01, 50))
+    def test_a_bucket_is_never_wider_than_gamma(self, probabilities, gamma):
+        log_prob = np.log([*probabilities, 1.0])
+        bucket = buckets(log_prob, gamma)
+        assert bucket[-1] == 0
+        for b in np.unique(bucket):
+            assert np.ptp(log_prob[bucket == b]) <= math.log(gamma) + 1e-12
+        assert np.isposinf(buckets(np.array([-np.inf]), gamma)[0])
 
     def test_release_frequency_per_count_catches_a_threshold_off_by_one(self):
         _, _, mechanism = self.mechanism()

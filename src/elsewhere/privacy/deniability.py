@@ -19,7 +19,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.traces.model import Floats
 
+SAME = 1e-9  # nats by which two computations of one probability may differ; rounding gives 1e-12 at L = 100
 MEANINGLESS = 20.0  # eps from which on odds may change by a factor of 5e8: nothing is claimed (section 11)
 
 
@@ -57,6 +59,16 @@ def _bernoulli_exp(x: Fraction, below: WholeNumbers) -> bool:
     while below(j * x.denominator) < x.numerator:
         j += 1
     return j % 2 == 1
+
+
+def buckets(log_prob: Floats, gamma: float) -> Floats:
+    """
+    Bucket ceil(-ln Pr / ln gamma) of each probability; inf, which is no bucket, where it is 0.
+
+    A probability that is a power of gamma, or that several seeds share, comes out of floating point a little above or
+    below: all edges are moved by `SAME`, so that it has one bucket, its own. A bucket is as wide as before.
+    """
+    return np.asarray(np.ceil((-log_prob - SAME) / math.log(gamma)))
 
 
 def release_probability(c: int, *, k: int, eps0: float) -> float:

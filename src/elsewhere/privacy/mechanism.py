@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.errors import NotEnoughUsers, NothingPassed, require_between, require_whole
-from elsewhere.privacy.deniability import discrete_laplace
+from elsewhere.privacy.deniability import buckets, discrete_laplace
 from elsewhere.scale import map_over
 from elsewhere.synthesis.deniable.sampler import DeniableSampler, PreparedSeeds
 from elsewhere.traces.model import Floats, Ints, Places
@@ -114,7 +114,7 @@ class Mechanism:
             for i, fake in enumerate(fakes):
                 log_prob[i, self.visits[:, np.unique(fake)].any(axis=1)] = -np.inf
         mine = log_prob[np.arange(self.batch), own]
-        bucket = np.ceil(-log_prob / math.log(self.gamma))
+        bucket = buckets(log_prob, self.gamma)
         count = (bucket == bucket[np.arange(self.batch), own][:, None]) @ members
         count = np.where(np.isneginf(mine), 0, count)
         if self.keep is not None:

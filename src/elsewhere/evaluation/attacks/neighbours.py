@@ -17,7 +17,7 @@ from elsewhere.errors import InvalidParameter, NotEnoughUsers, NothingPassed, re
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate
-from elsewhere.privacy.deniability import Ledger, deniability_ledger, release_probability
+from elsewhere.privacy.deniability import Ledger, buckets, deniability_ledger, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.traces.model import Floats, Ints, Places
@@ -167,7 +167,7 @@ class Neighbours:
         log_prob = m.sampler.log_prob_given(fakes, m.prepared, np.zeros(len(fakes)))
         members = np.bincount(m.prepared.emissions.code, minlength=log_prob.shape[1])
         common = m.sampler.common(fakes, m.tau)
-        bucket = np.ceil(-(log_prob + common[:, None]) / math.log(m.gamma)).astype(np.int64)
+        bucket = buckets(log_prob + common[:, None], m.gamma).astype(np.int64)
         bucket -= bucket.min(axis=1, keepdims=True)
         passes = np.array([release_probability(c, k=m.k, eps0=m.eps0) for c in range(len(m.seeds) + 1)])
         top = log_prob.max(axis=1)
