@@ -1189,3 +1189,12 @@ def walk_step(history, w, L):
     if total == 0:
         return [float(r == now) for r in range(R)]
     return [1 - p if r == now else p * weight.get(r, 0.0) / total for r in range(R)]
+
+
+def randomised_response_delta(eps, n, total):
+    """Smallest delta with which n answers, each true with odds e^eps, are (total, delta)-private: sum over outcomes."""
+    p = math.exp(eps) / (1 + math.exp(eps))
+    return sum(
+        math.comb(n, j) * max(0.0, p ** (n - j) * (1 - p) ** j - math.exp(total) * (1 - p) ** (n - j) * p**j)
+        for j in range(n + 1)
+    )

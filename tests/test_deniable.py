@@ -1,6 +1,7 @@
 """The deniable mode: exact probabilities, an exact gate, a ledger that agrees with the theorem of READINGS 11."""
 
 import itertools
+import json
 import math
 import random
 
@@ -146,6 +147,15 @@ class TestSampler:
 
         assert len(np.unique(log_prob[0])) <= 2
 
+    def test_groups_may_be_a_plain_array(self):
+        people, model = toy(4)
+        share = [[[0.9, 0.1]] * 4, [[0.2, 0.8]] * 4]
+        plain, typed = (
+            ew.DeniableSampler(model, [0, 1, 1], emission="archetypes", archetypes=x).log_prob(people.r, people.r)
+            for x in (share, Archetypes(np.array(share)))
+        )
+        assert np.array_equal(plain, typed)
+
     def test_refuses_what_it_cannot_do(self):
         people, model = toy()
         for wrong in ({"eta": 0}, {"eta": 1}, {"lam": 1.5}, {"lam": -0.1}, {"par_m": 1.0}, {"emission": "loud"}):
@@ -155,6 +165,24 @@ class TestSampler:
             ew.DeniableSampler(model, [0, 1])
         assert caught.value.code == "E_MISMATCH"
         sampler = ew.DeniableSampler(model, [0, 1, 0])
+        rng = np.random.default_rng(1)
+        for n in (-1, 1.5, "3", None, True):
+            with pytest.raises(ew.InvalidParameter, match="`n`"):
+                sampler.sample(people.r[0], n, rng=rng)
+        assert sampler.sample(people.r[0], 0, rng=rng).shape == (0, 4)
+        with pytest.raises(ew.InvalidParameter, match="`rng`"):
+            sampler.sample(people.r[0], 1, rng=None)
+        with pytest.raises(ew.InvalidParameter, match="`model`"):
+            ew.DeniableSampler("model", [0, 1, 0])
+        for tau in ("ab", [[0, 0]], [0.5] * 4):
+            with pytest.raises(ew.InvalidParameter, match="`tau`"):
+                ew.DeniableSampler(model, [0, 1, 0], tau=tau)
+        for groups in (3, "two", [[[0.5, 0.6]] * 4], [[[1.5, -0.5]] * 4]):
+            with pytest.raises(ew.InvalidParameter, match="`archetypes`"):
+                ew.DeniableSampler(model, [0, 1, 0], emission="archetypes", archetypes=groups)
+        with pytest.raises(ew.InvalidTraces) as caught:
+            sampler.log_prob([[0, 1], [0]], people.r)
+        assert caught.value.code == "E_SHAPE"
         with pytest.raises(ew.InvalidTraces, match="one length"):
             sampler.log_prob(people.r[:, :3], people.r)
         with pytest.raises(ew.InvalidTraces) as caught:
@@ -359,6 +387,11 @@ class TestGate:
                 assert not set(fake.tolist()) & set(people.r[s].tolist())
         assert (count > 0).any()
 
+    def test_a_laboratory_gate_takes_any_noise(self):
+        # the noise draws whole numbers below the denominator of 1 / eps0, which may be beyond 64 bits
+        mechanism = self.mechanism(eps0=0.7 / 3e10)[2]
+        assert release(mechanism, 20, floor=0.05, entropy=3, laboratory=True).r.shape == (20, 4)
+
     def test_same_entropy_same_fakes_whatever_the_workers(self):
         from concurrent.futures import ThreadPoolExecutor
 
@@ -445,6 +478,62 @@ class TestLedger:
         assert f"eps = {few.basic[0]:.1f}" in few.in_words()
         assert f"{few.composition} composition, eps = {few.eps_all:.3f}" in few.in_words()
         assert "no claim" not in few.in_words()
+
+    def test_composition_equals_the_sum_over_outcomes(self):
+        # n-fold randomised response is the worst case of Kairouz, Oh and Viswanath
+        for eps, n in ((0.1, 60), (1.1, 120), (0.4, 61)):
+            total, delta, rule = compose(eps, 1e-9, n)
+            assert rule == "optimal"
+            exact = naive.randomised_response_delta(eps, n, total)
+            assert exact <= 1e-6 < naive.randomised_response_delta(eps, n, total - 2 * eps)
+            assert delta == pytest.approx(1 - (1 - 1e-9) ** n * (1 - exact), rel=1e-6)
+
+    def test_a_hundred_million_fakes_take_no_time_to_compose(self):
+        eps, delta, rule = compose(0.001, 1e-15, 10**8)
+        assert rule == "optimal"
+        # about n eps^2 / 2 + eps sqrt(2 n ln(1 / slack)), as advanced composition
+        assert 50 < eps < 50 + 0.001 * math.sqrt(2e8 * math.log(1e6))
+        assert delta < 2e-6
+
+    @given(
+        st.integers(2, 200), st.floats(1.01, 50), st.floats(0.05, 5), st.floats(0.01, 1), st.integers(0, 500), st.data()
+    )
+    def test_a_stricter_gate_never_costs_more(self, k, gamma, eps0, acceptance, more, data):
+        t = data.draw(st.integers(1, k - 1))
+        free = {"acceptance": acceptance, "seeds": k + more}
+        try:
+            here = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=t, **free)
+        except ew.InvalidParameter:
+            assert math.exp(-eps0 * (k - t)) * (1 + 1 / (k + more)) >= acceptance
+            return
+        larger_k = ew.deniability_ledger(
+            k=k + 1, gamma=gamma, eps0=eps0, t=t, acceptance=acceptance, seeds=k + more + 1
+        )
+        wider = ew.deniability_ledger(k=k, gamma=2 * gamma, eps0=eps0, t=t, **free)
+        oftener = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=t, acceptance=1.0, seeds=k + more)
+        assert larger_k.delta < here.delta < 1
+        assert larger_k.eps <= here.eps < wider.eps
+        assert here.named <= wider.named <= 1
+        assert oftener.eps <= here.eps
+        assert oftener.delta <= here.delta
+        assert here.eps >= eps0
+
+    def test_large_and_extreme_values(self):
+        loud = ew.deniability_ledger(k=50, gamma=4, eps0=1e4)
+        assert "factor of at most inf" in loud.in_words()
+        assert json.dumps(ew.deniability_ledger(k=np.int64(50), gamma=np.float64(4), eps0=1).to_dict())
+        with pytest.raises(ew.InvalidParameter, match="`acceptance`"):  # delta' would be 1.02
+            ew.deniability_ledger(k=50, gamma=4, eps0=0.01, t=49, acceptance=0.9905, seeds=50, released=5)
+
+    @pytest.mark.parametrize("value", ["4", "", None, float("nan"), math.inf, -math.inf, True, np.True_, [4], 10**400])
+    @pytest.mark.parametrize("name", ["k", "gamma", "eps0", "t", "delta_target", "acceptance", "seeds", "released"])
+    def test_refuses_what_is_no_number(self, name, value):
+        if name == "t" and value is None:
+            pytest.skip("the default")
+        good = {"k": 50, "gamma": 4, "eps0": 1, "acceptance": 0.5, "seeds": 100, name: value}
+        with pytest.raises(ew.InvalidParameter, match=f"`{name}`") as caught:
+            ew.deniability_ledger(**good)
+        assert caught.value.code == "E_PARAM"
 
     def test_refuses_what_has_no_meaning(self):
         good = {"k": 50, "gamma": 4, "eps0": 1}

@@ -62,6 +62,10 @@ class Preset:
     archetypes: int | None = None  # groups of model users; None: 1.25 k of them to a group; see `tune`
 
     def __post_init__(self) -> None:
+        for f in fields(self):  # a number of numpy's is a number, but not for the manifest
+            value = getattr(self, f.name)
+            if getattr(value, "shape", None) == () and hasattr(value, "item"):
+                object.__setattr__(self, f.name, value.item())
         require_choice("name", self.name, tuple(_NAMES))
         for flag in ("tempo", "strict", "fold_intersection"):
             if not isinstance(getattr(self, flag), bool):

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -139,6 +140,11 @@ class Mechanism:
         return np.array([c > 0 and c >= self.k + discrete_laplace(self.eps0, below) for c in count], dtype=bool)
 
 
+def _below(rng: np.random.Generator, n: int) -> int:
+    """A draw from 0 .. n-1 of a laboratory run; n may have more than 64 bits."""
+    return int(rng.integers(n)) if n < 2**63 else int.from_bytes(rng.bytes(n.bit_length() // 8 + 9)) % n
+
+
 @dataclass(frozen=True)
 class _Batch:
     """Attempts number b * batch .. (b + 1) * batch - 1, with a stream of their own."""
@@ -151,7 +157,7 @@ class _Batch:
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(b,)))
         fakes, seed, count, log_prob = self.mechanism.attempts(rng)
         # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)
-        below = (lambda n: int(rng.integers(n))) if self.laboratory else secrets.randbelow
+        below = partial(_below, rng) if self.laboratory else secrets.randbelow
         passed = self.mechanism.passes(count, below)
         return fakes[passed], seed[passed], count[passed], log_prob[passed]
 
