@@ -2,7 +2,7 @@
 
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -343,6 +343,17 @@ class TestDeniable:
         assert pool.provenance["ledger"]["eps"] == fakes.ledger.eps
         with pytest.raises(ew.PublicationRefused):
             ew.publish(fakes, laboratory=True)
+        # the noise of a laboratory run can be repeated: it carries no claim (R5)
+        assert "nothing is claimed" in fakes.promise()
+        assert replace(fakes, laboratory=False).promise() == fakes.ledger.in_words()
+
+    def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        gate = {**SMALL_GATE, "k": np.int64(SMALL_GATE["k"]), "gamma": np.float32(4)}
+        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=np.int32(3), **gate)
+        fakes.save(tmp_path / "private")
+        ew.publish(fakes, laboratory=True).save(tmp_path / "public")
+        assert ew.Pool.load(tmp_path / "public").provenance["parameters"]["k"] == SMALL_GATE["k"]
 
     def test_notes_count_nothing_of_the_seeds(self):
         # the manifest shows the notes; how many days the seeds have, or how many are left out, no theorem covers

@@ -436,6 +436,7 @@ class TestClaims:
             assert not self.met({"A9": {**a9, **wrong}}, run)[2]
         said = claims({"A9": a9}, run)[2]
         assert said.met
+        assert not self.met({"A9": a9}, {**run, "reproducible": True})[2]  # R5: no such claim of a laboratory run
         assert "All 20 fakes together" in said.sentence
         assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
         few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()

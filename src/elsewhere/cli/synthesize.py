@@ -457,7 +457,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         for name in ("attempts", "passed", "rejected_by"):
             del told[name]
         told["ledger"] = fakes.ledger.to_dict()
-        told["in_words"] = fakes.ledger.in_words()
+        told["in_words"] = fakes.promise()
     return told
 
 

@@ -32,7 +32,7 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     audit
         Findings by attack, as plain numbers, or None where no audit was run.
     run
-        How the fakes were made: `preset`, `parameters`, `ledger`.
+        How the fakes were made: `preset`, `parameters`, `ledger`, `reproducible`.
 
     Examples
     --------
@@ -110,6 +110,8 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     together = ledger.get("eps_all")
     large = not isinstance(together, (int, float)) or together > MEANINGLESS
     sentence += ", too large to be a claim about the dataset as a whole." if large else "."
+    if run.get("reproducible") is True:
+        return Claim(sentence, False, "a laboratory run: whoever knows its number can repeat the noise of the gate.")
     if a9 is None:
         return Claim(sentence, False, "the gate itself has not been tried out (attack A9 was not run).")
     if a9.get("passed") is not True:

@@ -165,7 +165,7 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
         if fakes.ledger is None:
             known["tally"] = dict(fakes.tally)
         else:
-            known |= {"ledger": fakes.ledger.to_dict(), "in_words": fakes.ledger.in_words()}
+            known |= {"ledger": fakes.ledger.to_dict(), "in_words": fakes.promise()}
     told = {**known, **({} if run is None else dict(run))}
     return visible(told, shareable=shareable)
 
