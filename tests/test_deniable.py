@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import random
+import secrets
 
 import naive
 import numpy as np
@@ -386,6 +387,42 @@ class TestGate:
             if c > 0:
                 assert not set(fake.tolist()) & set(people.r[s].tolist())
         assert (count > 0).any()
+
+    def test_folded_intersection_leaves_out_every_seed_that_shares_a_place(self):
+        # for s and for every s' alike (READINGS section 11): else the count is of seeds that could not have made f
+        people, model = toy(5, R=6, L=3, U=40)
+        sampler = ew.DeniableSampler(model, [0, 1, 1, 0, 1, 0], eta=0.05, lam=0.5)
+        tau = np.zeros(3, dtype=np.int64)
+        mechanism = Mechanism.of(sampler, people.r, tau, k=2, gamma=3.0, eps0=1.0, intersection=True)
+        fakes, seed, count, _ = mechanism.attempts(np.random.default_rng(2))
+        bucket = buckets(sampler.log_prob(fakes, people), 3.0)
+        shared = np.array([[bool(set(f) & set(s)) for s in people.r.tolist()] for f in fakes.tolist()])
+        own = np.arange(len(seed)), seed
+        expected = ((bucket == bucket[own][:, None]) & ~shared).sum(axis=1)
+        assert np.array_equal(count, np.where(shared[own], 0, expected))
+        assert ((bucket == bucket[own][:, None]) & shared)[~shared[own]].any()  # and some are left out
+
+    def test_seeds_are_drawn_uniformly_with_replacement(self):
+        # a loop over the seeds, or a draw without replacement, has counts that are too even: the left tail
+        _, _, mechanism = self.mechanism()
+        rng, n = np.random.default_rng(13), 30
+        drawn = [np.bincount(mechanism.attempts(rng)[1], minlength=n) for _ in range(20)]
+        statistic = sum(stats.chisquare(d).statistic for d in drawn)
+        assert ALPHA < stats.chi2.sf(statistic, (n - 1) * len(drawn)) < 1 - ALPHA
+        assert stats.chisquare(np.sum(drawn, axis=0)).pvalue > ALPHA
+
+    def test_noise_is_the_operating_systems_except_in_a_laboratory(self, monkeypatch):
+        # R4, R5
+        _, _, mechanism = self.mechanism()
+        asked = []
+        below = secrets.randbelow
+        monkeypatch.setattr("secrets.randbelow", lambda n: (asked.append(n), below(n))[1])
+        release(mechanism, 50, floor=0.05, entropy=1, laboratory=True)
+        assert not asked
+        out = release(mechanism, 50, floor=0.05, entropy=1, laboratory=False)
+        assert len(asked) >= out.attempts  # at least a draw for every attempt
+        again = release(mechanism, 50, floor=0.05, entropy=1, laboratory=False)
+        assert not np.array_equal(out.r, again.r)
 
     def test_a_laboratory_gate_takes_any_noise(self):
         # the noise draws whole numbers below the denominator of 1 / eps0, which may be beyond 64 bits
