@@ -392,6 +392,13 @@ class TestDeniable:
         assert fakes.preset.emission == "window"
         assert "assertion" in fakes.notes[0]
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 3
+        # what the caller asks for is done, or refused, never replaced
+        gate = {"preset": "deniable", "k": 12, "gamma": 1e30, "delta_target": 1e-3, "m_min": 3}
+        asked = ew.generate_fakes(seeds, rng=lab(), lam=0.5, eta=0.05, **gate, **given)
+        assert (asked.preset.lam, asked.preset.eta) == (0.5, 0.05)
+        with pytest.raises(ew.InvalidParameter, match='emission="window"') as caught:
+            ew.generate_fakes(seeds, rng=lab(), emission="walk", **gate, **given)
+        assert caught.value.code == "E_DISJOINT"
         with pytest.raises(ew.InvalidParameter) as caught:
             sampler_of(learnt, PRESETS["deniable"], np.zeros(72, dtype=int), None, lab())
         assert caught.value.code == "E_DISJOINT"

@@ -106,9 +106,10 @@ def generate_fakes(
     entropy = _entropy(rng)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
-    if given and settings.name == "deniable" and settings.emission != "window":
-        # there is nobody to learn archetypes from
-        settings = settings.changed(emission="window", lam=min(settings.lam, 0.3), eta=max(settings.eta, 0.1))
+    if given and settings.name == "deniable" and settings.emission != "window" and "emission" not in parameters:
+        # there is nobody to learn archetypes from; what the caller has asked for stays
+        instead = {"emission": "window", "lam": min(settings.lam, 0.3), "eta": max(settings.eta, 0.1)}
+        settings = settings.changed(**{name: value for name, value in instead.items() if name not in parameters})
     roles = split_users(traces, settings, alternates, draw, learnt=given)
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
     roles = _with_known_places(roles, learnt, deniable=settings.name == "deniable")
