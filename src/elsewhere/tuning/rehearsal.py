@@ -7,8 +7,9 @@ fake's own one follows how often it would pass among the seeds planned.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from elsewhere.privacy.deniability import release_probability
 from elsewhere.privacy.mechanism import Mechanism
 from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.synthesis.walk._kernels import Tables
-from elsewhere.traces.model import Floats, Ints, Traces
+from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 MOST_LEARNT, MOST_STAND_INS = 1000, 500  # people of one rehearsal
 FAKES = 1024  # at least, of one trial
@@ -46,6 +47,25 @@ class Trial:
     accepted: float
     kept: float
     moves: float
+
+
+class Codes(NamedTuple):
+    """Whether each code is in the bucket of a fake's own (F, C), that own code (F,), stand-ins of each code (C,)."""
+
+    same: NDArray[np.bool_]
+    own: Ints
+    size: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Fakes of one rehearsal: stand-ins in the bucket of each one's own, of how many, what it keeps, how it moves."""
+
+    count: Ints
+    people: int
+    kept: Floats
+    moves: Floats
+    codes: Codes | None = None  # where stand-ins share them
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +92,8 @@ class Rehearsal:
         walk = walk_of(learnt, people, rng) if settings.emission == "walk" else None
         return cls(learnt, people, shared, walk, int(rng.integers(2**63)))
 
-    def __call__(self, settings: Preset, seeds: int) -> Trial:
-        """Draw fakes of the stand-ins under these settings, and see what would pass among so many seeds."""
+    def __call__(self, settings: Preset) -> Drawn:
+        """Draw fakes of the stand-ins under these settings, and count their buckets."""
         # the same draws for all settings: differences between them are theirs
         rng = np.random.default_rng(self.entropy)
         tau, r = self.learnt.tau(self.stand_ins), self.stand_ins.r
@@ -104,39 +124,80 @@ class Rehearsal:
         rng = np.random.default_rng(self.entropy + 2)
         with threadpool_limits(1):  # sums in one order on every machine (R5)
             parts = [mechanism.attempts(rng)[:3] for _ in range(math.ceil(FAKES / mechanism.batch))]
-        fakes, seed, count = (np.concatenate(part) for part in zip(*parts, strict=True))
-        chance = passing(count, len(r), seeds, k=settings.k, eps0=settings.eps0)
+            fakes, seed, count = (np.concatenate(part) for part in zip(*parts, strict=True))
+            codes = None if groups is None or mechanism.intersection else _codes(mechanism, fakes, seed)
         agreement = class_agreement(fakes, r, seed, np.asarray(self.learnt.classes.label))
-        weight = chance / max(chance.sum(), 1e-300)
-        return Trial(
-            settings.archetypes if settings.emission != "window" else None,
-            settings.lam,
-            settings.eta,
-            settings.strength,
-            accepted=float(chance.mean()),
-            kept=float(weight @ (agreement.own - agreement.others)),
-            moves=float(weight @ _moves(fakes) / max(_moves(r).mean(), 1e-300)),
-        )
+        kept, moves = agreement.own - agreement.others, _moves(fakes) / max(_moves(r).mean(), 1e-300)
+        return Drawn(count, len(r), kept, moves, codes)
 
 
-def passing(count: Ints, people: int, seeds: int, *, k: int, eps0: float) -> Floats:
+def _codes(mechanism: Mechanism, fakes: Places, seed: Ints) -> Codes:
+    sampler, prepared = mechanism.sampler, mechanism.prepared
+    log_prob = sampler.log_prob_given(fakes, prepared, sampler.common(fakes, mechanism.tau))
+    bucket = np.ceil(-log_prob / math.log(mechanism.gamma))
+    code = prepared.emissions.code
+    own = code[seed]
+    size = np.bincount(code, minlength=prepared.emissions.n_codes)
+    return Codes(bucket == bucket[np.arange(len(own)), own][:, None], own, size)
+
+
+def weighed(drawn: Sequence[Drawn], settings: Preset, seeds: int) -> Trial:
+    """What fakes drawn under these settings, in several rehearsals, would reach among so many seeds."""
+    share, weight = part_in_bucket(drawn)
+    kept, moves = (np.concatenate(part) for part in ([d.kept for d in drawn], [d.moves for d in drawn]))
+    passed = weight * passing(share, seeds, k=settings.k, eps0=settings.eps0)
+    among = passed / max(passed.sum(), 1e-300)
+    return Trial(
+        settings.archetypes if settings.emission != "window" else None,
+        settings.lam,
+        settings.eta,
+        settings.strength,
+        accepted=float(passed.sum() / weight.sum()),
+        kept=float(among @ kept),
+        moves=float(among @ moves),
+    )
+
+
+def part_in_bucket(drawn: Sequence[Drawn]) -> tuple[Floats, Floats]:
     """
-    How often a fake passes among `seeds` seeds, of each of those whose bucket holds `count` of `people` stand-ins.
+    Of all people, the part in the bucket of each fake (-1: it is in none), and the weight of the fake.
 
-    Both numbers include the fake's own one; 0 is in no bucket. Of the others, a share p is in the bucket, so that
-    1 + Binomial(seeds - 1, p) seeds will be. What is seen of p scatters more than p does, as people are few: it is
-    drawn towards the mean until the scatter left is p's own.
+    What is seen on few people scatters more than the truth does, and it is scatter that fails at the gate. So it is
+    drawn towards its mean until the scatter left is the truth's own, estimated over all rehearsals together. Where
+    people share codes, the sizes of the codes are what is uncertain, and fakes weigh as their code does; else it is
+    the part in the bucket.
     """
-    inside = count > 0
-    chance = np.zeros(len(count))
-    if not inside.any():
-        return chance
-    seen = (count[inside] - 1) / max(people - 1, 1)
-    noise = (seen * (1 - seen)).mean() / max(people - 2, 1)
-    shrink = math.sqrt(max(0.0, 1 - noise / max(float(seen.var()), 1e-300)))
-    share, back = np.unique(seen.mean() + shrink * (seen - seen.mean()), return_inverse=True)
-    chance[inside] = _mixed(share, seeds, k, eps0)[back]
-    return chance
+    codes = [d.codes for d in drawn if d.codes is not None]
+    if not codes:
+        seen = [np.where(d.count > 0, (d.count - 1) / max(d.people - 1, 1), np.nan) for d in drawn]
+        inside = [x[~np.isnan(x)] for x in seen]
+        keep = _own_scatter([(x, float(x.mean()), d.people - 1) for x, d in zip(inside, drawn, strict=True) if len(x)])
+        parts = [x if len(y) == 0 else y.mean() + keep * (x - y.mean()) for x, y in zip(seen, inside, strict=True)]
+        share = np.nan_to_num(np.concatenate(parts), nan=-1.0)
+        return share, np.ones(len(share))
+    sizes = [np.asarray(c.size / c.size.sum()) for c in codes]
+    keep = _own_scatter([(x, 1 / len(x), int(c.size.sum())) for x, c in zip(sizes, codes, strict=True)])
+    drawn_in = [np.asarray(1 / len(x) + keep * (x - 1 / len(x))) for x in sizes]
+    share = [c.same @ x for c, x in zip(codes, drawn_in, strict=True)]
+    weight = [x[c.own] / seen[c.own] for c, x, seen in zip(codes, drawn_in, sizes, strict=True)]
+    return np.concatenate(share), np.concatenate(weight)
+
+
+def _own_scatter(seen: Sequence[tuple[Floats, float, int]]) -> float:
+    """Factor that takes the scatter of shares seen on n people, about a mean, to that of the shares themselves."""
+    spread = sum(float(((x - mean) ** 2).mean()) for x, mean, _ in seen)
+    noise = sum(float((x * (1 - x)).mean()) / max(n - 1, 1) for x, _, n in seen)
+    return math.sqrt(max(0.0, 1 - noise / max(spread, 1e-300)))
+
+
+def passing(share: Floats, seeds: int, *, k: int, eps0: float) -> Floats:
+    """
+    How often a fake passes the gate if a part `share` of all people is in its bucket; -1: in no bucket, never.
+
+    Besides its own seed, Binomial(seeds - 1, share) of the seeds to come will be in the bucket.
+    """
+    parts, back = np.unique(share, return_inverse=True)
+    return np.where(share < 0, 0.0, _mixed(np.clip(parts, 0, 1), seeds, k, eps0)[back])
 
 
 def _mixed(share: Floats, seeds: int, k: int, eps0: float) -> Floats:

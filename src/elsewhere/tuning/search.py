@@ -18,7 +18,7 @@ from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_between, 
 from elsewhere.learnt import learn
 from elsewhere.presets import PRESETS, Preset, preset_of
 from elsewhere.traces.model import Traces
-from elsewhere.tuning.rehearsal import MOST_LEARNT, MOST_STAND_INS, Rehearsal, Trial
+from elsewhere.tuning.rehearsal import MOST_LEARNT, MOST_STAND_INS, Rehearsal, Trial, weighed
 
 LEAST_USERS = 20
 ENOUGH, MOST_TIMES = 750, 4  # people over all rehearsals; rehearsals at most
@@ -179,16 +179,15 @@ class _Search:
             self.progress(self.done, self.total)
 
     def trial(self, **changed: Any) -> Trial:
-        """The mean of what the rehearsals say of these settings."""
+        """What the rehearsals say of these settings."""
         settings = replace(self.settings, **changed)
         key = settings.archetypes, settings.lam, settings.eta, settings.strength
         if key not in self.tried:
-            found = []
+            drawn = []
             for rehearsal in self.rehearsals:
-                found.append(rehearsal(settings, self.seeds))
+                drawn.append(rehearsal(settings))
                 self.tell()
-            accepted, kept, moves = np.mean([(t.accepted, t.kept, t.moves) for t in found], axis=0).tolist()
-            self.tried[key] = settings, replace(found[0], accepted=accepted, kept=kept, moves=moves)
+            self.tried[key] = settings, weighed(drawn, settings, self.seeds)
         return self.tried[key][1]
 
     def passes(self, trial: Trial) -> bool:
