@@ -127,7 +127,8 @@ class Rehearsal:
             fakes, seed, count = (np.concatenate(part) for part in zip(*parts, strict=True))
             codes = None if groups is None or mechanism.intersection else _codes(mechanism, fakes, seed)
         agreement = class_agreement(fakes, r, seed, np.asarray(self.learnt.classes.label))
-        kept, moves = agreement.own - agreement.others, _moves(fakes) / max(_moves(r).mean(), 1e-300)
+        # people with their rare places: merging those away makes moves fewer, the more the fewer are learnt from
+        kept, moves = agreement.own - agreement.others, _moves(fakes) / max(_moves(self.people.r).mean(), 1e-300)
         return Drawn(count, len(r), kept, moves, codes)
 
 
