@@ -229,6 +229,26 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
         notes = ew.Pool.load(tmp_path / name).provenance["notes"]
         # eps and delta say nothing about places that the seeds themselves have shaped
         assert any("the map as given" in note for note in notes) is (name == "found")
+        # what was chosen for the caller is recorded: 60 seeds planned, 1.25 k to a group
+        chosen = json.loads((tmp_path / name / "manifest.json").read_text())["provenance"]["parameters"]
+        assert {n: chosen[n] for n in ("emission", "archetypes", "strength")} == {
+            "emission": "walk",
+            "archetypes": 3,
+            "strength": 1.0,
+        }
+
+
+def test_a_given_model_says_that_it_changes_the_emission(run, tmp_path):
+    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+    ew.write_traces(town, tmp_path / "people.csv")
+    gate = ["--preset", "deniable", "--kappa", "4", "--set", "k=16", "--set", "delta_target=0.001"]
+    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "model", *gate)[0] == 0
+    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *gate, "--set", "lam=0.02"]
+    status, said, err = run(*given, "-o", tmp_path / "fakes")
+
+    assert status == 0, err
+    assert 'emission "window", lam 0.02 and eta 0.1 instead' in said
+    assert "leave the model out" in said
 
 
 def test_nothing_of_an_earlier_run_stays_beside_the_fakes(run, town, tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.deny import sampler_of
+from elsewhere.deny import groups_for, sampler_of
 from elsewhere.presets import PRESETS
 from elsewhere.split import split_users
 
@@ -118,6 +118,10 @@ class TestPresets:
             {"eps0": 0.0},
             {"eta": 0.0},
             {"lam": 2},
+            {"strength": -0.1},
+            {"strength": 10.5},
+            {"strength": float("nan")},
+            {"strength": None},
             {"max_tries": 0},
             {"sampler": "magic"},
             {"c_min": 0},
@@ -391,6 +395,15 @@ class TestDeniable:
         )
         assert fakes.preset.emission == "window"
         assert "assertion" in fakes.notes[0]
+        (told,) = [note for note in fakes.notes if "window" in note]
+        assert 'emission "walk"' in told
+        assert "lam 0.02 and eta 0.1 instead" in told
+        assert told in ew.publish(fakes, laboratory=True, rng=lab()).provenance["notes"]
+        asked = ew.generate_fakes(
+            seeds, preset="deniable", rng=lab(), k=12, delta_target=1e-3, emission="window", lam=0.02, **given, m_min=3
+        )
+        assert asked.preset.eta == PRESETS["deniable"].eta  # what was asked for is left alone
+        assert not [note for note in asked.notes if "window" in note]
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 3
         # what the caller asks for is done, or refused, never replaced
         gate = {"preset": "deniable", "k": 12, "gamma": 1e30, "delta_target": 1e-3, "m_min": 3}
@@ -402,6 +415,22 @@ class TestDeniable:
         with pytest.raises(ew.InvalidParameter) as caught:
             sampler_of(learnt, PRESETS["deniable"], np.zeros(72, dtype=int), None, lab())
         assert caught.value.code == "E_DISJOINT"
+
+    def test_groups_follow_the_number_of_seeds_planned(self):
+        assert groups_for(500, 250, 50) == 8  # the number of the figures of PF in docs/results.md
+        assert groups_for(500, 500, 50) == 8
+        assert groups_for(250, 2000, 50) == 4  # many to learn from, few seeds: a group must hold k of the seeds
+        assert groups_for(5000, 60, 50) == 5  # and few to learn from tell few groups apart
+        assert groups_for(10**6, 10**6, 50) == 64
+        assert groups_for(50, 20, 50) == 1
+
+    def test_the_strength_of_the_walk_is_the_samplers_and_the_manifests(self):
+        people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        fakes = ew.generate_fakes(people, preset="deniable", kappa=6, rng=lab(), m_min=5, strength=0.25, **SMALL_GATE)
+        assert fakes.sampler.strength == 0.25
+        told = ew.publish(fakes, laboratory=True, rng=lab()).provenance["parameters"]
+        assert told["strength"] == 0.25
+        assert told["archetypes"] == fakes.preset.archetypes == len(fakes.sampler.archetypes.share)
 
     def test_fakes_visit_only_places_that_enough_model_users_share(self):
         people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces

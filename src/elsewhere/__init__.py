@@ -64,7 +64,7 @@ _HOME = {
     "semantic_graph": "semantics.graph",
     "semantic_similarity": "similarity.semantic",
     "simulate_town": "traces.town",
-    "tune": "tuning",
+    "tune": "tuning.search",
     "write_traces": "traces.write",
 }
 

@@ -106,11 +106,15 @@ def generate_fakes(
     entropy = _entropy(rng)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
+    notes: tuple[str, ...] = ()
     if given and settings.name == "deniable" and settings.emission != "window" and "emission" not in parameters:
         # there is nobody to learn archetypes from; what the caller has asked for stays
         instead = {"emission": "window", "lam": min(settings.lam, 0.3), "eta": max(settings.eta, 0.1)}
+        wanted = settings
         settings = settings.changed(**{name: value for name, value in instead.items() if name not in parameters})
+        notes = (_by_windows(wanted, settings),)
     roles = split_users(traces, settings, alternates, draw, learnt=given)
+    roles = replace(roles, notes=(*roles.notes, *notes))
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
     roles = _with_known_places(roles, learnt, deniable=settings.name == "deniable")
     if settings.name == "deniable":
@@ -249,6 +253,15 @@ def _gathered(
         notes=(*roles.notes, *_lost_tempo(maker, settings), *_unfiltered(realism, settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
+    )
+
+
+def _by_windows(wanted: Preset, taken: Preset) -> str:
+    return (
+        f'the model was given without the traces of its people, from whom emission "{wanted.emission}" learns its '
+        f'groups: these fakes were made with emission "window", lam {taken.lam:g} and eta {taken.eta:g} instead, and '
+        "keep less of their seeds; leave the model out and it is learnt anew from half of the people, or set emission, "
+        "lam and eta yourself."
     )
 
 

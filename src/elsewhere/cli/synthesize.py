@@ -128,7 +128,7 @@ def fit(
     from elsewhere.learnt import learn
     from elsewhere.presets import preset_of
 
-    settings = preset_of(preset, **_parameters(parameters))
+    settings = preset_of(preset, **preset_words(parameters))
     import numpy as np
 
     from elsewhere.contributors import contributors_file
@@ -259,7 +259,8 @@ def kappa_of(text: str) -> int | str:
         raise InvalidParameter(f'`--kappa` must be a whole number or "auto", got {text!r}.') from None
 
 
-def _parameters(words: list[str] | None) -> dict[str, Any]:
+def preset_words(words: list[str] | None) -> dict[str, Any]:
+    """The parameters that `--set NAME=VALUE` gives."""
     import ast
 
     from elsewhere.presets import check_names
@@ -340,7 +341,7 @@ def _generate(
             workers=workers,
             progress=progress,
             **given,
-            **_parameters(parameters),
+            **preset_words(parameters),
         )
     return fakes if people is traces else _in_file(fakes, people, traces)
 
