@@ -18,7 +18,7 @@ from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
-from elsewhere.synthesis.deniable.archetypes import learn_archetypes
+from elsewhere.synthesis.deniable.archetypes import MOST_USERS, learn_archetypes
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.synthesis.deniable.walk import WalkSampler
 from elsewhere.synthesis.walk.fit import learn_walk
@@ -33,8 +33,13 @@ class GateVerdict(NamedTuple):
 
 
 def groups_for(users: int, k: int) -> int:
-    """The number of groups where none is given: 1.25 k of the model's users to each; `tune` finds better ones."""
-    return max(1, int(users / (1.25 * k)))
+    """
+    The number of groups where none is given: 1.25 k of the users they are learnt from to each; `tune` finds better.
+
+    Groups are learnt from MOST_USERS at most. Were there more groups, the more the more users, none would be better
+    known, and every fake would be weighed under all of them: a cost that grows with the square of the users.
+    """
+    return max(1, int(min(users, MOST_USERS) / (1.25 * k)))
 
 
 def sampler_of(

@@ -59,7 +59,7 @@ class Preset:
     delta_target: float = 1e-6
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
-    archetypes: int | None = None  # groups of model users; None: 1.25 k of them to a group; see `tune`
+    archetypes: int | None = None  # groups of model users; None: `groups_for`; see `tune`
 
     def __post_init__(self) -> None:
         require_choice("name", self.name, tuple(_NAMES))
