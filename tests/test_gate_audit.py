@@ -188,7 +188,9 @@ def audit_of(sampler, seeds, **given):
     fakes = np.concatenate([sampler.sample(s, 1, rng=np.random.default_rng(i)) for i, s in enumerate(seeds)])
     options = {"k": K, "t": T, "gamma": GAMMA, "eps0": EPS0, "gate_runs": 4000, **given}
     rng = np.random.default_rng(1)
-    return ew.audit(seeds, None, fakes, np.arange(len(seeds)), attacks=["A9"], sampler=sampler, rng=rng, **options)["A9"]
+    return ew.audit(seeds, None, fakes, np.arange(len(seeds)), attacks=["A9"], sampler=sampler, rng=rng, **options)[
+        "A9"
+    ]
 
 
 def test_where_no_gate_would_be_found_out_the_audit_says_so():

@@ -377,20 +377,24 @@ def fidelity_against_deniability(
     figure = new_figure(8.0, 3.6)
     panels = {"named": "seed named by the white box (%)", "accepted": "attempts that pass the gate (%)"}
     for axes, (kind, label) in zip(figure.subplots(1, 2, sharey=True), panels.items(), strict=True):
+        # kept grows with what the white box learns and falls with what passes: numbers stand outside the two curves
+        lean = -1 if kind == "named" else 1
         for i, ((name, run), colour) in enumerate(zip(runs.items(), (BLUE, VERMILION, GREEN), strict=False)):
             x, y = 100 * np.asarray(run[kind], dtype=float), np.asarray(run["kept"], dtype=float)
             axes.plot(x, y, marker="os^"[i], markersize=4, color=colour, linewidth=1)
-            # one curve says its lambdas above, the next below, so that neighbouring points stay legible
             side = -1 if i % 2 else 1
-            for at, height, number in zip(x, y, np.asarray(lam, dtype=float), strict=True):
+            named = int(np.argmin(np.abs(y - (y.min() + y.max()) / 2)))
+            told = np.inf
+            for j in range(len(x) - 1, -1, -1):
+                if j < len(x) - 1 and abs(told - y[j]) < 0.06 * np.ptp(y):
+                    continue  # too close to the last number to be read
+                told = y[j]
+                number = f"{np.asarray(lam, dtype=float)[j]:g}"
                 axes.annotate(
-                    f"{number:g}", (at, height), textcoords="offset points", xytext=(-4 * side, 6 * side), fontsize=7,
-                    color=colour, ha="right" if side > 0 else "left", va="center",
+                    f"{name}, {number}" if j == named else number, (x[j], y[j]), textcoords="offset points",
+                    xytext=(6 * lean * side, 5 * side), fontsize=8, color=colour, va="center",
+                    ha="left" if lean * side > 0 else "right",
                 )  # fmt: skip
-            axes.annotate(
-                name, (x[-1], y[-1]), textcoords="offset points", xytext=(0, 12 * side), fontsize=9, color=colour,
-                ha="center", va="center",
-            )  # fmt: skip
         axes.margins(0.12, 0.16)
         axes.set_xlabel(label, fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
