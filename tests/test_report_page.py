@@ -438,6 +438,13 @@ class TestClaims:
         assert said.met
         assert "All 20 fakes together" in said.sentence
         assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
+        # for who does not read eps: from one fake, from all, by both rules
+        assert f"a factor of at most {np.exp(self.LEDGER['eps']):.2f}" in said.sentence
+        assert f"names the seed of the fake with probability at most {self.LEDGER['named']:.3g}" in said.sentence
+        many = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=60)
+        both = claims({"A9": a9}, {**run, "ledger": many.told()})[2].sentence
+        assert many.composition == "optimal"
+        assert f"added up, ε = {many.basic[0]:.3g}, δ = {many.basic[1]:.3g}; by the tighter rule, ε = " in both
         few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
         assert "too large" not in claims({"A9": a9}, {**run, "ledger": few})[2].sentence
 

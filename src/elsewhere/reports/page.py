@@ -214,8 +214,8 @@ def _audits(given: Given, shareable: bool) -> list[Child]:
         return [tag("p", "No audit was run: nothing is known about what an attacker learns. Run `elsewhere audit`.")]
     parts: list[Child] = [
         tag("p", "Each line is an attack that was really carried out: against the people behind the fakes, in the same "
-            "way against strangers, who are behind none of them, and by guessing. Who the strangers are, and whether the "
-            "generator has met them, stands in the notes at the end.")
+            "way against strangers, who are behind none of them, and by guessing. Who the strangers are, and whether "
+            "the generator has met them, stands in the notes at the end.")
     ]  # fmt: skip
     if len(given.audits) > 1:
         parts.append(_side_by_side(given.audits))

@@ -1,8 +1,8 @@
 """
 A13: do the fakes visit places that too few people visit? (E31)
 
-Counted are seed users, as the suite says, and beside them the people the model was learnt from, who in the deniable mode
-are others: there a place comes into a fake by them alone. Where enough of them visit every place of the fakes, walks of
+Counted are seed users, as the suite says, and beside them the people the model was learnt from. In the deniable mode
+these are others, by whom alone a place comes into a fake. Where enough of them visit every place of the fakes, walks of
 the model without any seed go to places of few seed users too: the bar is then out of reach, and there is no verdict.
 """
 
