@@ -446,7 +446,9 @@ class TestClaims:
         assert many.composition == "optimal"
         assert f"added up, ε = {many.basic[0]:.3g}, δ = {many.basic[1]:.3g}; by the tighter rule, ε = " in both
         few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
-        assert "too large" not in claims({"A9": a9}, {**run, "ledger": few})[2].sentence
+        sentence = claims({"A9": a9}, {**run, "ledger": few})[2].sentence
+        assert "too large" not in sentence
+        assert f"changes the same odds by a factor of at most {np.exp(few['eps_all']):.3g}" in sentence
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}

@@ -109,7 +109,11 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     )
     together = ledger.get("eps_all")
     large = not isinstance(together, (int, float)) or together > MEANINGLESS
-    sentence += ", too large to be a claim about the dataset as a whole." if large else "."
+    sentence += (
+        ", too large to be a claim about the dataset as a whole; nothing is promised about what they tell together."
+        if large
+        else f": whoever holds them all changes the same odds by a factor of at most {math.exp(together):.3g}."  # type: ignore[arg-type]
+    )
     if a9 is None:
         return Claim(sentence, False, "the gate itself has not been tried out (attack A9 was not run).")
     if a9.get("passed") is not True:

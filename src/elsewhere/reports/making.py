@@ -40,9 +40,9 @@ LEDGER = {
     "named": "chance, at most, that its seed is named",
     "eps basic": "eps of all fakes, added up",
     "delta basic": "delta of all fakes, added up",
-    "eps all": "eps of all fakes, tighter rule",
-    "delta all": "delta of all fakes, tighter rule",
-    "composition": "tighter rule",
+    "eps all": "eps of all fakes, best rule",
+    "delta all": "delta of all fakes, best rule",
+    "composition": "best rule",
 }
 
 
