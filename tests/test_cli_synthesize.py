@@ -226,7 +226,16 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
             more[1].write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
         status, _, said = run("synthesize", tmp_path / "people.csv", "-o", tmp_path / name, *gate, *more, "--json")
         assert status == 0, said
-        notes = ew.Pool.load(tmp_path / name).provenance["notes"]
+        told = ew.Pool.load(tmp_path / name).provenance
+        notes, ledger = told["notes"], told["ledger"]
+        # what is promised stands in the manifest, in numbers and in words; tries and times stand nowhere
+        assert ledger["eps_basic"] == ledger["released"] * ledger["eps"]
+        assert f"eps = {ledger['eps']:.3f}" in told["in_words"]
+        assert f"by adding up, eps = {ledger['eps_basic']:.1f}" in told["in_words"]
+        written = (tmp_path / name / "manifest.json").read_text()
+        assert not {"attempts", "passed", "tally", "tested", "seconds", "time"} & set(json.loads(written))
+        assert not any(f'"{word}"' in written for word in ("attempts", "passed", "tally", "tested"))
+        assert len({p.stat().st_mtime_ns for p in (tmp_path / name).iterdir()}) == 1
         # eps and delta say nothing about places that the seeds themselves have shaped
         assert any("the map as given" in note for note in notes) is (name == "found")
         # what was chosen for the caller is recorded: 60 seeds planned, 1.25 k to a group

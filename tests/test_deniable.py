@@ -16,6 +16,7 @@ from scipy import stats
 import elsewhere as ew
 from elsewhere.privacy.deniability import buckets, compose, discrete_laplace, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.synthesis.deniable._kernels import CODES
 from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
 from elsewhere.synthesis.deniable.emissions import window_emissions
 
@@ -370,6 +371,33 @@ class TestGate:
         for b in np.unique(bucket):
             assert np.ptp(log_prob[bucket == b]) <= math.log(gamma) + 1e-12
         assert np.isposinf(buckets(np.array([-np.inf]), gamma)[0])
+
+    def test_laws_that_are_not_kept_draw_the_same_fakes(self, monkeypatch):
+        # 100,000 seeds: filters come by batches of attempts, whatever fits, instead of once for all
+        _, _, kept = self.mechanism()
+        for at_once in (1, 5 * 4 * 3, 1e9):
+            monkeypatch.setattr("elsewhere.privacy.mechanism.CACHED_FILTERS", 0)
+            monkeypatch.setattr("elsewhere.privacy.mechanism.FILTERS_AT_ONCE", at_once)
+            _, _, fresh = self.mechanism()
+            assert fresh.filters is None
+            for a, b in zip(*(m.attempts(np.random.default_rng(3)) for m in (kept, fresh)), strict=True):
+                assert np.array_equal(a, b)
+
+    def test_many_codes_are_counted_in_blocks_like_few(self):
+        # more seeds than one block of the kernel holds, and not a multiple of it
+        people, model = toy(7, U=2 * CODES + 13)
+        sampler = ew.DeniableSampler(model, [0, 1, -1], eta=0.05, lam=0.5, par_l=0.7)
+        fakes = everything(3, 4)[::7]
+        tau = np.zeros(4, dtype=np.int64)
+        whole = sampler.log_prob_given(fakes, sampler.prepare(people.r, tau), np.zeros(len(fakes)))
+        for s in (0, CODES - 1, CODES, 2 * CODES, 2 * CODES + 12):
+            alone = sampler.log_prob_given(fakes, sampler.prepare(people.r[s : s + 1], tau), np.zeros(len(fakes)))
+            np.testing.assert_allclose(whole[:, s], alone[:, 0], rtol=1e-12)
+            q = naive.window_q(people.r[s].tolist(), [0, 1, -1], 3, 0.25, 0.75, 0.7)
+            for i, f in enumerate(fakes.tolist()):
+                told = sum(0.5 * math.log(0.05 + 0.95 * q[t][r]) for t, r in enumerate(f) if people.r[s, t] != 2)
+                z = sampler.prepare(people.r[s : s + 1], tau).log_z[0]
+                assert whole[i, s] == pytest.approx(told - z)
 
     def test_release_frequency_per_count_catches_a_threshold_off_by_one(self):
         _, _, mechanism = self.mechanism()

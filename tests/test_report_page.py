@@ -439,8 +439,17 @@ class TestClaims:
         assert not self.met({"A9": a9}, {**run, "reproducible": True})[2]  # R5: no such claim of a laboratory run
         assert "All 20 fakes together" in said.sentence
         assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
+        # for who does not read eps: from one fake, from all, by both rules
+        assert f"a factor of at most {np.exp(self.LEDGER['eps']):.2f}" in said.sentence
+        assert f"names the seed of the fake with probability at most {self.LEDGER['named']:.3g}" in said.sentence
+        many = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=60)
+        both = claims({"A9": a9}, {**run, "ledger": many.told()})[2].sentence
+        assert many.composition == "optimal"
+        assert f"added up, ε = {many.basic[0]:.3g}, δ = {many.basic[1]:.3g}; by the tighter rule, ε = " in both
         few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
-        assert "too large" not in claims({"A9": a9}, {**run, "ledger": few})[2].sentence
+        sentence = claims({"A9": a9}, {**run, "ledger": few})[2].sentence
+        assert "too large" not in sentence
+        assert f"changes the same odds by a factor of at most {np.exp(few['eps_all']):.3g}" in sentence
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}

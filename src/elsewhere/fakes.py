@@ -387,5 +387,6 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "temp": temp,
         "per_seed": per_seed if fakes.ledger is None else None,
         "notes": list(fakes.notes),
-        "ledger": None if fakes.ledger is None else fakes.ledger.to_dict(),
+        "ledger": None if fakes.ledger is None else fakes.ledger.told(),
+        "in_words": None if fakes.ledger is None else fakes.ledger.in_words(),
     }

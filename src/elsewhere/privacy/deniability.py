@@ -114,6 +114,11 @@ class Ledger:
         """(eps, delta) of all released fakes by basic composition: the sums."""
         return self.released * self.eps, min(1.0, self.released * self.delta)
 
+    def told(self) -> dict[str, Any]:
+        """As plain numbers for a manifest or a report: those of the ledger, and the sums of basic composition."""
+        eps, delta = self.basic
+        return {**self.to_dict(), "eps_basic": eps, "delta_basic": delta}
+
     def in_words(self) -> str:
         """What an adversary who knows everything else can learn, from one fake and from all."""
         factor = math.exp(self.eps) if self.eps < LARGEST_EXP else math.inf

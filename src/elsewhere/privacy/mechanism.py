@@ -25,6 +25,7 @@ from elsewhere.synthesis.deniable.sampler import DeniableSampler, PreparedSeeds
 from elsewhere.traces.model import Floats, Ints, Places
 
 CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all codes are kept
+FILTERS_AT_ONCE = 2.5e7  # numbers, 200 MB: those of a batch where they are not kept
 BATCH_CELLS = 1e7  # attempts x codes per batch
 LEAST_EXPECTED = 100  # releases expected at the floor in the fewest attempts made
 
@@ -125,15 +126,19 @@ class Mechanism:
     def _draw(self, codes: Ints, uniform: Floats) -> Places:
         fakes = np.empty(uniform.shape, dtype=np.int32)
         drawn = np.unique(codes)
-        filters = self.filters
-        for i, code in enumerate(drawn):
-            mine = np.flatnonzero(codes == code)
-            if filters is None:
-                law = self.sampler.filter(self.prepared.emissions, drawn[i : i + 1], self.tau)[0][0]
-            else:
-                law = filters[code]
-            fakes[mine] = self.sampler.draw(law, uniform[mine], self.tau)
+        # laws of many codes come at once: one by one, every step would read the whole transition table again
+        block = max(1, int(FILTERS_AT_ONCE // (uniform.shape[1] * self.sampler.model.R)))
+        for start in range(0, len(drawn), block):
+            some = drawn[start : start + block]
+            for code, law in zip(some, self._laws(some), strict=True):
+                mine = np.flatnonzero(codes == code)
+                fakes[mine] = self.sampler.draw(law, uniform[mine], self.tau)
         return fakes
+
+    def _laws(self, codes: Ints) -> list[Floats]:
+        if self.filters is not None:
+            return [self.filters[code] for code in codes]  # views: a copy of them costs as much as the draw
+        return list(self.sampler.filter(self.prepared.emissions, codes, self.tau)[0])
 
     def passes(self, count: Ints, below: Callable[[int], int]) -> NDArray[np.bool_]:
         """The gate: c >= k + noise, one draw of noise per attempt; a fake in no bucket never passes."""
