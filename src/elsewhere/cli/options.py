@@ -55,7 +55,10 @@ class Reading:
     ] = None
     encoding: Annotated[str, typer.Option("--encoding", help="Of a text file.")] = "utf-8"
     max_bad: Annotated[
-        float, typer.Option("--max-bad", metavar="SHARE", help="Unreadable rows that may be dropped and counted.")
+        float,
+        typer.Option(
+            "--max-bad", metavar="SHARE", help="Unreadable, short or long rows that may be dropped and counted."
+        ),
     ] = 0.01
     start: Annotated[
         str | None, typer.Option("--start", metavar="HH:MM", help="Local time of the first slot, for slots and SGLT.")
@@ -91,7 +94,7 @@ class Reading:
     lon360: Annotated[bool, typer.Option("--lon360", help="Longitudes run from 0 to 360.")] = False
     any_date: Annotated[bool, typer.Option("--any-date", help="Keep dates before 2000 and in the future.")] = False
     allow_truncated: Annotated[
-        bool, typer.Option("--allow-truncated", help="Leave out a last line that is cut off.")
+        bool, typer.Option("--allow-truncated", help="Leave out a last line or record that is cut off.")
     ] = False
 
     def keywords(self) -> dict[str, Any]:

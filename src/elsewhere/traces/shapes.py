@@ -25,6 +25,7 @@ SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names so
 EARLIEST = np.datetime64("2000-01-01", "us")
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
 REASONS = {
+    "E_CSV": "have more or fewer fields than the first line",
     "E_USER": "have no user id",
     "E_DATE": "have no readable time, or one before 2000 or in the future (`any_date`)",
     "E_NUMBER": "have numbers that cannot be read",
@@ -73,17 +74,18 @@ class Shape:
     def keep(self, faults: Mapping[str, Mask]) -> tuple[Mask, dict[str, int]]:
         """The rows without a fault, and how many are dropped for each; refused if too many are (B21)."""
         good = np.ones(self.table.rows, dtype=bool)
-        dropped: dict[str, int] = {}
+        rows = self.table.rows + self.table.unequal
+        dropped = {"E_CSV": self.table.unequal} if self.table.unequal else {}
         first: dict[str, int] = {}
         for code, fault in faults.items():
             new = fault & good
             if new.any():
                 dropped[code], first[code] = int(new.sum()), int(np.argmax(new))
                 good &= ~new
-        if sum(dropped.values()) > self.max_bad * self.table.rows or not good.any():
-            code = max(dropped, key=lambda c: dropped[c])
+        if sum(dropped.values()) > self.max_bad * rows or not good.any():
+            code = max(first, key=lambda c: dropped[c])  # of unequal lines alone there are not too many
             raise self.table.refuse(
-                f"{dropped[code]} of {self.table.rows} rows {REASONS[code]}, this is the first; "
+                f"{dropped[code]} of {rows} rows {REASONS[code]}, this is the first; "
                 f"at most {self.max_bad:.2%} of all rows may be dropped (`max_bad`).",
                 code,
                 first[code],
@@ -98,7 +100,7 @@ class Shape:
             role_of[self.roles["time"]] = "utc"
         return Preparation(
             name=self.table.name,
-            rows=self.table.rows,
+            rows=self.table.rows + self.table.unequal,
             dropped=dropped,
             fixed={} if clock is None else clock.fixed,
             tz="UTC" if clock is None else clock.tz,
