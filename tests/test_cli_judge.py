@@ -240,7 +240,11 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
 def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0
-    assert not (tmp_path / "out-private").exists()
+    # without the links nobody could ever audit these fakes
+    assert [p.name for p in (tmp_path / "out-private").iterdir()] == ["links.csv"]
+    real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
+    index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
+    assert np.all(pool.traces.r != real.r[index])
     assert not (out / "report.html").exists()
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")

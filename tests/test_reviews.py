@@ -122,7 +122,7 @@ def test_a14_the_folder_to_publish_holds_fakes_places_and_parameters_only(releas
     out = released / "out"
     names = {"fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json", "report.html"}
     assert {p.name for p in out.iterdir()} == names
-    assert set(pq.read_table(out / "places.parquet").column_names) == {"loc", "lat", "lon"}
+    assert set(pq.read_table(out / "places.parquet").column_names) == {"loc", "visited", "lat", "lon"}
     assert set(pq.read_table(out / "pool.parquet").column_names) == {"id", "slot", "loc"}
     manifest = (out / "manifest.json").read_text()
     for word in ("p_bar", "pi_bar", "visitors", "visits", "label", "seed_index", "loglik", "attempts"):

@@ -8,7 +8,17 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.finish import REPORT, Private, Report, judged, private_folder, write_reports
+from elsewhere.cli.finish import (
+    PRIVATE,
+    REPORT,
+    Private,
+    Report,
+    judged,
+    private_folder,
+    warn_of_strangers,
+    write_links,
+    write_reports,
+)
 from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
 from elsewhere.cli.output import bar, counts, opening, say, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
@@ -42,6 +52,7 @@ Formats = Annotated[
     list[str] | None, typer.Option("--also", metavar="gpx|geojson|sglt", help="Write the fakes in this form too.")
 ]
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
+OURS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations", REPORT)  # beside the pool
 
 
 @reads
@@ -74,12 +85,12 @@ def synthesize(
 
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
-    into DIR-private: the owner's report.html, judgement.json and links.csv (who was made from whom).
+    into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json.
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
     check_folder(out, force=force)
-    mine = private_folder(out, private, force=force) if report else None
+    mine = private_folder(out, private, force=force)
     require_between("--holdout", holdout, 0, 0.5)
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
@@ -88,22 +99,23 @@ def synthesize(
     traces, aside = _aside(traces, holdout, seed)
     fakes = _on_this_map(_generate(traces, preset, per_seed, kappa, parameters, workers, seed), locations, reading)
     (pool, rows), told = _publish(fakes, per_seed, seed), summary(fakes, traces)
-    for name in (REPORT, *ALSO.values()):
-        # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
-        (out / name).unlink(missing_ok=True)
     # whole already before it is judged: what is interrupted then is only the judge
+    kept = write_links(traces, fakes, pool, rows, mine)
     written = write_pool(pool, out, read, also or [])
     if pool.traces.dates is None and {"time", "utc", "local", "date"} & set(read.columns):
         told["notes"].append("no date is shared by enough people: the fakes are dated 2001-01-01, a Monday.")
     told["read"] = counts(read)
     shown = [*opening(told["read"]), *tables(told)]
-    if mine is not None:
+    if report:
         judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
-        shared, kept = write_reports(judgement, traces, fakes, pool, rows, out, mine, opening(told["read"]))
-        written = seal(pool, out, [*written[:-3], *shared])
-        told |= {"judgement": judgement.to_dict(), "private_files": kept}
-        shown += [*judgement.in_words(), f"wrote {len(kept)} files into {mine}: for you alone"]
-    say({**told, "files": written}, [*shown, f"wrote {len(written)} files into {out}"], as_json=as_json)
+        shared, more = write_reports(judgement, traces, fakes, pool, out, mine, opening(told["read"]))
+        written, kept = seal(pool, out, [*written[:-3], *shared]), kept + more
+        told["judgement"] = judgement.to_dict()
+        shown += judgement.in_words()
+    warn_of_strangers(out, OURS, written)
+    warn_of_strangers(mine, PRIVATE, kept)
+    shown += [f"wrote {', '.join(kept)} into {mine}: for you alone", f"wrote {len(written)} files into {out}"]
+    say({**told, "files": written, "private_files": kept}, shown, as_json=as_json)
 
 
 @reads
@@ -214,6 +226,7 @@ def publish(
     # the budget is spent before anything leaves: a second run after a crash can only publish less
     private.save(fakes, force=True)
     written = write_pool(pool, out, None, also or [])
+    warn_of_strangers(out, OURS, written)
     say({"fakes": len(pool), "files": written}, [f"published {len(pool)} fakes into {out}"], as_json=as_json)
 
 
@@ -422,8 +435,11 @@ def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[s
 def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:
     """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
     from elsewhere.files import write_files
+    from elsewhere.pool import remove_earlier
 
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
+    remove_earlier(out, names)
     write_files(out, pool.files(beside))
     return [*names, "pool.parquet", "places.parquet", "manifest.json"]
 
