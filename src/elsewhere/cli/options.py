@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -119,13 +118,6 @@ class Reading:
 
 
 AS_IT_COMES = Reading()
-_CALLED = {"form": "format"}
-OPTIONS = {_CALLED.get(f.name, f.name) for f in fields(Reading)} | {"tz", "step", "cells", "locations", "missing"}
-
-
-def spoken(text: str) -> str:
-    """The library's words for the command line: `max_gap` is --max-gap here."""
-    return re.sub(r"`(\w+)`", lambda m: f"--{m[1].replace('_', '-')}" if m[1] in OPTIONS else m[0], text)
 
 
 def _pairs(text: str | None) -> dict[str, str | None] | None:

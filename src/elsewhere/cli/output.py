@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console, RenderableType
 
-from elsewhere.cli.options import spoken
+from elsewhere.cli.words import spoken
 
 if TYPE_CHECKING:
     from elsewhere.traces.fixes import Preparation
