@@ -74,7 +74,10 @@ def fakes_are_spread(told, out):
 
 ROWS = {
     "B37 paper": Row(
-        lambda: town(1), (*SYNTHESIZE, "--preset", "paper"), code="E_TOO_FEW", message="need at least 2 users for --set k"
+        lambda: town(1),
+        (*SYNTHESIZE, "--preset", "paper"),
+        code="E_TOO_FEW",
+        message="need at least 2 users for --set k",
     ),
     "B37 product": Row(lambda: town(9), code="E_TOO_FEW", message="need at least 10 users for --set k = 10"),
     "B37 deniable": Row(
