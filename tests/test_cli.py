@@ -73,6 +73,17 @@ def test_every_command_speaks_json_and_is_documented(run):
         assert inspect.getdoc(command)[:20] in text
 
 
+def test_commands_that_do_the_same_have_the_same_options():
+    options = {name: {o for p in c.params for o in p.opts} for name, c in get_command(app).commands.items()}
+    reading = {"--step", "--cells", "--tz", "--locations", "--max-bad", "--columns", "--gaps", "--allow-truncated"}
+    making = {"--preset", "--kappa", "--set", "--seed", "--force", "--json"}
+    judging = {"--seed", "--out", "--force", "--json"}
+
+    assert [name for name, has in options.items() if "--max-bad" in has and not reading <= has] == []
+    assert [name for name in ("synthesize", "fit", "generate") if not making <= options[name]] == []
+    assert [name for name in ("evaluate", "audit", "lbs", "reproduce") if not judging <= options[name]] == []
+
+
 @pytest.mark.parametrize("words", [["nope"], ["demo", "--users", "x"], ["similarity"], ["--nope"], ["demo", "--nope"]])
 def test_usage_errors_are_one_line(run, words):
     plain, machine = run(*words), run(*words, "--json")

@@ -7,10 +7,10 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
+from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
 from elsewhere.cli.output import bar, columns, number, say
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
-from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ FIGURES = {"main": 0, "95 %": 54, "control": 63, "chance": 71, "bar": 79}
 
 
 @reads
+@judges
 def audit(
     real: Real,
     fakes: Made,
@@ -32,14 +33,7 @@ def audit(
     model: Model = None,
     attacks: Annotated[str, typer.Option("--attacks", metavar="ID,...", help="all, or ids such as A2,A5.")] = "all",
     m_min: Annotated[int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).")] = 5,
-    cells: Cells = 400,
-    step: Step = "20min",
-    tz: Zone = None,
-    locations: Places = None,
-    seed: Draws = 1,
-    out: Out = None,
-    force: Force = False,
-    as_json: Json = False,
+    judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
@@ -50,21 +44,20 @@ def audit(
 
     Example: elsewhere audit --real real.csv --fakes out/fakes --links out/fakes-private/links.csv --attacks A2,A4,A5
     """
+    out = judging.out
     if out is not None:
-        check_folder(out, force=force)
-    require_whole("--seed", seed, 0)
+        check_folder(out, force=judging.force)
+    rng = judging.rng()
     wanted: Any = attacks if attacks == "all" else [a.strip().upper() for a in attacks.split(",") if a.strip()]
     from elsewhere.evaluation.attacks.suite import ALL
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
         raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
-    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
+    sources = read_real(real, reading)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)
     learnt = sources.learnt(model)
-    import numpy as np
-
     from elsewhere.evaluation.audit import audit as attack
 
     if model is not None and control is not None:
@@ -84,7 +77,7 @@ def audit(
             pool=sources.fakes if sources.published else None,
             m_min=m_min,
             progress=progress,
-            rng=np.random.default_rng(seed),
+            rng=rng,
             **given,
         )
     found = result.to_dict()
@@ -98,7 +91,7 @@ def audit(
     shown = [*tables(result), *told["notes"]]
     if out is not None:
         shown += write_results(out, "audit.json", told, [result], sources)
-    say(told, shown, as_json=as_json)
+    say(told, shown, as_json=judging.as_json)
 
 
 def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":

@@ -8,7 +8,8 @@ from elsewhere.cli.finish import Report, judged, private_folder, write_links, wr
 from elsewhere.cli.options import Force, Json, Out, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
-from elsewhere.cli.synthesize import seal, summary, tables, write_pool
+from elsewhere.cli.published import seal, write_pool
+from elsewhere.cli.summary import summary, tables
 from elsewhere.errors import require_whole
 
 FEWEST = 50  # people in a town whose places enough of them share

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Json, Places, Reading, Step, Zone, reads
+from elsewhere.cli.making import Kappa, kappa_of, read_whole
+from elsewhere.cli.options import AS_IT_COMES, Draws, Json, Reading, reads
 from elsewhere.cli.output import counts, opening, say, stage
-from elsewhere.cli.synthesize import Kappa, kappa_of, read_whole
 from elsewhere.errors import require_whole
 
 
@@ -23,10 +23,6 @@ def tune(
     eps0: Annotated[float, typer.Option("--eps0", help="Parameter of the gate's noise.")] = 1.0,
     kappa: Kappa = "auto",
     seed: Draws = 1,
-    locations: Places = None,
-    step: Step = "20min",
-    cells: Cells = 400,
-    tz: Zone = None,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
 ) -> None:
@@ -37,7 +33,7 @@ def tune(
 
     number = kappa_of(kappa)
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
-    traces, read = read_whole(source, cells, step, tz, locations, reading)
+    traces, read = read_whole(source, reading)
     with stage("tuning"):
         found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, k=k, eps0=eps0, rng=rng)
     shown = Table("groups", "accepted", "agreement kept", title=f"{found.seeds} seeds, k = {found.k}")

@@ -60,6 +60,12 @@ class Reader:
     locations: Any = None
     more: Mapping[str, Any] = field(default_factory=dict)  # further keywords of `read_traces`
 
+    @staticmethod
+    def of(keywords: Mapping[str, Any]) -> "Reader":
+        """A reader with these keywords of `read_traces`."""
+        own = {name: value for name, value in keywords.items() if name in ("step", "cells", "tz", "locations")}
+        return Reader(**own, more={name: value for name, value in keywords.items() if name not in own})
+
     def first(self, source: Any) -> tuple[Traces, Preparation]:
         """The source that makes the map, and what became of it."""
         told: list[Preparation] = []
