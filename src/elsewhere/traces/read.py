@@ -18,7 +18,8 @@ from elsewhere.traces.kept import kept_in
 from elsewhere.traces.model import Traces
 from elsewhere.traces.places import places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
-from elsewhere.traces.shapes import Shape, fixes_of, slots_of
+from elsewhere.traces.rows import Shape
+from elsewhere.traces.shapes import fixes_of, slots_of
 from elsewhere.traces.tables import Table, open_table
 from elsewhere.traces.zones import zone_of
 
