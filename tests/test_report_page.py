@@ -494,6 +494,25 @@ def test_a_calendar_has_a_square_per_day():
     assert "no day is recorded" in calendar({}, unit="users", title="Days")
 
 
+@pytest.mark.parametrize("first", ["2013-03-27", "2013-01-29", "2012-12-31", "2013-12-29", "2013-02-11"])
+@pytest.mark.parametrize("number", [3, 9, 40, 200, 400])
+def test_names_of_months_do_not_overlap(first, number):
+    dates = np.datetime64(first) + np.arange(number)
+    html = calendar({str(d): 1 for d in dates}, unit="users", title="Days")
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\d{4}-[^<]*)</text>', html)
+    at = {}
+    for x, y, name in found:
+        at.setdefault(y, []).append((float(x), name))
+
+    # a letter is 6.6 wide (chromium, the page's font), the picture 360
+    for line in at.values():
+        ends = [x + 6.6 * len(name) for x, name in line]
+        assert all(end < x for end, (x, _) in zip(ends, line[1:], strict=False)), line
+        assert max(ends) <= 362, line
+    named = {month for line in at.values() for _, name in line for month in (name[5:7], name[-2:])}
+    assert named >= {str(d)[5:7] for d in dates[14:-21]}
+
+
 def test_a_page_without_a_script_allows_none():
     html = page("Preparation", [section("A <b>", "x"), section("B", "y")])
 

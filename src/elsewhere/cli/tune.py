@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Json, Places, Reading, Step, Zone, reads
+from elsewhere.cli.making import Kappa, Set, kappa_of, parameters_of, read_whole
+from elsewhere.cli.options import AS_IT_COMES, Draws, Json, Reading, reads
 from elsewhere.cli.output import bar, counts, opening, say
-from elsewhere.cli.synthesize import Kappa, Set, kappa_of, preset_words, read_whole
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.presets import PRESETS, preset_of
 
@@ -29,10 +29,6 @@ def tune(
     kappa: Kappa = "auto",
     parameters: Set = None,
     seed: Draws = 1,
-    locations: Places = None,
-    step: Step = "20min",
-    cells: Cells = 400,
-    tz: Zone = None,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
 ) -> None:
@@ -50,12 +46,12 @@ def tune(
     from elsewhere.tuning.search import tune as tuned
 
     number = kappa_of(kappa)
-    settings = {"k": k, "eps0": eps0, "emission": emission or PRESETS["deniable"].emission, **preset_words(parameters)}
+    settings = {"k": k, "eps0": eps0, "emission": emission or PRESETS["deniable"].emission, **parameters_of(parameters)}
     if "acceptance" in settings:
         raise InvalidParameter("`acceptance` of a preset is the floor of a run; give the wish as --acceptance.")
     preset_of("deniable", **settings)  # refused before a large input is read
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
-    traces, read = read_whole(source, cells, step, tz, locations, reading)
+    traces, read = read_whole(source, reading)
     with bar("tuning") as progress:
         found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, rng=rng, progress=progress, **settings)
     names = TUNED[found.emission]
