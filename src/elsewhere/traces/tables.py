@@ -237,8 +237,8 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Table:
     if joined.unequal > reading.max_bad * (joined.rows + joined.unequal):
         first = next(table for table in tables if table.unequal)
         raise first.refuse(
-            f"{joined.unequal} of {joined.rows + joined.unequal} lines of the folder have more or fewer fields than the "
-            f"first line of their file, here are the first; at most {reading.max_bad:.2%} may (`max_bad`).",
+            f"{joined.unequal} of {joined.rows + joined.unequal} lines of the folder have more or fewer fields "
+            f"than the first of their file, these are the first; at most {reading.max_bad:.2%} may (`max_bad`).",
             "E_CSV",
         )
     return joined
