@@ -157,6 +157,7 @@ def case(files, number, folder):
     options = {"tz": [None, "UTC", "Europe/Zurich"][rng.integers(0, 3)], "max_bad": [0.01, 1.0][rng.integers(0, 2)]}
     options["min_coverage"] = [0.5, 0.0][rng.integers(0, 2)]
     options["any_date"] = bool(rng.integers(0, 2))
+    options["allow_truncated"] = bool(rng.integers(0, 2))
     (folder / "input").write_bytes(content)
     return name, lambda: ew.read_traces(folder / "input", **options)
 

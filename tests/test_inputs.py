@@ -156,6 +156,15 @@ def two_files(folder):
     return folder / "all"
 
 
+def short_file(number):
+    def inside(folder):
+        two_files(folder)
+        (folder / "all" / "3.csv").write_text(HEAD + LINES[0] + f"{ANN},46.519\n" * number + LINES[1])
+        return folder / "all"
+
+    return inside
+
+
 def places(traces):
     return [(round(a, 2), round(b, 2)) for a, b in zip(traces.locations.lat, traces.locations.lon, strict=True)]
 
@@ -196,6 +205,9 @@ CASES = [
     Case("B8", "a cut document", make("a.json", f'[{{"uid": "{ANN}", "lat": 46.519}}, {{"a": [1]'), "E_TRUNCATED"),
     Case("B8", "a short line within", HEAD + f"{ANN},46.519\n" + "".join(LINES), dropped={"E_CSV": 1}),
     Case("B8", "a long line within", change(",6.632", ",6.632,1", 1), dropped={"E_CSV": 1}),
+    Case("B8", "a short line in a short file of a folder", short_file(1), dropped={"E_CSV": 1}),
+    Case("B8", "several", short_file(4), "E_CSV"),
+    Case("B8", "nothing but long lines", HEAD + f"{ANN},1,2,3,4\n" * 9, "E_CSV", {"max_bad": 1}),
     Case("B8", "none may be", change(",6.632", ",6.632,1", 1), "E_CSV", {"max_bad": 0}),
     Case("B8", "too many short lines", HEAD + f"{ANN},46.519\n" * 2 + "".join(LINES), "E_CSV"),
     Case("B8", "but allowed", HEAD + f"{ANN}\n" * 2 + "".join(LINES), options={"max_bad": 0.1}, dropped={"E_CSV": 2}),

@@ -212,11 +212,13 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Table:
     # a tie is broken in favour of what is no plain text: notes and labels lie beside tracks
     kind = max(counts, key=lambda k: (counts[k], k not in ("csv", "sglt")))
     tables, empty = [], 0
+    # bad lines are counted over all files: one in a short file is not yet one too many
+    each = replace(reading, max_bad=1.0) if reading.max_bad else reading
     for number, (one, its) in enumerate(zip(sources, found, strict=True)):
         sources[number] = replace(one, content=b"")
         if its == kind:
             try:
-                table = _read_as(kind, one, reading)
+                table = _read_as(kind, one, each)
             except InvalidTraces as error:
                 if error.code != "E_EMPTY":
                     raise
@@ -231,7 +233,15 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Table:
     notes = [f"{len(tables)} files were read"]
     notes += [f"{others} files of the folder were not read: they are of another format"] if others else []
     notes += [f"{empty} files of the folder hold no rows"] if empty else []
-    return _joined(tables, sources[0].name.partition(",")[0], notes)
+    joined = _joined(tables, sources[0].name.partition(",")[0], notes)
+    if joined.unequal > reading.max_bad * (joined.rows + joined.unequal):
+        first = next(table for table in tables if table.unequal)
+        raise first.refuse(
+            f"{joined.unequal} of {joined.rows + joined.unequal} lines of the folder have more or fewer fields "
+            f"than the first of their file, these are the first; at most {reading.max_bad:.2%} may (`max_bad`).",
+            "E_CSV",
+        )
+    return joined
 
 
 def _with_user(table: Table, user: str) -> Table:

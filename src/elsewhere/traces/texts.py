@@ -62,7 +62,8 @@ def text_table(
     odd = _Unequal(int(max_bad * lines), content[slice(*_last_line(content))].decode())
     parsed = _parse(body, names, headed, delimiter, quoted, known, kinds, odd)
     unequal = len(odd.met)
-    if parsed is None or odd.cut or unequal > max_bad * (parsed.num_rows + unequal):
+    nothing_else = parsed is not None and unequal and parsed.num_rows == 0
+    if parsed is None or odd.cut or nothing_else or unequal > max_bad * (parsed.num_rows + unequal):
         raise _unequal_record(content, name, delimiter, len(names), max_bad, odd.cut)
     if parsed.num_rows == 0:
         raise InvalidTraces(f"{name} holds column names and nothing else.", code="E_EMPTY")
