@@ -54,7 +54,12 @@ def test_growth_is_linear(tmp_path):
         wall, cpu, peak, rows = measured(path)
         assert rows == million * 1000
         cost[million] = cpu
-        print(f"\nreading {million} M fixes: {cpu:.1f} s of processor, {wall:.1f} s, peak {peak:.2f} GB", end="")
+        row = peak * 2**30 / (million * 1_000_000)
+        print(
+            f"\nreading {million} M fixes: {cpu:.1f} s of processor, {wall:.1f} s, peak {peak:.2f} GB, {row:.0f} bytes "
+            "a row, the libraries among them",
+            end="",
+        )
     ratios = [cost[2 * m] / cost[m] for m in (1, 2, 4)]
     print("; twice the fixes cost " + ", ".join(f"{r:.2f}" for r in ratios) + " times")
     # merging the grid's cells costs the same from some size on, so early ratios are below 2

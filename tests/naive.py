@@ -1189,3 +1189,25 @@ def walk_step(history, w, L):
     if total == 0:
         return [float(r == now) for r in range(R)]
     return [1 - p if r == now else p * weight.get(r, 0.0) / total for r in range(R)]
+
+
+def randomised_response_delta(eps, n, total):
+    """Smallest delta with which n answers, each true with odds e^eps, are (total, delta)-private: sum over outcomes."""
+    p = math.exp(eps) / (1 + math.exp(eps))
+    return sum(
+        math.comb(n, j) * max(0.0, p ** (n - j) * (1 - p) ** j - math.exp(total) * (1 - p) ** (n - j) * p**j)
+        for j in range(n + 1)
+    )
+
+
+def pass_chance(p, seeds, k, eps0):
+    """How often a fake passes the gate if each of `seeds` - 1 others is in its bucket with probability p."""
+    total = 0.0
+    for others in range(seeds):
+        binomial = math.comb(seeds - 1, others) * p**others * (1 - p) ** (seeds - 1 - others)
+        # c >= k + z, z two-sided geometric
+        passes = 0.0
+        for z in range(-400, others + 1 - k + 1):
+            passes += math.exp(-eps0 * abs(z)) * (1 - math.exp(-eps0)) / (1 + math.exp(-eps0))
+        total += binomial * passes
+    return total

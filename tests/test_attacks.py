@@ -479,6 +479,39 @@ def test_rare_places_are_flagged(world):
     assert finding.details["one_user"] == 1
 
 
+class Visited:
+    """A model of other people than the seeds."""
+
+    def __init__(self, visitors):
+        self.visitors = np.asarray(visitors)
+
+
+def test_rare_places_are_counted_in_seed_users_and_judged_where_the_bar_can_be_reached(world):
+    seeds = np.where(world["seeds"] == 7, 8, world["seeds"])
+    seeds[0, 3] = 7
+    fakes = np.where(world["null"] == 7, 8, world["null"])
+    fakes[5, 3] = 7
+    R = int(max(seeds.max(), fakes.max())) + 1
+
+    def found(visitors):
+        given = {"attacks": ["A13"], "m_min": 5, "model": Visited(visitors), "rng": np.random.default_rng(1)}
+        return ew.audit(seeds, None, fakes, None, **given)["A13"]
+
+    enough, few, two = np.full(R, 9), np.full(R, 9), np.full(R, 9)
+    few[7], two[[7, 8]] = 4, (9, 0)
+    # whoever walks by this model without any seed goes to place 7 too: no verdict, but the figure stays
+    finding = found(enough)
+    assert (finding.main, finding.passed, finding.reachable) == (1, None, False)
+    assert finding.details["few_contributors"] == 0
+    assert "fewer than 5 seed users" in finding.words
+    assert "at least 5 of the people the model was learnt from" in finding.words
+    # a place that the model itself has from few people, or from nobody, is flagged as ever
+    for visitors in (few, two):
+        finding = found(visitors)
+        assert (finding.main, finding.passed, finding.reachable) == (1, False, True)
+        assert finding.details["few_contributors"] == 1
+
+
 def test_order_and_tries_are_flagged(world):
     sampled = world["null"], world["owner"]
     rng = np.random.default_rng(3)

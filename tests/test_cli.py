@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, app
 from elsewhere.cli.door import Door, front
+from elsewhere.cli.words import speak_of, spoken
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,6 +73,17 @@ def test_every_command_speaks_json_and_is_documented(run):
         assert inspect.getdoc(command)[:20] in text
 
 
+def test_commands_that_do_the_same_have_the_same_options():
+    options = {name: {o for p in c.params for o in p.opts} for name, c in get_command(app).commands.items()}
+    reading = {"--step", "--cells", "--tz", "--locations", "--max-bad", "--columns", "--gaps", "--allow-truncated"}
+    making = {"--preset", "--kappa", "--set", "--seed", "--force", "--json"}
+    judging = {"--seed", "--out", "--force", "--json"}
+
+    assert [name for name, has in options.items() if "--max-bad" in has and not reading <= has] == []
+    assert [name for name in ("synthesize", "fit", "generate") if not making <= options[name]] == []
+    assert [name for name in ("evaluate", "audit", "lbs", "reproduce") if not judging <= options[name]] == []
+
+
 @pytest.mark.parametrize("words", [["nope"], ["demo", "--users", "x"], ["similarity"], ["--nope"], ["demo", "--nope"]])
 def test_usage_errors_are_one_line(run, words):
     plain, machine = run(*words), run(*words, "--json")
@@ -114,6 +127,52 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
     assert (plain.exit_code, plain.stdout, plain.stderr) == (status, "", line + "\n")
     assert (machine.exit_code, machine.stderr) == (status, line + "\n")
     assert json.loads(machine.stdout) == {"error": {"code": code, "message": message, "exit_status": status}}
+
+
+@pytest.mark.parametrize(
+    ("command", "library", "line"),
+    [
+        (
+            "publish",
+            "a given `rng`: generate without `rng`, or pass `laboratory=True`",
+            "a given --seed: generate without --seed, or pass --i-know",
+        ),
+        ("publish", "raise `per_seed` of `generate_fakes`", "raise --per-seed of `generate_fakes`"),
+        ("synthesize", "no place is visited by `m_min` = 5 users", "no place is visited by --set m_min = 5 users"),
+        ("synthesize", '`kappa` with `emission="window"`', "--kappa with --set emission=window"),
+        (
+            "prepare",
+            'not utf-8 text; give `encoding`, `tz`, `gaps="split"`',
+            "not utf-8 text; give --encoding, --tz, --gaps split",
+        ),
+        ("prepare", "`allow_truncated` cannot save, `m_min` neither", "--allow-truncated cannot save, `m_min` neither"),
+        (
+            "audit",
+            "needs `seed_index`, `holdout`, `classes`, `sampler`",
+            "needs --links, --holdout, --model, `sampler`",
+        ),
+        ("tune", "for `k` = 50, `eps0` = 1", "for -k = 50, --eps0 = 1"),
+        (
+            "reproduce",
+            "`seed` must be one trace, `users` plain labels",
+            "`seed` must be one trace, `users` plain labels",
+        ),
+    ],
+)
+def test_messages_name_options_as_they_are_typed(command, library, line):
+    speak_of(o for p in get_command(app).commands[command].params for o in p.opts)
+
+    assert spoken(library) == line
+    speak_of(())
+    assert spoken("`tz`") == "`tz`"
+
+
+def test_an_error_names_the_option_of_its_command(run, tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"uid,datetime,lat,lng\na,\xff,1,1\n")
+
+    assert "not utf-8 text; give --encoding." in run("prepare", "-o", tmp_path / "o", tmp_path / "a.csv").stderr
+    done = run("synthesize", "-o", tmp_path / "o", "--set", "k=0", tmp_path / "a.csv")
+    assert done.stderr.startswith(("E_ENCODING", "E_PARAM"))
 
 
 def test_a_fault_of_ours_shows_its_place_and_no_value(run, monkeypatch):

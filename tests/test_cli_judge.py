@@ -1,15 +1,20 @@
 """The judging commands: any tool's files on one map, refusals in one line that leave nothing, no name of a user."""
 
 import csv
+import io
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import elsewhere as ew
 from elsewhere.cli import app
+from elsewhere.cli.attack import tables as audit_tables
+from elsewhere.evaluation.attacks.suite import ATTACKS
 from elsewhere.links import links_file, read_links
 from elsewhere.traces.together import onto, read_together
 
@@ -240,7 +245,11 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
 def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0
-    assert not (tmp_path / "out-private").exists()
+    # without the links nobody could ever audit these fakes
+    assert [p.name for p in (tmp_path / "out-private").iterdir()] == ["links.csv"]
+    real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
+    index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
+    assert np.all(pool.traces.r != real.r[index])
     assert not (out / "report.html").exists()
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
@@ -358,3 +367,23 @@ def test_links_tell_rows_that_no_date_tells(tmp_path, dates):
     (tmp_path / "links.csv").write_bytes(links_file(fakes, whole, np.array([2, 0, 3, 1])))
 
     assert read_links(tmp_path / "links.csv", fakes, real).tolist() == [3, 0, 4, 2]
+
+
+@pytest.mark.parametrize("width", [50, 60, 70, 80, 120])
+def test_the_table_of_attacks_cuts_no_word(width):
+    titles = {attack: about.title for attack, about in ATTACKS.items()}
+    row = {"status": "run", "main": -0.0123, "low": -0.0201, "high": 0.00425, "control": 0.000772, "baseline": 0.0909}
+    rows = [{"id": a, "attack": title, **row, "bar": 0.0112, "passed": False} for a, title in titles.items()]
+    sizes = dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "instants"), 9)
+    result = SimpleNamespace(sizes=sizes, table=lambda: rows, findings=[])
+    sink = io.StringIO()
+    for shown in audit_tables(result, width):
+        Console(file=sink, width=width).print(shown)
+    said = sink.getvalue()
+
+    assert "…" not in said
+    assert [w for title in titles.values() for w in title.split() if w not in said.split()] == []
+    assert said.count("FLAGGED") == said.count("-0.0123") == len(rows)
+    left_out = [name for name in ("0.0112", "0.091", "0.00077", "-0.02-0.0043") if said.count(name) < len(rows)]
+    assert ("a wider terminal" in said) is bool(left_out)
+    assert left_out == [] or width < 80

@@ -1,5 +1,6 @@
 """The commands that make fakes: files in the columns of the input, one clear line for what is refused."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -226,19 +227,73 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
             more[1].write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
         status, _, said = run("synthesize", tmp_path / "people.csv", "-o", tmp_path / name, *gate, *more, "--json")
         assert status == 0, said
-        notes = ew.Pool.load(tmp_path / name).provenance["notes"]
+        told = ew.Pool.load(tmp_path / name).provenance
+        notes, ledger = told["notes"], told["ledger"]
+        # what is promised stands in the manifest, in numbers and in words; tries and times stand nowhere
+        assert ledger["eps_basic"] == ledger["released"] * ledger["eps"]
+        assert f"eps = {ledger['eps']:.3f}" in told["in_words"]
+        assert f"by adding up, eps = {ledger['eps_basic']:.1f}" in told["in_words"]
+        written = (tmp_path / name / "manifest.json").read_text()
+        assert not {"attempts", "passed", "tally", "tested", "seconds", "time"} & set(json.loads(written))
+        assert not any(f'"{word}"' in written for word in ("attempts", "passed", "tally", "tested"))
+        assert len({p.stat().st_mtime_ns for p in (tmp_path / name).iterdir()}) == 1
         # eps and delta say nothing about places that the seeds themselves have shaped
         assert any("the map as given" in note for note in notes) is (name == "found")
+        # what was chosen for the caller is recorded: 60 seeds planned, 1.25 k to a group
+        chosen = json.loads((tmp_path / name / "manifest.json").read_text())["provenance"]["parameters"]
+        assert {n: chosen[n] for n in ("emission", "archetypes", "strength")} == {
+            "emission": "walk",
+            "archetypes": 3,
+            "strength": 1.0,
+        }
+
+
+def test_a_given_model_says_that_it_changes_the_emission(run, tmp_path):
+    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+    ew.write_traces(town, tmp_path / "people.csv")
+    gate = ["--preset", "deniable", "--kappa", "4", "--set", "k=16", "--set", "delta_target=0.001"]
+    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "model", *gate)[0] == 0
+    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *gate, "--set", "lam=0.02"]
+    status, said, err = run(*given, "-o", tmp_path / "fakes")
+
+    assert status == 0, err
+    assert 'emission "window", lam 0.02 and eta 0.1 instead' in said
+    assert "leave the model out" in said
 
 
 def test_nothing_of_an_earlier_run_stays_beside_the_fakes(run, town, tmp_path):
     words = ["synthesize", town, "-o", tmp_path / "out", *SMALL, "--no-report", "--json"]
-    assert run(*words, "--also", "sglt")[0] == 0
-    (tmp_path / "out" / "report.html").write_text("of the run before")
-    assert run(*words, "--force")[0] == 0
+    out = tmp_path / "out"
+    assert run(*words, "--also", "sglt", "--also", "geojson", "--also", "gpx")[0] == 0
+    # as if that run had written a report
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["files"]["report.html"] = hashlib.sha256(b"of the run before").hexdigest()
+    (out / "report.html").write_text("of the run before")
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    assert {"fakes.trace", "fakes.locations"} <= set(manifest["files"])
+    # what is somebody's own stays, also under a name that is ours
+    (out / "mine.txt").write_text("mine")
+    (out / "fakes.gpx").write_text("mine")
+    status, _said, err = run(*words, "--force")
 
-    listed = json.loads((tmp_path / "out" / "manifest.json").read_text())["files"]
-    there = {p.name for p in (tmp_path / "out").iterdir()}
-    assert "fakes.trace" not in there  # a second fake of every seed (E59)
-    assert "report.html" not in there
-    assert there - {"manifest.json", "fakes.locations"} <= set(listed)
+    assert status == 0
+    listed = json.loads((out / "manifest.json").read_text())["files"]
+    there = {p.name for p in out.iterdir()}
+    # a second fake of every seed would stand there (E59)
+    assert there == {*listed, "manifest.json", "mine.txt", "fakes.gpx"}
+    assert listed.keys() == {"fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet"}
+    assert [(out / name).read_text() for name in ("mine.txt", "fakes.gpx")] == ["mine", "mine"]
+    assert "fakes.gpx is not of this run" in err
+    assert "mine.txt" not in err
+
+
+def test_publish_with_force_leaves_nothing_of_the_pool_before(run, town, tmp_path):
+    made, out = tmp_path / "made", tmp_path / "out"
+    assert run("generate", town, "-o", made, *SMALL, "--per-seed", "2")[0] == 0
+    assert run("publish", made, "-o", out, "--also", "geojson", "--also", "sglt")[0] == 0
+    (out / "mine.txt").write_text("mine")
+    status, _, err = run("publish", made, "-o", out, "--per-seed", "2", "--force")
+    assert status == 0, err
+
+    names = {"fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json"}
+    assert {p.name for p in out.iterdir()} == {*names, "mine.txt"}

@@ -1,8 +1,10 @@
 """The deniable mode: exact probabilities, an exact gate, a ledger that agrees with the theorem of READINGS 11."""
 
 import itertools
+import json
 import math
 import random
+import secrets
 
 import naive
 import numpy as np
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
-from elsewhere.privacy.deniability import compose, discrete_laplace, release_probability
+from elsewhere.privacy.deniability import buckets, compose, discrete_laplace, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.synthesis.deniable._kernels import CODES
 from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
 from elsewhere.synthesis.deniable.emissions import window_emissions
 
@@ -89,17 +92,21 @@ class TestSampler:
             np.testing.assert_allclose(np.exp(log_prob[:, s]), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-9)
 
     @pytest.mark.parametrize("emission", ["window", "archetypes", "allotted"])
-    def test_samples_match_the_probabilities(self, emission):
-        people, model = toy(1)
+    @pytest.mark.parametrize("group", [0, 1])
+    def test_samples_match_the_probabilities(self, emission, group):
+        _, model = toy(1)
         label = [0, 1, 1]
+        seed = np.array([[[0, 0, 1, 0], [2, 1, 1, 2]][group]])
         archetypes = Archetypes(np.array([[[0.8, 0.2]] * 4, [[0.1, 0.9]] * 4])) if emission != "window" else None
+        if archetypes is not None:
+            assert archetypes.nearest(np.array(label)[seed]).tolist() == [group]
         sampler = ew.DeniableSampler(model, label, emission=emission, eta=0.05, lam=0.8, archetypes=archetypes)
         fakes, n = everything(3, 4), 100_000
 
-        drawn = sampler.sample(people.r[2], n, rng=np.random.default_rng(7))
+        drawn = sampler.sample(seed[0], n, rng=np.random.default_rng(7))
 
         seen = np.bincount(drawn @ np.array([27, 9, 3, 1]), minlength=81)
-        expected = np.exp(sampler.log_prob(fakes, people.r[2:3])[:, 0]) * n
+        expected = np.exp(sampler.log_prob(fakes, seed)[:, 0]) * n
         assert stats.chisquare(seen, expected * n / expected.sum()).pvalue > ALPHA
 
     def test_several_periods(self):
@@ -142,6 +149,15 @@ class TestSampler:
 
         assert len(np.unique(log_prob[0])) <= 2
 
+    def test_groups_may_be_a_plain_array(self):
+        people, model = toy(4)
+        share = [[[0.9, 0.1]] * 4, [[0.2, 0.8]] * 4]
+        plain, typed = (
+            ew.DeniableSampler(model, [0, 1, 1], emission="archetypes", archetypes=x).log_prob(people.r, people.r)
+            for x in (share, Archetypes(np.array(share)))
+        )
+        assert np.array_equal(plain, typed)
+
     def test_refuses_what_it_cannot_do(self):
         people, model = toy()
         for wrong in ({"eta": 0}, {"eta": 1}, {"lam": 1.5}, {"lam": -0.1}, {"par_m": 1.0}, {"emission": "loud"}):
@@ -151,6 +167,24 @@ class TestSampler:
             ew.DeniableSampler(model, [0, 1])
         assert caught.value.code == "E_MISMATCH"
         sampler = ew.DeniableSampler(model, [0, 1, 0])
+        rng = np.random.default_rng(1)
+        for n in (-1, 1.5, "3", None, True):
+            with pytest.raises(ew.InvalidParameter, match="`n`"):
+                sampler.sample(people.r[0], n, rng=rng)
+        assert sampler.sample(people.r[0], 0, rng=rng).shape == (0, 4)
+        with pytest.raises(ew.InvalidParameter, match="`rng`"):
+            sampler.sample(people.r[0], 1, rng=None)
+        with pytest.raises(ew.InvalidParameter, match="`model`"):
+            ew.DeniableSampler("model", [0, 1, 0])
+        for tau in ("ab", [[0, 0]], [0.5] * 4):
+            with pytest.raises(ew.InvalidParameter, match="`tau`"):
+                ew.DeniableSampler(model, [0, 1, 0], tau=tau)
+        for groups in (3, "two", [[[0.5, 0.6]] * 4], [[[1.5, -0.5]] * 4]):
+            with pytest.raises(ew.InvalidParameter, match="`archetypes`"):
+                ew.DeniableSampler(model, [0, 1, 0], emission="archetypes", archetypes=groups)
+        with pytest.raises(ew.InvalidTraces) as caught:
+            sampler.log_prob([[0, 1], [0]], people.r)
+        assert caught.value.code == "E_SHAPE"
         with pytest.raises(ew.InvalidTraces, match="one length"):
             sampler.log_prob(people.r[:, :3], people.r)
         with pytest.raises(ew.InvalidTraces) as caught:
@@ -309,6 +343,62 @@ class TestGate:
         members = np.where(bucket == own[:, None], everyone, np.nan)
         assert np.nanmax(np.nanmax(members, axis=1) - np.nanmin(members, axis=1)) < math.log(3.0)
 
+    def test_seeds_of_one_probability_share_a_bucket_also_at_a_power_of_gamma(self):
+        # three places, each a class of its own, a uniform chain, e = 1 at the seed's place and 1/2 elsewhere: a fake
+        # that leaves the seed at j of L instants has Pr{f|s} = 2^-(L + j) exactly
+        L, n = 30, 600
+        places = ew.Locations(xy=np.zeros((3, 2)))
+        people = ew.Traces([np.roll([0, 1, 2], i)[np.arange(L) % 3] for i in range(3)], places)
+        model = ew.aggregate(ew.fit_profiles(people), places, epsilon=1e14)
+        sampler = ew.DeniableSampler(model, [0, 1, 2], eta=0.5, par_c=0, par_m=0, par_l=0)
+        seeds = np.random.default_rng(4).integers(0, 3, (n, L)).astype(np.int32)
+        for power in (1, 2):
+            mechanism = Mechanism.of(
+                sampler, seeds, np.zeros(L, dtype=np.int64), k=2, gamma=2.0**power, eps0=1.0, intersection=False
+            )
+            fakes, seed, count, log_prob = mechanism.attempts(np.random.default_rng(5))
+            bits = L + (fakes[:, None] != seeds[None]).sum(axis=2)
+            exact = -(-bits // power)  # the ceiling, in whole numbers
+            own = exact[np.arange(len(seed)), seed]
+            assert np.array_equal(count, (exact == own[:, None]).sum(axis=1))
+            assert np.array_equal(buckets(log_prob, 2.0**power), own)
+
+    @given(st.lists(st.floats(1e-300, 1.0), min_size=2, max_size=6), st.floats(1.01, 50))
+    def test_a_bucket_is_never_wider_than_gamma(self, probabilities, gamma):
+        log_prob = np.log([*probabilities, 1.0])
+        bucket = buckets(log_prob, gamma)
+        assert bucket[-1] == 0
+        for b in np.unique(bucket):
+            assert np.ptp(log_prob[bucket == b]) <= math.log(gamma) + 1e-12
+        assert np.isposinf(buckets(np.array([-np.inf]), gamma)[0])
+
+    def test_laws_that_are_not_kept_draw_the_same_fakes(self, monkeypatch):
+        # 100,000 seeds: filters come by batches of attempts, whatever fits, instead of once for all
+        _, _, kept = self.mechanism()
+        for at_once in (1, 5 * 4 * 3, 1e9):
+            monkeypatch.setattr("elsewhere.privacy.mechanism.CACHED_FILTERS", 0)
+            monkeypatch.setattr("elsewhere.privacy.mechanism.FILTERS_AT_ONCE", at_once)
+            _, _, fresh = self.mechanism()
+            assert fresh.filters is None
+            for a, b in zip(*(m.attempts(np.random.default_rng(3)) for m in (kept, fresh)), strict=True):
+                assert np.array_equal(a, b)
+
+    def test_many_codes_are_counted_in_blocks_like_few(self):
+        # more seeds than one block of the kernel holds, and not a multiple of it
+        people, model = toy(7, U=2 * CODES + 13)
+        sampler = ew.DeniableSampler(model, [0, 1, -1], eta=0.05, lam=0.5, par_l=0.7)
+        fakes = everything(3, 4)[::7]
+        tau = np.zeros(4, dtype=np.int64)
+        whole = sampler.log_prob_given(fakes, sampler.prepare(people.r, tau), np.zeros(len(fakes)))
+        for s in (0, CODES - 1, CODES, 2 * CODES, 2 * CODES + 12):
+            alone = sampler.log_prob_given(fakes, sampler.prepare(people.r[s : s + 1], tau), np.zeros(len(fakes)))
+            np.testing.assert_allclose(whole[:, s], alone[:, 0], rtol=1e-12)
+            q = naive.window_q(people.r[s].tolist(), [0, 1, -1], 3, 0.25, 0.75, 0.7)
+            for i, f in enumerate(fakes.tolist()):
+                told = sum(0.5 * math.log(0.05 + 0.95 * q[t][r]) for t, r in enumerate(f) if people.r[s, t] != 2)
+                z = sampler.prepare(people.r[s : s + 1], tau).log_z[0]
+                assert whole[i, s] == pytest.approx(told - z)
+
     def test_release_frequency_per_count_catches_a_threshold_off_by_one(self):
         _, _, mechanism = self.mechanism()
         draws, n = random.Random(9), 20_000
@@ -325,6 +415,47 @@ class TestGate:
             if c > 0:
                 assert not set(fake.tolist()) & set(people.r[s].tolist())
         assert (count > 0).any()
+
+    def test_folded_intersection_leaves_out_every_seed_that_shares_a_place(self):
+        # for s and for every s' alike (READINGS section 11): else the count is of seeds that could not have made f
+        people, model = toy(5, R=6, L=3, U=40)
+        sampler = ew.DeniableSampler(model, [0, 1, 1, 0, 1, 0], eta=0.05, lam=0.5)
+        tau = np.zeros(3, dtype=np.int64)
+        mechanism = Mechanism.of(sampler, people.r, tau, k=2, gamma=3.0, eps0=1.0, intersection=True)
+        fakes, seed, count, _ = mechanism.attempts(np.random.default_rng(2))
+        bucket = buckets(sampler.log_prob(fakes, people), 3.0)
+        shared = np.array([[bool(set(f) & set(s)) for s in people.r.tolist()] for f in fakes.tolist()])
+        own = np.arange(len(seed)), seed
+        expected = ((bucket == bucket[own][:, None]) & ~shared).sum(axis=1)
+        assert np.array_equal(count, np.where(shared[own], 0, expected))
+        assert ((bucket == bucket[own][:, None]) & shared)[~shared[own]].any()  # and some are left out
+
+    def test_seeds_are_drawn_uniformly_with_replacement(self):
+        # a loop over the seeds, or a draw without replacement, has counts that are too even: the left tail
+        _, _, mechanism = self.mechanism()
+        rng, n = np.random.default_rng(13), 30
+        drawn = [np.bincount(mechanism.attempts(rng)[1], minlength=n) for _ in range(20)]
+        statistic = sum(stats.chisquare(d).statistic for d in drawn)
+        assert ALPHA < stats.chi2.sf(statistic, (n - 1) * len(drawn)) < 1 - ALPHA
+        assert stats.chisquare(np.sum(drawn, axis=0)).pvalue > ALPHA
+
+    def test_noise_is_the_operating_systems_except_in_a_laboratory(self, monkeypatch):
+        # R4, R5
+        _, _, mechanism = self.mechanism()
+        asked = []
+        below = secrets.randbelow
+        monkeypatch.setattr("secrets.randbelow", lambda n: (asked.append(n), below(n))[1])
+        release(mechanism, 50, floor=0.05, entropy=1, laboratory=True)
+        assert not asked
+        out = release(mechanism, 50, floor=0.05, entropy=1, laboratory=False)
+        assert len(asked) >= out.attempts  # at least a draw for every attempt
+        again = release(mechanism, 50, floor=0.05, entropy=1, laboratory=False)
+        assert not np.array_equal(out.r, again.r)
+
+    def test_a_laboratory_gate_takes_any_noise(self):
+        # the noise draws whole numbers below the denominator of 1 / eps0, which may be beyond 64 bits
+        mechanism = self.mechanism(eps0=0.7 / 3e10)[2]
+        assert release(mechanism, 20, floor=0.05, entropy=3, laboratory=True).r.shape == (20, 4)
 
     def test_same_entropy_same_fakes_whatever_the_workers(self):
         from concurrent.futures import ThreadPoolExecutor
@@ -412,6 +543,62 @@ class TestLedger:
         assert f"eps = {few.basic[0]:.1f}" in few.in_words()
         assert f"{few.composition} composition, eps = {few.eps_all:.3f}" in few.in_words()
         assert "no claim" not in few.in_words()
+
+    def test_composition_equals_the_sum_over_outcomes(self):
+        # n-fold randomised response is the worst case of Kairouz, Oh and Viswanath
+        for eps, n in ((0.1, 60), (1.1, 120), (0.4, 61)):
+            total, delta, rule = compose(eps, 1e-9, n)
+            assert rule == "optimal"
+            exact = naive.randomised_response_delta(eps, n, total)
+            assert exact <= 1e-6 < naive.randomised_response_delta(eps, n, total - 2 * eps)
+            assert delta == pytest.approx(1 - (1 - 1e-9) ** n * (1 - exact), rel=1e-6)
+
+    def test_a_hundred_million_fakes_take_no_time_to_compose(self):
+        eps, delta, rule = compose(0.001, 1e-15, 10**8)
+        assert rule == "optimal"
+        # about n eps^2 / 2 + eps sqrt(2 n ln(1 / slack)), as advanced composition
+        assert 50 < eps < 50 + 0.001 * math.sqrt(2e8 * math.log(1e6))
+        assert delta < 2e-6
+
+    @given(
+        st.integers(2, 200), st.floats(1.01, 50), st.floats(0.05, 5), st.floats(0.01, 1), st.integers(0, 500), st.data()
+    )
+    def test_a_stricter_gate_never_costs_more(self, k, gamma, eps0, acceptance, more, data):
+        t = data.draw(st.integers(1, k - 1))
+        free = {"acceptance": acceptance, "seeds": k + more}
+        try:
+            here = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=t, **free)
+        except ew.InvalidParameter:
+            assert math.exp(-eps0 * (k - t)) * (1 + 1 / (k + more)) >= acceptance
+            return
+        larger_k = ew.deniability_ledger(
+            k=k + 1, gamma=gamma, eps0=eps0, t=t, acceptance=acceptance, seeds=k + more + 1
+        )
+        wider = ew.deniability_ledger(k=k, gamma=2 * gamma, eps0=eps0, t=t, **free)
+        oftener = ew.deniability_ledger(k=k, gamma=gamma, eps0=eps0, t=t, acceptance=1.0, seeds=k + more)
+        assert larger_k.delta < here.delta < 1
+        assert larger_k.eps <= here.eps < wider.eps
+        assert here.named <= wider.named <= 1
+        assert oftener.eps <= here.eps
+        assert oftener.delta <= here.delta
+        assert here.eps >= eps0
+
+    def test_large_and_extreme_values(self):
+        loud = ew.deniability_ledger(k=50, gamma=4, eps0=1e4)
+        assert "factor of at most inf" in loud.in_words()
+        assert json.dumps(ew.deniability_ledger(k=np.int64(50), gamma=np.float64(4), eps0=1).to_dict())
+        with pytest.raises(ew.InvalidParameter, match="`acceptance`"):  # delta' would be 1.02
+            ew.deniability_ledger(k=50, gamma=4, eps0=0.01, t=49, acceptance=0.9905, seeds=50, released=5)
+
+    @pytest.mark.parametrize("value", ["4", "", None, float("nan"), math.inf, -math.inf, True, np.True_, [4], 10**400])
+    @pytest.mark.parametrize("name", ["k", "gamma", "eps0", "t", "delta_target", "acceptance", "seeds", "released"])
+    def test_refuses_what_is_no_number(self, name, value):
+        if name == "t" and value is None:
+            pytest.skip("the default")
+        good = {"k": 50, "gamma": 4, "eps0": 1, "acceptance": 0.5, "seeds": 100, name: value}
+        with pytest.raises(ew.InvalidParameter, match=f"`{name}`") as caught:
+            ew.deniability_ledger(**good)
+        assert caught.value.code == "E_PARAM"
 
     def test_refuses_what_has_no_meaning(self):
         good = {"k": 50, "gamma": 4, "eps0": 1}

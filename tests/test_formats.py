@@ -15,6 +15,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.traces.formats import recognise
 from elsewhere.traces.formats.google import e7, point
+from elsewhere.traces.tables import open_table
 
 NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
 NAMES = {
@@ -289,3 +290,52 @@ def test_damaged_documents_are_refused_by_code(tmp_path, case):
 
     assert caught.value.code == code
     assert "46.5" not in str(caught.value)
+
+
+FEW_RECORDS = {"geojson of lines", "moving features", "android", "ios", "semantic history"}  # a cut leaves none, or all
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("kind", [kind for kind in makefiles.EVERY if kind not in FEW_RECORDS])
+def test_what_is_cut_off_is_read_up_to_the_cut_where_that_is_allowed(tmp_path, kind, packed):
+    content = makefiles.EVERY[kind](makefiles.fixes(days=2)).encode()
+    whole = open_table(put(tmp_path / "ann", content)).rows
+    mark = {"csv": b",", "geolife": b",", "foursquare": b"\t"}.get(kind, b":")
+    if packed:
+        short = gzip.compress(content)
+        short = short[: len(short) * 4 // 5]
+    else:
+        short = content[: content.rindex(mark, 0, len(content) * 4 // 5)]
+    path = put(tmp_path / "ann", short)
+    with pytest.raises(ew.InvalidTraces) as caught:
+        open_table(path)
+    table = open_table(path, allow_truncated=True)
+
+    assert caught.value.code == ("E_COMPRESSION" if packed else "E_TRUNCATED")
+    assert 0.5 * whole < table.rows < whole
+    assert any("cut off" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("kind", ["json rows", "json lines", "gpx", "owntracks", "rec"])
+def test_damage_within_is_no_cut(tmp_path, kind):
+    content = makefiles.EVERY[kind](makefiles.fixes(days=2))
+    at = content.index(":", len(content) // 2)
+    broken = content[:at] + "<" * (kind == "gpx") + "}" + content[at : len(content) * 4 // 5]
+    with pytest.raises(ew.InvalidTraces):
+        open_table(put(tmp_path / "ann", broken), allow_truncated=True)
+
+
+def test_of_a_cut_parquet_file_nothing_can_be_saved_and_the_message_says_so(tmp_path, expected):
+    ew.write_traces(expected, tmp_path / "a.parquet")
+    path = put(tmp_path / "b.parquet", (tmp_path / "a.parquet").read_bytes()[:-20])
+    with pytest.raises(ew.InvalidTraces, match="`allow_truncated` cannot save") as caught:
+        open_table(path, allow_truncated=True)
+
+    assert caught.value.code == "E_PARQUET"
+
+
+def test_half_a_character_at_the_end_is_a_cut(tmp_path):
+    text = makefiles.csv(makefiles.fixes(), user="andr\u00e9").encode()
+    path = put(tmp_path / "ann", text[: text.rindex("\u00e9".encode()) + 1])
+
+    assert open_table(path, allow_truncated=True).rows == 71

@@ -36,14 +36,14 @@ class HalfNoise(Mechanism):
                                              eps0=2 * self.eps0), count, below)  # fmt: skip
 
 
-def toy(seed=3, U=60):
-    """Two kinds of people, told apart by their places: 3 places, 4 instants."""
+def toy(seed=3, U=60, groups=2):
+    """Two kinds of people, told apart by their places: 3 places, 4 instants; with one group, nothing tells them."""
     rng = np.random.default_rng(seed)
     kind = rng.random(U) < 0.55
     r = np.where(rng.random((U, 4)) < 0.85, np.where(kind, 0, 2)[:, None], rng.integers(0, 3, (U, 4)))
     people = ew.Traces(r, ew.Locations(xy=rng.random((3, 2))), step_minutes=360)
     model = ew.aggregate(ew.fit_profiles(people), people.locations, epsilon=0.5)
-    archetypes = Archetypes(np.array([[[0.9, 0.1]] * 4, [[0.1, 0.9]] * 4]))
+    archetypes = Archetypes(np.array([[[0.9, 0.1]] * 4, [[0.1, 0.9]] * 4][:groups]))
     sampler = ew.DeniableSampler(model, [0, 1, 1], emission="archetypes", eta=0.02, archetypes=archetypes)
     return sampler, np.ascontiguousarray(people.r, dtype=np.int32)
 
@@ -105,6 +105,25 @@ def test_gates_with_too_little_noise_are_found_out(mutant):
     assert found.low > claim.eps
 
 
+def test_releases_weighed_as_without_noise_are_those_of_a_gate_without_noise():
+    pair = neighbours()
+    (smaller, larger), bare = pair.run_twice(20_000, floor=0.1, rng=np.random.default_rng(5))
+    assert np.array_equal(smaller, pair.run(20_000, floor=0.1, rng=np.random.default_rng(5))[0])
+    fakes = np.array(list(itertools.product(range(3), repeat=4)), dtype=np.int32)
+    outcome = pair.outcomes(fakes)
+    values, index = np.unique(outcome, return_inverse=True)
+    for m, seen, weighed in ((pair.smaller, smaller, bare[0]), (pair.larger, larger, bare[1])):
+        law = [dict(enumerate(np.exp(c).tolist())) for c in m.sampler.log_prob(fakes, m.seeds).T]
+        exact = np.array(list(naive.gate_law(law, K, GAMMA, EPS0, noise=False).values()))
+        noisy = np.array(list(naive.gate_law(law, K, GAMMA, EPS0).values()))
+        exact, noisy = (np.bincount(index, x / x.sum(), len(values)) for x in (exact, noisy))
+        share = np.array([(weighed == v).mean() for v in values])
+        # the variance of drawing again comes on top of that of the releases and their weights, at most (max ratio)^2
+        width = np.sqrt(2 * np.maximum(exact, 1e-4) / len(weighed)) * max(1.0, (exact / noisy).max())
+        assert np.all(np.abs(share - exact) < 5 * width)
+        assert np.abs(np.array([(seen == v).mean() for v in values]) - exact).max() > 0.02  # the noise does change them
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", [Mechanism, NoNoise, HalfNoise])
 def test_a_hundred_thousand_releases(kind):
@@ -156,12 +175,50 @@ def test_in_the_suite():
     assert found["passed"] is True
     assert 0 < found["main"] <= found["bar"]
     assert found["control"] < 0.2
+    assert found["without_noise"] > found["bar"]
     json.dumps(found, allow_nan=False)
     for wrong, needs in (({"t": K}, "`t`"), ({"k": 60, "t": 2}, "60"), ({"sampler": Silent()}, "of this package")):
         given = {"sampler": sampler, "t": T, **options, **wrong}
         found = ew.audit(seeds, None, fakes, owner, rng=np.random.default_rng(1), **given)["A9"]
         assert found.status == "not run"
         assert needs in found.needs
+
+
+def audit_of(sampler, seeds, **given):
+    fakes = np.concatenate([sampler.sample(s, 1, rng=np.random.default_rng(i)) for i, s in enumerate(seeds)])
+    options = {"k": K, "t": T, "gamma": GAMMA, "eps0": EPS0, "gate_runs": 4000, **given}
+    rng = np.random.default_rng(1)
+    return ew.audit(seeds, None, fakes, np.arange(len(seeds)), attacks=["A9"], sampler=sampler, rng=rng, **options)[
+        "A9"
+    ]
+
+
+def test_where_no_gate_would_be_found_out_the_audit_says_so():
+    # one group: every attempt passes alike, so the releases are those of any gate, and 0 would look like a proof
+    found = audit_of(*toy(groups=1))
+    assert found.status == "not run"
+    assert found.main is found.passed is None
+    assert "would not be found out" in found.needs
+    assert audit_of(*toy(), gate_runs=8).status == "not run"  # and so would be any figure of eight runs
+    assert "above the gate's delta" in audit_of(*toy(), k=3, t=1).needs  # nothing is claimed of such a gate
+
+
+@pytest.mark.parametrize("users", [2, 5, K, K + 1, K + 5])
+def test_tiny_sets_are_not_audited(users):
+    sampler, seeds = toy()
+    found = audit_of(sampler, seeds[:users])
+    assert found.status == "not run"
+    assert found.main is found.passed is None
+    assert found.needs
+
+
+@pytest.mark.parametrize("mutant", [NoNoise, HalfNoise])
+def test_bad_gates_are_flagged_in_the_suite(mutant, monkeypatch):
+    monkeypatch.setattr(Neighbours.of, "__kwdefaults__", {**Neighbours.of.__kwdefaults__, "kind": mutant})
+    found = audit_of(*toy(), gate_runs=12_000)
+    assert found.status == "run"
+    assert found.passed is False
+    assert found.main > found.bar
 
 
 class Silent:

@@ -2,13 +2,13 @@
 
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.deny import sampler_of
+from elsewhere.deny import groups_for, sampler_of
 from elsewhere.presets import PRESETS
 from elsewhere.split import split_users
 
@@ -118,6 +118,10 @@ class TestPresets:
             {"eps0": 0.0},
             {"eta": 0.0},
             {"lam": 2},
+            {"strength": -0.1},
+            {"strength": 10.5},
+            {"strength": float("nan")},
+            {"strength": None},
             {"max_tries": 0},
             {"sampler": "magic"},
             {"c_min": 0},
@@ -343,6 +347,17 @@ class TestDeniable:
         assert pool.provenance["ledger"]["eps"] == fakes.ledger.eps
         with pytest.raises(ew.PublicationRefused):
             ew.publish(fakes, laboratory=True)
+        # the noise of a laboratory run can be repeated: it carries no claim (R5)
+        assert "nothing is claimed" in fakes.promise()
+        assert replace(fakes, laboratory=False).promise() == fakes.ledger.in_words()
+
+    def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        gate = {**SMALL_GATE, "k": np.int64(SMALL_GATE["k"]), "gamma": np.float32(4)}
+        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=np.int32(3), **gate)
+        fakes.save(tmp_path / "private")
+        ew.publish(fakes, laboratory=True).save(tmp_path / "public")
+        assert ew.Pool.load(tmp_path / "public").provenance["parameters"]["k"] == SMALL_GATE["k"]
 
     def test_notes_count_nothing_of_the_seeds(self):
         # the manifest shows the notes; how many days the seeds have, or how many are left out, no theorem covers
@@ -380,10 +395,42 @@ class TestDeniable:
         )
         assert fakes.preset.emission == "window"
         assert "assertion" in fakes.notes[0]
+        (told,) = [note for note in fakes.notes if "window" in note]
+        assert 'emission "walk"' in told
+        assert "lam 0.02 and eta 0.1 instead" in told
+        assert told in ew.publish(fakes, laboratory=True, rng=lab()).provenance["notes"]
+        asked = ew.generate_fakes(
+            seeds, preset="deniable", rng=lab(), k=12, delta_target=1e-3, emission="window", lam=0.02, **given, m_min=3
+        )
+        assert asked.preset.eta == PRESETS["deniable"].eta  # what was asked for is left alone
+        assert not [note for note in asked.notes if "window" in note]
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 3
+        # what the caller asks for is done, or refused, never replaced
+        gate = {"preset": "deniable", "k": 12, "gamma": 1e30, "delta_target": 1e-3, "m_min": 3}
+        asked = ew.generate_fakes(seeds, rng=lab(), lam=0.5, eta=0.05, **gate, **given)
+        assert (asked.preset.lam, asked.preset.eta) == (0.5, 0.05)
+        with pytest.raises(ew.InvalidParameter, match='emission="window"') as caught:
+            ew.generate_fakes(seeds, rng=lab(), emission="walk", **gate, **given)
+        assert caught.value.code == "E_DISJOINT"
         with pytest.raises(ew.InvalidParameter) as caught:
             sampler_of(learnt, PRESETS["deniable"], np.zeros(72, dtype=int), None, lab())
         assert caught.value.code == "E_DISJOINT"
+
+    def test_groups_follow_the_number_of_seeds_planned(self):
+        assert groups_for(500, 250, 50) == 8  # the number of the figures of PF in docs/results.md
+        assert groups_for(500, 500, 50) == 8
+        assert groups_for(250, 2000, 50) == 4  # many to learn from, few seeds: a group must hold k of the seeds
+        assert groups_for(5000, 60, 50) == 5  # and few to learn from tell few groups apart
+        assert groups_for(10**6, 10**6, 50) == 64
+        assert groups_for(50, 20, 50) == 1
+
+    def test_the_strength_of_the_walk_is_the_samplers_and_the_manifests(self):
+        people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        fakes = ew.generate_fakes(people, preset="deniable", kappa=6, rng=lab(), m_min=5, strength=0.25, **SMALL_GATE)
+        assert fakes.sampler.strength == 0.25
+        told = ew.publish(fakes, laboratory=True, rng=lab()).provenance["parameters"]
+        assert told["strength"] == 0.25
+        assert told["archetypes"] == fakes.preset.archetypes == len(fakes.sampler.archetypes.share)
 
     def test_fakes_visit_only_places_that_enough_model_users_share(self):
         people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces

@@ -49,6 +49,19 @@ def test_the_attacks_judge_the_gate_of_the_ledger(made, judged):
     assert private.met
 
 
+def test_in_the_deniable_mode_a_rare_place_is_the_models(made, judged):
+    town, fakes, _, _ = made
+    found = judged(["A13"]).audit["A13"]
+    visitors = fakes.learnt.model.visitors
+    assert np.all(visitors[np.unique(fakes.r)] >= fakes.preset.m_min)
+    used = [
+        len(set(town.user[fakes.seed_rows][(town.r[fakes.seed_rows] == r).any(axis=1)])) for r in np.unique(fakes.r)
+    ]
+    assert found.main == sum(n < fakes.preset.m_min for n in used) > 0
+    assert found.details["few_contributors"] == 0
+    assert found.passed is None
+
+
 def test_alternatives_are_counted_among_all_seeds(judged, monkeypatch):
     monkeypatch.setattr(judge, "MOST_PEOPLE", 20)
     found = judged(["A5", "A8"])

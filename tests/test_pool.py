@@ -1,5 +1,6 @@
 """Publishing and the pool: what leaves the house carries no seed, no order, no likelihood, no entropy."""
 
+import hashlib
 import json
 from itertools import pairwise
 
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 import elsewhere as ew
+from elsewhere.files import write_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -176,6 +178,36 @@ class TestPool:
         text = json.dumps(manifest).lower()
         for word in ("loglik", "entropy", "attempt", "tally", "seed_index"):
             assert word not in text
+
+    def test_places_say_whether_a_fake_of_the_pool_goes_there(self, fakes, tmp_path):
+        # of the pool alone: neither the seeds nor fakes that stay private change a byte of it
+        import pyarrow.parquet as pq
+
+        pool = ew.publish(fakes)
+        pool.save(tmp_path / "pool")
+        table = pq.read_table(tmp_path / "pool" / "places.parquet").to_pydict()
+        r = ew.Pool.load(tmp_path / "pool").traces.r
+        assert table["visited"] == [place in set(r.ravel().tolist()) for place in table["loc"]]
+        assert 0 < sum(table["visited"]) < len(table["loc"])
+        # a stand-in for a place that too few share is always among those nobody visits
+        known = fakes.frame.known
+        assert not np.any(np.array(table["visited"]) & ~known)
+        assert set(np.unique(fakes.r)) - set(np.unique(r)) <= set(np.flatnonzero(~np.array(table["visited"])))
+
+    def test_a_second_pool_removes_only_what_the_first_has_written(self, fakes, tmp_path):
+        folder = tmp_path / "pool"
+        pool = ew.publish(fakes)
+        write_files(folder, dict.fromkeys(("a.csv", "b.csv", "c.csv"), b"of ours"))
+        beside = {name: hashlib.sha256(b"of ours").hexdigest() for name in ("a.csv", "b.csv", "../d.csv", "a\0")}
+        write_files(folder, pool.files(beside))
+        (folder / "b.csv").write_text("changed since")
+        (tmp_path / "d.csv").write_bytes(b"of ours")
+        pool.save(folder, force=True)
+
+        names = {p.name for p in folder.iterdir()}
+        assert names == {"b.csv", "c.csv", "pool.parquet", "places.parquet", "manifest.json"}
+        assert (tmp_path / "d.csv").exists()
+        ew.Pool.load(folder)
 
     @pytest.mark.parametrize("name", ["pool.parquet", "places.parquet", "manifest.json"])
     def test_damage_is_noticed(self, fakes, tmp_path, name):

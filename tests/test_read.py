@@ -769,8 +769,8 @@ BAD = {
     "zip": (b"PK\x03\x04 and so on", "E_COMPRESSION"),
     "damaged parquet": (b"PAR1 and nothing else PAR1", "E_PARQUET"),
     "cut off": (HEAD + GOOD + f"{CANARY},2013-04-15", "E_TRUNCATED"),
-    "short line": (HEAD + f"{CANARY},46.519\n" + GOOD, "E_CSV"),
-    "long line": (HEAD + f"{CANARY},2013-04-15 08:00,46.519,6.632,1\n" + GOOD, "E_CSV"),
+    "two short lines of 146": (HEAD + f"{CANARY},46.519\n" * 2 + GOOD, "E_CSV"),
+    "two long lines of 146": (HEAD + f"{CANARY},2013-04-15 08:00,46.519,6.632,1\n" * 2 + GOOD, "E_CSV"),
     "unbalanced quote": (HEAD + f'"{CANARY},2013-04-15 08:00,46.519,6.632\n' + GOOD, "E_CSV"),
     "words for numbers": (HEAD + GOOD.replace("46.519", "N/A"), "E_NUMBER"),
     "decimal comma": (HEAD.replace(",", ";") + GOOD.replace(",", ";").replace("46.519", "46,519"), "E_NUMBER"),
@@ -817,11 +817,14 @@ def test_messages_name_file_and_line(tmp_path):
         tmp_path / "a.csv", HEAD + "\n" + '"x\ny",2013-04-15 08:00:00,46,6\n' + "".join(lines[:9]) + "a,2013,b,c\n" * 9
     )
     short = write(tmp_path / "b.csv", HEAD + "".join(lines[:9]) + "a,b\n" + "".join(lines))
+    # a line that is left out is counted all the same
+    after = write(tmp_path / "d.csv", HEAD + "a,b\n" + "".join(lines * 9) + "a,2013,b,c\n" * 9)
     text = write(tmp_path / "c.csv", HEAD.encode() + b"a,b\xff\n")
 
     # one line of names, one blank, one record of two lines, nine good ones, then the fault
     assert "a.csv, line 14:" in refused(number)[1]
     assert "b.csv, line 11:" in refused(short)[1]
+    assert f"d.csv, line {2 + 9 * len(lines) + 1}:" in refused(after)[1]
     assert "c.csv, line 2:" in refused(text)[1]
     frame = day(CANARY).assign(lat=[46.519] * 36 + ["?"] * 36)
     assert "row 37" in refused(frame)[1]

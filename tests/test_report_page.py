@@ -436,10 +436,20 @@ class TestClaims:
             assert not self.met({"A9": {**a9, **wrong}}, run)[2]
         said = claims({"A9": a9}, run)[2]
         assert said.met
+        assert not self.met({"A9": a9}, {**run, "reproducible": True})[2]  # R5: no such claim of a laboratory run
         assert "All 20 fakes together" in said.sentence
         assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
+        # for who does not read eps: from one fake, from all, by both rules
+        assert f"a factor of at most {np.exp(self.LEDGER['eps']):.2f}" in said.sentence
+        assert f"names the seed of the fake with probability at most {self.LEDGER['named']:.3g}" in said.sentence
+        many = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=60)
+        both = claims({"A9": a9}, {**run, "ledger": many.told()})[2].sentence
+        assert many.composition == "optimal"
+        assert f"added up, ε = {many.basic[0]:.3g}, δ = {many.basic[1]:.3g}; by the tighter rule, ε = " in both
         few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
-        assert "too large" not in claims({"A9": a9}, {**run, "ledger": few})[2].sentence
+        sentence = claims({"A9": a9}, {**run, "ledger": few})[2].sentence
+        assert "too large" not in sentence
+        assert f"changes the same odds by a factor of at most {np.exp(few['eps_all']):.3g}" in sentence
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}
@@ -482,6 +492,25 @@ def test_a_calendar_has_a_square_per_day():
     assert len(titles) == 285  # 27 March to 5 January, both included
     assert [t for t in titles if not t.endswith("none")] == [f"{d}: {n} users" for d, n in days.items()]
     assert "no day is recorded" in calendar({}, unit="users", title="Days")
+
+
+@pytest.mark.parametrize("first", ["2013-03-27", "2013-01-29", "2012-12-31", "2013-12-29", "2013-02-11"])
+@pytest.mark.parametrize("number", [3, 9, 40, 200, 400])
+def test_names_of_months_do_not_overlap(first, number):
+    dates = np.datetime64(first) + np.arange(number)
+    html = calendar({str(d): 1 for d in dates}, unit="users", title="Days")
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>(\d{4}-[^<]*)</text>', html)
+    at = {}
+    for x, y, name in found:
+        at.setdefault(y, []).append((float(x), name))
+
+    # a letter is 6.6 wide (chromium, the page's font), the picture 360
+    for line in at.values():
+        ends = [x + 6.6 * len(name) for x, name in line]
+        assert all(end < x for end, (x, _) in zip(ends, line[1:], strict=False)), line
+        assert max(ends) <= 362, line
+    named = {month for line in at.values() for _, name in line for month in (name[5:7], name[-2:])}
+    assert named >= {str(d)[5:7] for d in dates[14:-21]}
 
 
 def test_a_page_without_a_script_allows_none():

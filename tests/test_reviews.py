@@ -17,10 +17,14 @@ PRODUCT = {"kappa": 6, "m_min": 3, "c_min": 2, "k": 5}
 
 @pytest.fixture(scope="module")
 def published():
+    return half_published(800, 1)
+
+
+def half_published(half, number):
     """A town of which half is published through fakes, the other half is the control; tables of hourly places."""
-    town = ew.simulate_town(users=1600, locations=150, rng=np.random.default_rng(1)).traces
-    seeds, control = town.of_users(np.arange(800)), town.of_users(np.arange(800, 1600))
-    fakes = ew.generate_fakes(seeds, rng=np.random.default_rng(2), workers=2)
+    town = ew.simulate_town(users=2 * half, locations=150, rng=np.random.default_rng(number)).traces
+    seeds, control = town.of_users(np.arange(half)), town.of_users(np.arange(half, 2 * half))
+    fakes = ew.generate_fakes(seeds, rng=np.random.default_rng(number + 1), workers=2)
     return {
         "seeds": hourly(seeds.r[np.unique(fakes.seed)]),
         "control": hourly(control.r),
@@ -71,6 +75,11 @@ def inferred(fakes, people, secret):
 
 def a11(fakes, seeds, control):
     """(upper end, point estimate) of the three risks."""
+    return {name: risk(*pair) for name, pair in guesses(fakes, seeds, control).items()}
+
+
+def guesses(fakes, seeds, control):
+    """(hits, tries) of the three attacks on the people behind the fakes, and on the control."""
     found = {
         "singling out": [
             singled_out(fakes, p, 3, np.random.default_rng(3), 2000) for p in (seeds, control[: len(seeds)])
@@ -78,7 +87,7 @@ def a11(fakes, seeds, control):
         "linkability": [linked(fakes, p) for p in (seeds, control)],
         "inference": [np.sum([inferred(fakes, p, s) for s in range(8)], axis=0) for p in (seeds, control)],
     }
-    return {name: risk(*(tuple(map(int, side)) for side in pair)) for name, pair in found.items()}
+    return {name: [tuple(map(int, side)) for side in pair] for name, pair in found.items()}
 
 
 def test_a11_risk_on_tables(published):
@@ -87,9 +96,13 @@ def test_a11_risk_on_tables(published):
     assert {name: point for name, (_, point) in found.items() if point > 0.05} == {}
 
 
-@pytest.mark.xfail(reason="measured .05 to .08 on 840 seeds: the bar of .05 on the upper end is not reached")
-def test_a11_upper_end_of_the_risk(published):
-    found = a11(published["fakes"], published["seeds"], published["control"])
+@pytest.mark.soak
+def test_a11_upper_end_of_the_risk():
+    # 560 seeds leave the interval wider than the bar (.03 to .09 in the town above): the guesses in three towns of
+    # 8000 people are counted together, 8400 seeds
+    towns = [guesses(**half_published(4000, number)) for number in (1, 11, 21)]
+    found = {name: risk(*np.sum([town[name] for town in towns], axis=0).tolist()) for name in towns[0]}
+    print({name: tuple(round(float(x), 4) for x in pair) for name, pair in found.items()})
 
     assert {name: high for name, (high, _) in found.items() if high > 0.05} == {}
 
@@ -122,7 +135,7 @@ def test_a14_the_folder_to_publish_holds_fakes_places_and_parameters_only(releas
     out = released / "out"
     names = {"fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json", "report.html"}
     assert {p.name for p in out.iterdir()} == names
-    assert set(pq.read_table(out / "places.parquet").column_names) == {"loc", "lat", "lon"}
+    assert set(pq.read_table(out / "places.parquet").column_names) == {"loc", "visited", "lat", "lon"}
     assert set(pq.read_table(out / "pool.parquet").column_names) == {"id", "slot", "loc"}
     manifest = (out / "manifest.json").read_text()
     for word in ("p_bar", "pi_bar", "visitors", "visits", "label", "seed_index", "loglik", "attempts"):

@@ -22,7 +22,7 @@ _HOME = {
     "Learnt": "learnt",
     "Ledger": "privacy.deniability",
     "LocationGraph": "semantics.graph",
-    "Locations": "traces.model",
+    "Locations": "traces.locations",
     "MissingExtra": "errors",
     "MobilityProfile": "profiles.markov",
     "NoFeasiblePath": "errors",
@@ -30,7 +30,7 @@ _HOME = {
     "NotEnoughUsers": "errors",
     "NothingPassed": "errors",
     "OutputRefused": "errors",
-    "Periods": "traces.model",
+    "Periods": "traces.periods",
     "Pool": "pool",
     "Preset": "presets",
     "Profiles": "profiles.markov",
@@ -64,7 +64,7 @@ _HOME = {
     "semantic_graph": "semantics.graph",
     "semantic_similarity": "similarity.semantic",
     "simulate_town": "traces.town",
-    "tune": "tuning",
+    "tune": "tuning.search",
     "write_traces": "traces.write",
 }
 

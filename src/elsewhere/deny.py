@@ -18,11 +18,16 @@ from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
-from elsewhere.synthesis.deniable.archetypes import learn_archetypes
+from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.synthesis.deniable.walk import WalkSampler
+from elsewhere.synthesis.walk._kernels import Tables
 from elsewhere.synthesis.walk.fit import learn_walk
 from elsewhere.traces.model import Ints, Traces
+
+SEEDS_TO_A_GROUP = 1.25  # times k: groups differ in size, and most must pass
+USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
+MOST_GROUPS = 64
 
 
 class GateVerdict(NamedTuple):
@@ -32,35 +37,48 @@ class GateVerdict(NamedTuple):
     in_bucket: int
 
 
-def groups_for(users: int, k: int) -> int:
-    """The number of groups where none is given: 1.25 k of the model's users to each; `tune` finds better ones."""
-    return max(1, int(users / (1.25 * k)))
+def groups_for(seeds: int, users: int, k: int) -> int:
+    """
+    The number of groups where none is given: 1.25 k of the seeds planned to each; `tune` finds better ones.
+
+    A group passes the gate if k of the seeds are in it. The number of seeds is fixed by the split and taken as known by
+    the theorem; nothing else of them is used. `users` of the model must be enough to tell so many groups apart.
+    """
+    return max(1, min(int(seeds / (SEEDS_TO_A_GROUP * k)), users // USERS_TO_A_GROUP, MOST_GROUPS))
 
 
 def sampler_of(
-    learnt: Learnt, settings: Preset, tau: Ints, model_traces: Traces | None, rng: np.random.Generator
+    learnt: Learnt,
+    settings: Preset,
+    tau: Ints,
+    model_traces: Traces | None,
+    rng: np.random.Generator,
+    *,
+    archetypes: Archetypes | None = None,
+    walk: Tables | None = None,
 ) -> DeniableSampler:
-    """The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone."""
-    archetypes = None
+    """
+    The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone.
+
+    `archetypes` and `walk` learnt from these users already are taken as they are.
+    """
     if settings.emission != "window":
         if model_traces is None:
             raise InvalidParameter(
                 'archetypes are learnt from the users of the model: with a given model take `emission="window"`.',
                 code="E_DISJOINT",
             )
-        shared = learnt.translate(model_traces)
-        classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
-        # a group must be large enough to pass the gate as a whole; counted on the model's users, never on the seeds
-        n = settings.archetypes or groups_for(model_traces.U, settings.k)
-        method = "means" if settings.emission == "archetypes" else "modes"
-        archetypes = learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
+        if archetypes is None:
+            archetypes = groups_of(learnt, settings, model_traces, rng)
         if settings.emission == "walk":
+            if walk is None:
+                walk = walk_of(learnt, model_traces, rng)
             return WalkSampler(
                 learnt.model,
                 learnt.classes,
-                # ways through rare places are ways too; the walk itself keeps to known ones
-                walk=learn_walk(model_traces.r, learnt.model.locations, learnt.known, rng=rng),
+                walk=walk,
                 archetypes=archetypes,
+                strength=settings.strength,
                 lam=settings.lam,
                 theta=settings.theta,
                 tau=tau,
@@ -79,6 +97,20 @@ def sampler_of(
         theta=settings.theta,
         tau=tau,
     )
+
+
+def groups_of(learnt: Learnt, settings: Preset, model_traces: Traces, rng: np.random.Generator) -> Archetypes:
+    """The groups of the model's users under these settings."""
+    shared = learnt.translate(model_traces)
+    classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
+    n = settings.archetypes or groups_for(model_traces.U, model_traces.U, settings.k)
+    method = "means" if settings.emission == "archetypes" else "modes"
+    return learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
+
+
+def walk_of(learnt: Learnt, model_traces: Traces, rng: np.random.Generator) -> Tables:
+    """The walk of the model's users: ways through rare places are ways too, the walk itself keeps to known ones."""
+    return learn_walk(model_traces.r, learnt.model.locations, learnt.known, rng=rng)
 
 
 def release_fakes(
@@ -109,7 +141,8 @@ def release_fakes(
     )
     if settings.emission != "window" and settings.archetypes is None and roles.model is not None:
         # the manifest says how many
-        settings = settings.changed(archetypes=groups_for(roles.model.U, settings.k))
+        planned = len(seeds) if roles.planned is None else roles.planned
+        settings = settings.changed(archetypes=groups_for(planned, roles.model.U, settings.k))
     sampler = sampler_of(learnt, settings, tau, roles.model, np.random.default_rng(_child(entropy, 2)))
     mechanism = Mechanism.of(
         sampler,

@@ -18,6 +18,8 @@ A message shows the value of a *parameter*; of a trace it names file, line and c
 (RELIABILITY.md 3). The entropy of a run appears in no message.
 """
 
+from numbers import Integral, Real
+
 
 class ElsewhereError(Exception):
     """
@@ -123,15 +125,16 @@ def require_between(
     """
     `value` if it lies in the interval, else `InvalidParameter` naming parameter, range and value.
 
-    NaN lies in no interval.
+    NaN lies in no interval; what is no number (a text that reads like one, an array) neither.
     """
+    given: object = value
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
+        number = float(given) if isinstance(given, Real) else float("nan")
+    except OverflowError:
+        number = float("inf")
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
-    if isinstance(value, bool) or not (above and below):
+    if isinstance(given, bool) or not (above and below):
         left, right = "(" if open_low else "[", ")" if open_high else "]"
         raise InvalidParameter(f"`{name}` must be in {left}{low:g}, {high:g}{right}, got {value!r}.")
     return number
@@ -139,7 +142,8 @@ def require_between(
 
 def require_whole(name: str, value: int, low: int, high: int | None = None) -> int:
     """`value` as int if it is a whole number in [low, high], else `InvalidParameter`."""
-    whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    given: object = value
+    whole = not isinstance(given, bool) and isinstance(given, Integral)
     if not whole or value < low or (high is not None and value > high):
         upper = "" if high is None else f" and at most {high}"
         raise InvalidParameter(f"`{name}` must be a whole number, at least {low}{upper}, got {value!r}.")

@@ -161,6 +161,17 @@ class Fakes:
         """Share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
 
+    def promise(self) -> str:
+        """What the ledger says in words; of a laboratory run, that nothing is claimed (R5)."""
+        if self.ledger is None:
+            return "no ledger was kept: nothing is claimed."
+        if not self.laboratory:
+            return self.ledger.in_words()
+        return (
+            "A laboratory run: whoever knows the number it started from can repeat the noise of the gate, so nothing "
+            f"is claimed. Of the same run without that number it could be said: {self.ledger.in_words()}"
+        )
+
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """
         Write the fakes with the numbers of their seeds into a private folder (files 0600), for `publish` later.
@@ -376,5 +387,6 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "temp": temp,
         "per_seed": per_seed if fakes.ledger is None else None,
         "notes": list(fakes.notes),
-        "ledger": None if fakes.ledger is None else fakes.ledger.to_dict(),
+        "ledger": None if fakes.ledger is None else fakes.ledger.told(),
+        "in_words": None if fakes.ledger is None else fakes.ledger.in_words(),
     }

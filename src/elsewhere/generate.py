@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,12 @@ from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.split import Roles, split_users
 from elsewhere.synthesis.attempt import OK, FakeMaker
-from elsewhere.synthesis.realism.filter import LEAST_USERS, RealismFilter, coins
+from elsewhere.synthesis.realism.filter import LEAST_USERS, RealismFilter
 from elsewhere.synthesis.semseed import Blur, ClassSets
 from elsewhere.synthesis.tempo.tempo import TempoMaker, calibrated
 from elsewhere.traces.model import Ints, Traces
+from elsewhere.tries import CHUNK, Attempts, Made, Realism
 
-CHUNK = 256  # fakes per piece of work
-WIDEST = 32  # tries of one fake at a time
-NOT_MADE, UNREAL, FAILED, PASSED = range(4)  # what comes of an attempt
 PILOTS, PILOTS_PER_USER = 10_000, 40  # fakes that teach the realism filter
 
 Progress = Callable[[int, int], None]
@@ -106,10 +104,15 @@ def generate_fakes(
     entropy = _entropy(rng)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
-    if given and settings.name == "deniable" and settings.emission != "window":
-        # there is nobody to learn archetypes from
-        settings = settings.changed(emission="window", lam=min(settings.lam, 0.3), eta=max(settings.eta, 0.1))
+    notes: tuple[str, ...] = ()
+    if given and settings.name == "deniable" and settings.emission != "window" and "emission" not in parameters:
+        # there is nobody to learn archetypes from; what the caller has asked for stays
+        instead = {"emission": "window", "lam": min(settings.lam, 0.3), "eta": max(settings.eta, 0.1)}
+        wanted = settings
+        settings = settings.changed(**{name: value for name, value in instead.items() if name not in parameters})
+        notes = (_by_windows(wanted, settings),)
     roles = split_users(traces, settings, alternates, draw, learnt=given)
+    roles = replace(roles, notes=(*roles.notes, *notes))
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
     roles = _with_known_places(roles, learnt, deniable=settings.name == "deniable")
     if settings.name == "deniable":
@@ -124,93 +127,14 @@ def generate_fakes(
     units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
     pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
     with workers_or(executor, workers) as where:
-        made = map_over(_Attempts(maker, realism, test, seeds, most), pieces, executor=where, progress=progress)
+        made = map_over(Attempts(maker, realism, test, seeds, most), pieces, executor=where, progress=progress)
     return _gathered(made, maker, realism, units, traces, roles, learnt, settings, rng is not None)
 
 
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
-
-    r: Any
-    unit: Ints
-    verdicts: Verdicts
-    tries: Ints
-    tally: dict[str, int]
-
-
-@dataclass(frozen=True, eq=False)
-class _Attempts:
-    """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
-
-    maker: FakeMaker | TempoMaker = field(repr=False)
-    realism: "_Realism | None" = field(repr=False)
-    test: PrivacyTest = field(repr=False)
-    seeds: Traces = field(repr=False)
-    max_tries: int
-
-    def __call__(self, units: Ints) -> _Made:
-        pending = np.arange(len(units))
-        tries = np.zeros(len(units), dtype=np.int64)
-        kept: list[tuple[Any, Ints, Verdicts]] = []
-        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", "realism", *RULES), 0)
-        while len(pending) and tries[pending[0]] < self.max_tries:
-            # several tries of each at a time where few are pending; those after the first that passes never were
-            done = tries[pending[0]]
-            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - done))
-            row, fake = np.repeat(units[pending], width, axis=0).T
-            # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
-            number = fake * self.max_tries + done + np.tile(np.arange(width), len(pending))
-            outcome, made, verdicts = self._tried(row, number)
-            passed = (outcome == PASSED).reshape(len(pending), width)
-            used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
-            tries[pending] += used
-            counted = (np.arange(width) < used[:, None]).ravel()
-            tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
-            tally["realism"] += int(np.count_nonzero(counted & (outcome == UNREAL)))
-            tested = outcome >= FAILED
-            for name, count in verdicts.select(counted[tested]).counts().items():
-                tally[name] += count
-            first = counted & (outcome == PASSED)
-            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
-            pending = pending[~passed.any(axis=1)]
-        return _Made(
-            np.concatenate([k[0] for k in kept]),
-            np.concatenate([k[1] for k in kept]),
-            Verdicts.joined([k[2] for k in kept]),
-            tries,
-            tally,
-        )
-
-    def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
-        """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
-        made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
-        outcome = np.where(made.status == OK, FAILED, NOT_MADE)
-        if self.realism is not None:
-            good = np.flatnonzero(made.status == OK)
-            real = self.realism.keeps(made.r[good], row[good], number[good])
-            outcome[good[~real]] = UNREAL
-        tested = np.flatnonzero(outcome == FAILED)
-        verdicts = self.test(made.r[tested], row[tested])
-        outcome[tested[verdicts.passed]] = PASSED
-        return outcome, made.r, verdicts
-
-
-@dataclass(frozen=True, eq=False)
-class _Realism:
-    """The realism filter and the key of its coins: attempt by attempt, whatever the order of work."""
-
-    filter: RealismFilter
-    key: Any = field(repr=False)  # a secret (R3)
-
-    def keeps(self, fakes: Any, rows: Ints, tries: Ints) -> Any:
-        return coins(self.key, rows, tries) < self.filter.keep_probability(fakes)
-
-
 def _gathered(
-    made: list[_Made],
+    made: list[Made],
     maker: FakeMaker | TempoMaker,
-    realism: "_Realism | None",
+    realism: Realism | None,
     units: Ints,
     traces: Traces,
     roles: Roles,
@@ -251,13 +175,22 @@ def _gathered(
     )
 
 
+def _by_windows(wanted: Preset, taken: Preset) -> str:
+    return (
+        f'the model was given without the traces of its people, from whom emission "{wanted.emission}" learns its '
+        f'groups: these fakes were made with emission "window", lam {taken.lam:g} and eta {taken.eta:g} instead, and '
+        "keep less of their seeds; leave the model out and it is learnt anew from half of the people, or set emission, "
+        "lam and eta yourself."
+    )
+
+
 def _one_class(learnt: Learnt) -> tuple[str, ...]:
     if learnt.classes.kappa > 1:
         return ()
     return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
 
 
-def _unfiltered(realism: "_Realism | None", settings: Preset) -> tuple[str, ...]:
+def _unfiltered(realism: Realism | None, settings: Preset) -> tuple[str, ...]:
     if settings.realism is None or realism is not None:
         return ()
     return (f"fakes are not filtered for realism: that takes {LEAST_USERS} people to learn from, and two instants.",)
@@ -367,7 +300,7 @@ def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entrop
 
 def _realism(
     maker: FakeMaker | TempoMaker, learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int
-) -> _Realism | None:
+) -> Realism | None:
     """The realism filter of these people, taught by pilot fakes that are thrown away; None if they are too few."""
     people = roles.model if roles.model is not None else roles.seeds
     if settings.realism is None or people.U < LEAST_USERS or seeds.L < 2:
@@ -387,7 +320,7 @@ def _realism(
     found = RealismFilter.fit(
         people.r, people.user, fakes, people.locations, minutes=seeds.minutes(), keep=settings.realism, rng=rng
     )
-    return _Realism(found, keys[2:])
+    return Realism(found, keys[2:])
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

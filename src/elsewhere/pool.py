@@ -1,14 +1,15 @@
 """
 The pool of published fakes: traces, opaque ids, places and clock. No seed, no order, no likelihood, no entropy.
 
-On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet`, and `manifest.json`, written last, which
+On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet` (loc, its position or name, and whether a
+fake of this pool goes there: nothing that the pool itself does not tell), and `manifest.json`, written last, which
 names the other files with their sha256; a reader trusts nothing else (C1, F23).
 """
 
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import ElsewhereError, InvalidModel, require_whole
+from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 from elsewhere.traces.model import Locations, Traces
 
@@ -54,11 +55,12 @@ class Pool:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
         folder = Path(path)
         check_folder(folder, force=force)
+        remove_earlier(folder)
         write_files(folder, self.files())
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """The files of the pool, name -> content, the manifest last; it also lists files `beside` (name -> sha256)."""
-        content = {"pool.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces.locations)}
+        content = {"pool.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces)}
         t = self.traces
         manifest = {
             "kind": KIND,
@@ -94,6 +96,31 @@ class Pool:
 
 
 _FILES = ("pool.parquet", "places.parquet")
+
+
+def remove_earlier(folder: Path, keep: Collection[str] = ()) -> None:
+    """
+    Remove the files of the pool that was in a folder before, but not those to `keep`: only what its manifest lists.
+
+    A file that is not, or no longer, what the manifest says is somebody's own, and stays.
+    """
+    try:
+        listed = _manifest(folder)["files"].items()
+    except (InvalidModel, KeyError, AttributeError):
+        return
+    for name, sha256 in listed:
+        path = folder / name
+        if name in (*keep, *_FILES) or Path(name).name != name or "\0" in name:
+            continue
+        try:
+            if path.is_symlink() or not path.is_file():
+                continue
+            with path.open("rb") as file:
+                same = hashlib.file_digest(file, "sha256").hexdigest() == sha256
+            if same:
+                path.unlink()
+        except OSError as error:
+            raise OutputRefused(f"{name} of the pool that was there cannot be removed: {error.strerror}.") from None
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -172,8 +199,11 @@ def _fakes_table(traces: Traces) -> bytes:
     )
 
 
-def _places_table(locations: Locations) -> bytes:
-    columns: dict[str, Any] = {"loc": np.arange(len(locations), dtype=np.int32)}
+def _places_table(traces: Traces) -> bytes:
+    """All places, and whether a fake of this very pool goes there: elsewhere, a position may be a stand-in (E31)."""
+    locations = traces.locations
+    number = np.arange(len(locations), dtype=np.int32)
+    columns: dict[str, Any] = {"loc": number, "visited": np.isin(number, traces.r)}
     if locations.lat is not None:
         columns |= {"lat": locations.lat, "lon": locations.lon}
     elif locations.xy is not None:

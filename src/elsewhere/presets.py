@@ -54,14 +54,19 @@ class Preset:
     eta: float = 1e-3
     lam: float = 1.0
     theta: float = 0.05  # how soft "allotted" emissions share classes out (docs/decisions/0005-emissions.md)
+    strength: float = 1.0  # of "walk": ln of the pull of a class that is all the group's (docs/decisions/0006-walk.md)
     gamma: float = 4.0
     eps0: float = 1.0
     delta_target: float = 1e-6
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
-    archetypes: int | None = None  # groups of model users; None: 1.25 k of them to a group; see `tune`
+    archetypes: int | None = None  # groups of model users; None: 1.25 k planned seeds to a group; see `tune`
 
     def __post_init__(self) -> None:
+        for f in fields(self):  # a number of numpy's is a number, but not for the manifest
+            value = getattr(self, f.name)
+            if getattr(value, "shape", None) == () and hasattr(value, "item"):
+                object.__setattr__(self, f.name, value.item())
         require_choice("name", self.name, tuple(_NAMES))
         for flag in ("tempo", "strict", "fold_intersection"):
             if not isinstance(getattr(self, flag), bool):
@@ -99,6 +104,7 @@ class Preset:
         require_whole("max_tries", self.max_tries, 1)
         require_between("eta", self.eta, 0, 1, open_low=True, open_high=True)
         require_between("lam", self.lam, 0, 1)
+        require_between("strength", self.strength, 0, 10)
         require_between("gamma", self.gamma, 1, math.inf, open_low=True, open_high=True)
         require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
         require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
@@ -120,6 +126,7 @@ OF_THE_GATE = (
     "eta",
     "lam",
     "theta",
+    "strength",
     "gamma",
     "eps0",
     "delta_target",

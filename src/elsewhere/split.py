@@ -23,6 +23,7 @@ class Roles:
     alternates: Traces | str | None
     model: Traces | None  # None where the model was learnt elsewhere
     notes: tuple[str, ...]
+    planned: int | None = None  # seeds that the split is for, before any trace is looked at
 
 
 def split_users(
@@ -104,11 +105,11 @@ def _deniable(
     if model_users == 0:
         rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
         note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
-        return Roles(traces.select(rows), rows, None, None, (note, ONE_DAY))
+        return Roles(traces.select(rows), rows, None, None, (note, ONE_DAY), traces.U)
     people = rng.permutation(traces.U)
     n_seeds = max(settings.k, traces.U // 2)
     seeds, others = np.sort(people[:n_seeds]), np.sort(people[n_seeds:])
     rows = _seed_rows(traces, seeds, settings, rng)
     # the number of seeds stands in the ledger, once: beside another one it would tell how many were left out since
     note = f"the model is learnt from {len(others)} users chosen at random, who are no seeds."
-    return Roles(traces.select(rows), rows, None, traces.of_users(others), (note, ONE_DAY))
+    return Roles(traces.select(rows), rows, None, traces.of_users(others), (note, ONE_DAY), n_seeds)

@@ -15,7 +15,8 @@ from elsewhere.cli.pairs import similarity
 from elsewhere.cli.prepare import prepare
 from elsewhere.cli.reproduce import reproduce
 from elsewhere.cli.service import lbs
-from elsewhere.cli.synthesize import fit, generate, publish, synthesize
+from elsewhere.cli.stages import fit, generate, publish
+from elsewhere.cli.synthesize import synthesize
 from elsewhere.cli.tune import tune
 
 COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, tune, evaluate, audit, lbs, reproduce)

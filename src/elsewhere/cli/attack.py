@@ -7,17 +7,21 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
-from elsewhere.cli.output import bar, number, say
+from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
+from elsewhere.cli.output import bar, columns, number, say
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
-from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder
 
 if TYPE_CHECKING:
     from elsewhere.traces.model import Ints, Traces
 
+# column of the table -> width of a terminal that shows it
+FIGURES = {"main": 0, "95 %": 54, "control": 63, "chance": 71, "bar": 79}
+
 
 @reads
+@judges
 def audit(
     real: Real,
     fakes: Made,
@@ -29,14 +33,7 @@ def audit(
     model: Model = None,
     attacks: Annotated[str, typer.Option("--attacks", metavar="ID,...", help="all, or ids such as A2,A5.")] = "all",
     m_min: Annotated[int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).")] = 5,
-    cells: Cells = 400,
-    step: Step = "20min",
-    tz: Zone = None,
-    locations: Places = None,
-    seed: Draws = 1,
-    out: Out = None,
-    force: Force = False,
-    as_json: Json = False,
+    judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
@@ -47,21 +44,20 @@ def audit(
 
     Example: elsewhere audit --real real.csv --fakes out/fakes --links out/fakes-private/links.csv --attacks A2,A4,A5
     """
+    out = judging.out
     if out is not None:
-        check_folder(out, force=force)
-    require_whole("--seed", seed, 0)
+        check_folder(out, force=judging.force)
+    rng = judging.rng()
     wanted: Any = attacks if attacks == "all" else [a.strip().upper() for a in attacks.split(",") if a.strip()]
     from elsewhere.evaluation.attacks.suite import ALL
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
         raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
-    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
+    sources = read_real(real, reading)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)
     learnt = sources.learnt(model)
-    import numpy as np
-
     from elsewhere.evaluation.audit import audit as attack
 
     if model is not None and control is not None:
@@ -81,7 +77,7 @@ def audit(
             pool=sources.fakes if sources.published else None,
             m_min=m_min,
             progress=progress,
-            rng=np.random.default_rng(seed),
+            rng=rng,
             **given,
         )
     found = result.to_dict()
@@ -95,7 +91,7 @@ def audit(
     shown = [*tables(result), *told["notes"]]
     if out is not None:
         shown += write_results(out, "audit.json", told, [result], sources)
-    say(told, shown, as_json=as_json)
+    say(told, shown, as_json=judging.as_json)
 
 
 def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
@@ -134,24 +130,34 @@ def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
     return (f"{int(met.sum())} of the {control.U} people of the control have contributed to the model.",)
 
 
-def tables(result: Any) -> list[Any]:
-    """One line per attack, then in words what was flagged and what could not be run."""
+def tables(result: Any, width: int | None = None) -> list[Any]:
+    """One line per attack, as wide as the terminal, then in words what was flagged and what could not be run."""
+    width = columns() if width is None else width
     sizes = result.sizes
     opening = (
         f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} people as control, "
         f"{sizes['places']} places, {sizes['instants']} instants"
     )
-    found = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("", "attack", "main", "95 %", "control", "chance", "bar", "verdict"):
-        found.add_column(name, no_wrap=name != "attack")
+    found = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    # figures beside the main one are short, and no word of a title is cut; what does not fit goes, the verdict last
+    figures = [name for name in FIGURES if width >= FIGURES[name]]
+    for name in ("", "attack", *figures, "verdict"):
+        found.add_column(name, no_wrap=name != "attack", overflow="fold")
     verdict = {True: "passed", False: "FLAGGED", None: "reported"}
     left_out = []
     for row in result.table():
         if row["status"] != "run":
             left_out.append(f"{row['id']} {row['words'] or row['status']}")
             continue
-        interval = "" if row["low"] is None else f"{number(row['low'])}-{number(row['high'])}"
-        cells = (number(row[name]) for name in ("control", "baseline", "bar"))
-        found.add_row(row["id"], row["attack"], number(row["main"]), interval, *cells, verdict[row["passed"]])
+        shown = {
+            "main": number(row["main"]),
+            "95 %": "" if row["low"] is None else f"{number(row['low'], 2)}-{number(row['high'], 2)}",
+            "control": number(row["control"], 2),
+            "chance": number(row["baseline"], 2),
+            "bar": number(row["bar"]),
+        }
+        found.add_row(row["id"], row["attack"], *(shown[name] for name in figures), verdict[row["passed"]])
+    if len(figures) < len(FIGURES):
+        left_out.insert(0, "a wider terminal, or --json, shows " + ", ".join(n for n in FIGURES if n not in figures))
     words = [f"{f.id} flagged: {f.words}" for f in result.findings if f.passed is False]
     return [opening, found, *words, *left_out]

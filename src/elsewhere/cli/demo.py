@@ -4,11 +4,12 @@ from typing import Annotated, Any
 
 import typer
 
-from elsewhere.cli.finish import Report, judged, private_folder, write_reports
+from elsewhere.cli.finish import Report, judged, private_folder, write_links, write_reports
 from elsewhere.cli.options import Force, Json, Out, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
-from elsewhere.cli.synthesize import seal, summary, tables, write_pool
+from elsewhere.cli.published import seal, write_pool
+from elsewhere.cli.summary import summary, tables
 from elsewhere.errors import require_whole
 
 FEWEST = 50  # people in a town whose places enough of them share
@@ -31,7 +32,7 @@ def demo(
     Example: elsewhere demo -o out/demo
     """
     check_out(out, force)
-    mine = None if out is None or not report or users < FEWEST else private_folder(out, None, force=force)
+    mine = None if out is None or users < FEWEST else private_folder(out, None, force=force)
     require_whole("--users", users, 2, 5_000)
     require_whole("--seed", seed, 0)
     import numpy as np
@@ -56,11 +57,14 @@ def demo(
     if out is not None:
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
         written = write_pool(pool, out, None, [])
-        if mine is not None:
+        assert mine is not None  # noqa: S101 - there is a folder for fakes
+        kept = write_links(traces, fakes, pool, rows, mine)
+        if report:
             judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
-            shared, kept = write_reports(judgement, traces, fakes, pool, rows, out, mine)
-            written = seal(pool, out, [*written[:-3], *shared])
-            shown += [*judgement.in_words(), f"wrote {', '.join(kept)} into {mine}: on real data, for you alone"]
+            shared, more = write_reports(judgement, traces, fakes, pool, out, mine)
+            written, kept = seal(pool, out, [*written[:-3], *shared]), kept + more
+            shown += judgement.in_words()
             made["judgement"] = judgement.to_dict()
+        shown.append(f"wrote {', '.join(kept)} into {mine}: on real data, for you alone")
         shown.append(f"wrote {', '.join(written)} into {out}: a laboratory pool, of simulated people")
     say({**result, "fakes": made}, shown, as_json=as_json)

@@ -24,7 +24,7 @@ import typer
 from typer.core import TyperGroup
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import spoken
+from elsewhere.cli.words import speak_of, spoken
 from elsewhere.errors import ElsewhereError
 
 HOUSE = Path(__file__).resolve().parents[1]
@@ -56,6 +56,8 @@ class Door(TyperGroup):
             return run()
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words[: words.index("--") if "--" in words else None]
+        command = next((self.commands[word] for word in words if word in self.commands), None)
+        speak_of(() if command is None else (name for option in command.params for name in option.opts))
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             try:

@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
+from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
 from elsewhere.cli.output import number, say, stage
 from elsewhere.cli.sources import Links, Made, Real, read_real, with_fakes, write_results
 from elsewhere.errors import require_whole
@@ -15,6 +15,7 @@ from elsewhere.files import check_folder
 
 
 @reads
+@judges
 def evaluate(
     real: Real,
     fakes: Made,
@@ -24,14 +25,7 @@ def evaluate(
     links: Links = None,
     datasets: Annotated[int, typer.Option("--datasets", metavar="N", help="Fake datasets to compare.")] = 10,
     periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
-    cells: Cells = 400,
-    step: Step = "20min",
-    tz: Zone = None,
-    locations: Places = None,
-    seed: Draws = 1,
-    out: Out = None,
-    force: Force = False,
-    as_json: Json = False,
+    judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
@@ -42,16 +36,15 @@ def evaluate(
 
     Example: elsewhere evaluate --real real.csv --test second_day.csv --fakes out/fakes -o out/evaluation
     """
+    out = judging.out
     if out is not None:
-        check_folder(out, force=force)
+        check_folder(out, force=judging.force)
     require_whole("--datasets", datasets, 1)
     require_whole("--periods", periods, 1, 1440)
-    require_whole("--seed", seed, 0)
-    sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
+    rng = judging.rng()
+    sources = read_real(real, reading)
     sources = with_fakes(sources, fakes, links)
     drift, sources = sources.further(test, "--test")
-    import numpy as np
-
     from elsewhere.evaluation.publishing.scenario import evaluate_publishing
 
     with stage("comparing"):
@@ -62,13 +55,13 @@ def evaluate(
             seed_index=sources.seed_index,
             datasets=datasets,
             periods=periods,
-            rng=np.random.default_rng(seed),
+            rng=rng,
         )
     told = {"command": "evaluate", **result.to_dict(), "notes": [*sources.notes, *result.notes]}
     shown = [*tables(result), *told["notes"]]
     if out is not None:
         shown += write_results(out, "evaluation.json", told, [result], sources)
-    say(told, shown, as_json=as_json)
+    say(told, shown, as_json=judging.as_json)
 
 
 def tables(result: Any) -> list[Any]:

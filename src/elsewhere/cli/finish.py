@@ -6,7 +6,7 @@ owner may see (links, real days on a map, the results in full) goes into another
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +32,8 @@ Private = Annotated[
     Path | None,
     typer.Option("--private", metavar="DIR2", help="Folder for what only you may see; by default DIR-private."),
 ]
-REPORT = "report.html"
+REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
+PRIVATE = (LINKS, JUDGEMENT, REPORT, f"shareable-{REPORT}")
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
@@ -45,6 +46,21 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
         raise InvalidParameter("`--private` must not be inside DIR, which is for publishing.", code="E_OUTPUT")
     check_folder(folder, force=force)
     return folder
+
+
+def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
+    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file."""
+    from elsewhere.links import links_file
+
+    write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
+    return [LINKS]
+
+
+def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:
+    """With --force: say which files of names we use are none of this run; whose they are nobody knows, so they stay."""
+    for name in sorted(set(ours) - set(written)):
+        if (folder / name).exists():
+            typer.echo(f"warning: {folder / name} is not of this run, and was left as it is.", err=True)
 
 
 def judged(
@@ -67,27 +83,19 @@ def write_reports(
     traces: "Traces",
     fakes: "Fakes",
     pool: "Pool",
-    rows: "Ints",
     out: Path,
     private: Path,
     read: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """
-    The shareable report into DIR, everything else into the private folder; names of the files in both.
+    The shareable report into DIR, judgement and report into the private folder; names of the files in both.
 
     `read` says what became of the input, rows dropped and all, for the owner. In the deniable mode the shareable report
     stays private too: it is computed from the seeds, and the ledger of what is published does not count it.
     """
-    from elsewhere.links import links_file
     from elsewhere.reports.page import report
 
-    write_files(
-        private,
-        {
-            "links.csv": links_file(pool.traces, traces, fakes.seed[rows]),
-            "judgement.json": (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode(),
-        },
-    )
+    write_files(private, {JUDGEMENT: (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()})
     classes = None if fakes.learnt is None else fakes.learnt.classes
     told: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
     with stage("writing the reports"):
@@ -103,7 +111,7 @@ def write_reports(
         if fakes.ledger is None:
             # without the classes: whoever holds them links fakes to seeds better (A5)
             report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
-            return [REPORT], ["links.csv", "judgement.json", REPORT]
+            return [REPORT], [JUDGEMENT, REPORT]
         shared = {**told, "notes": [*told["notes"], FROM_SEEDS]}
         report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
-    return [], ["links.csv", "judgement.json", REPORT, f"shareable-{REPORT}"]
+    return [], [JUDGEMENT, REPORT, f"shareable-{REPORT}"]

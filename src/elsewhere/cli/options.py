@@ -2,20 +2,23 @@
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, require_whole
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Out = Annotated[
     Path | None,
     typer.Option("-o", "--out", metavar="DIR", help="Folder for the results; refused if it holds anything."),
 ]
+Folder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", help="Write into DIR even so, replacing files of the same names.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, for machines.")]
 Source = Annotated[
@@ -31,18 +34,18 @@ Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Same number, same result; a laboratory run, never for publishing.")
 ]
 Draws = Annotated[int, typer.Option("--seed", metavar="N", help="Same number, same draws of the judge.")]
-Cells = Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")]
-Step = Annotated[str, typer.Option("--step", help="Time between two instants.")]
-Zone = Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")]
-Places = Annotated[
-    Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
-]
 
 
 @dataclass(frozen=True)
 class Reading:
     """How an input is read: the options that every command which reads real traces has, see `reads`."""
 
+    cells: Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")] = 400
+    step: Annotated[str, typer.Option("--step", help="Time between two instants.")] = "20min"
+    tz: Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")] = None
+    locations: Annotated[
+        Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
+    ] = None
     columns: Annotated[
         str | None,
         typer.Option("--columns", metavar="ROLE=NAME,...", help="Columns by name: user=id,time=when,lat=y,lon=x."),
@@ -55,7 +58,10 @@ class Reading:
     ] = None
     encoding: Annotated[str, typer.Option("--encoding", help="Of a text file.")] = "utf-8"
     max_bad: Annotated[
-        float, typer.Option("--max-bad", metavar="SHARE", help="Unreadable rows that may be dropped and counted.")
+        float,
+        typer.Option(
+            "--max-bad", metavar="SHARE", help="Unreadable, short or long rows that may be dropped and counted."
+        ),
     ] = 0.01
     start: Annotated[
         str | None, typer.Option("--start", metavar="HH:MM", help="Local time of the first slot, for slots and SGLT.")
@@ -91,12 +97,16 @@ class Reading:
     lon360: Annotated[bool, typer.Option("--lon360", help="Longitudes run from 0 to 360.")] = False
     any_date: Annotated[bool, typer.Option("--any-date", help="Keep dates before 2000 and in the future.")] = False
     allow_truncated: Annotated[
-        bool, typer.Option("--allow-truncated", help="Leave out a last line that is cut off.")
+        bool, typer.Option("--allow-truncated", help="Leave out a last line or record that is cut off.")
     ] = False
 
     def keywords(self) -> dict[str, Any]:
         """The keywords of `read_traces`."""
         return {
+            "cells": self.cells,
+            "step": self.step,
+            "tz": self.tz,
+            "locations": self.locations,
             "columns": _pairs(self.columns),
             "format": self.form,
             "date_format": self.date_format,
@@ -115,14 +125,23 @@ class Reading:
         }
 
 
-AS_IT_COMES = Reading()
-_CALLED = {"form": "format"}
-OPTIONS = {_CALLED.get(f.name, f.name) for f in fields(Reading)} | {"tz", "step", "cells", "locations", "missing"}
+@dataclass(frozen=True)
+class Judging:
+    """How a judging command draws and where its results go, see `judges`."""
+
+    seed: Draws = 1
+    out: Out = None
+    force: Force = False
+    as_json: Json = False
+
+    def rng(self) -> "np.random.Generator":
+        """The generator that `--seed` names."""
+        import numpy as np
+
+        return np.random.default_rng(require_whole("--seed", self.seed, 0))
 
 
-def spoken(text: str) -> str:
-    """The library's words for the command line: `max_gap` is --max-gap here."""
-    return re.sub(r"`(\w+)`", lambda m: f"--{m[1].replace('_', '-')}" if m[1] in OPTIONS else m[0], text)
+AS_IT_COMES, AS_USUAL = Reading(), Judging()
 
 
 def _pairs(text: str | None) -> dict[str, str | None] | None:
@@ -137,20 +156,27 @@ def _pairs(text: str | None) -> dict[str, str | None] | None:
     return pairs
 
 
-def reads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Reading`: it takes them as one argument, `reading`."""
-    own = inspect.signature(command)
-    added = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
-        for f in fields(Reading)
-    ]
+def gives(word: str, kind: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all options of a dataclass: it takes them as one argument, called `word`."""
 
-    @functools.wraps(command)
-    def read_and_run(**given: Any) -> None:
-        reading = Reading(**{f.name: given.pop(f.name) for f in fields(Reading)})
-        command(**given, reading=reading)
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command)
+        added = [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)
+            for f in fields(kind)
+        ]
 
-    kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in own.parameters.items() if name != "reading"]
-    read_and_run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-    read_and_run.__annotations__ = {p.name: p.annotation for p in (*kept, *added)}
-    return read_and_run
+        @functools.wraps(command)
+        def gather_and_run(**given: Any) -> None:
+            gathered = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
+            command(**given, **{word: gathered})
+
+        kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in own.parameters.items() if name != word]
+        gather_and_run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+        gather_and_run.__annotations__ = {p.name: p.annotation for p in (*kept, *added)}
+        return gather_and_run
+
+    return give
+
+
+reads, judges = gives("reading", Reading), gives("judging", Judging)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console, RenderableType
 
-from elsewhere.cli.options import spoken
+from elsewhere.cli.words import spoken
 
 if TYPE_CHECKING:
     from elsewhere.traces.fixes import Preparation
@@ -44,6 +44,11 @@ def repairs(read: dict[str, Any]) -> list[str]:
     return [f"{did}: {n:,} rows, {why}" for did in ("dropped", "fixed") for why, n in read[did].items()]
 
 
+def columns() -> int:
+    """How many characters a line of stdout holds."""
+    return Console().width
+
+
 @contextmanager
 def stage(what: str) -> Iterator[None]:
     """A spinner on stderr while `what` is being done; silent where stderr is not a terminal."""
@@ -74,8 +79,8 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def number(value: float | None) -> str:
-    """A figure for people: three significant digits, nothing where there is none."""
+def number(value: float | None, digits: int = 3) -> str:
+    """A figure for people: so many significant digits, nothing where there is none."""
     if value is None:
         return ""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"

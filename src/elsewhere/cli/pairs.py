@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Out, Reading, Seed, Source, Step, Zone, reads
+from elsewhere.cli.options import AS_IT_COMES, Force, Json, Out, Reading, Seed, Source, reads
 from elsewhere.cli.output import can_draw_blocks, counts, opening, say, stage
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder, write_files
@@ -34,9 +34,6 @@ def similarity(
     missing: Annotated[
         str, typer.Option("--missing", metavar="refuse|skip|gibbs", help="What to do where an instant is missing.")
     ] = "refuse",
-    step: Step = "20min",
-    cells: Cells = 400,
-    tz: Zone = None,
     out: Out = None,
     force: Force = False,
     as_json: Json = False,
@@ -57,7 +54,7 @@ def similarity(
 
     read: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, step=step, cells=cells, tz=tz, report=read.append, **reading.keywords())
+        traces = read_traces(source, report=read.append, **reading.keywords())
     if users is not None:
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)

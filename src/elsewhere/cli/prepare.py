@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_IT_COMES, Cells, Force, Json, Places, Reading, Source, Step, Zone, reads
+from elsewhere.cli.options import AS_IT_COMES, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, repairs, say, stage
 from elsewhere.files import check_folder
 
@@ -17,10 +17,6 @@ from elsewhere.files import check_folder
 def prepare(
     source: Source,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Private folder.", show_default=False)],
-    step: Step = "20min",
-    cells: Cells = 400,
-    tz: Zone = None,
-    locations: Places = None,
     force: Force = False,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
@@ -39,15 +35,7 @@ def prepare(
 
     told: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(
-            source,
-            step=step,
-            cells=cells,
-            tz=tz,
-            locations=locations,
-            report=told.append,
-            **reading.keywords(),
-        )
+        traces = read_traces(source, report=told.append, **reading.keywords())
     with stage("writing"):
         written = keep_traces(traces, told[0], out)
         write(out / "prepare.html", preparation_page(traces, told[0]))

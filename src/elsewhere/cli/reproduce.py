@@ -8,10 +8,10 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
+from elsewhere.cli.making import Kappa, kappa_of
+from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
 from elsewhere.cli.output import bar, number, say, stage
 from elsewhere.cli.pairs import check_out
-from elsewhere.cli.synthesize import Kappa, kappa_of
 from elsewhere.errors import require_whole
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ STUDENTLIFE = "paperlike_30users_2days_72slots.csv.gz"  # the paper's shape, in 
 
 
 @reads
+@judges
 def reproduce(
     data: Annotated[
         Path | None,
@@ -32,14 +33,7 @@ def reproduce(
     users: Annotated[int, typer.Option("--users", metavar="N", help="People of the simulated town.")] = 30,
     per_seed: Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per user, 10 or more.")] = 20,
     kappa: Kappa = "auto",
-    cells: Cells = 400,
-    step: Step = "20min",
-    tz: Zone = None,
-    locations: Places = None,
-    seed: Draws = 1,
-    out: Out = None,
-    force: Force = False,
-    as_json: Json = False,
+    judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
@@ -50,16 +44,14 @@ def reproduce(
 
     Example: elsewhere reproduce two_days.csv -o out/reproduce
     """
-    check_out(out, force)
-    require_whole("--seed", seed, 0)
+    out = judging.out
+    check_out(out, judging.force)
+    rng = judging.rng()
     require_whole("--per-seed", per_seed, 10)
     require_whole("--users", users, 4, 1000)
-    import numpy as np
-
     from elsewhere.judge.reproduce import reproduce as run
 
-    rng = np.random.default_rng(seed)
-    traces = _traces(data, users, rng, reading, cells=cells, step=step, tz=tz, locations=locations)
+    traces = _traces(data, users, rng, reading)
     with bar("reproducing") as progress:
         found = run(traces, per_seed=per_seed, kappa=kappa_of(kappa), progress=progress, rng=rng)
     told = {"command": "reproduce", **found.to_dict()}
@@ -70,7 +62,7 @@ def reproduce(
 
         write_files(out, files)
         shown.append(f"wrote {', '.join(files)} into {out}")
-    say(told, shown, as_json=as_json)
+    say(told, shown, as_json=judging.as_json)
 
 
 def _traces(
@@ -78,7 +70,6 @@ def _traces(
     users: int,
     rng: "np.random.Generator",
     reading: Reading,
-    **options: Any,
 ) -> "Traces":
     if data is None:
         from elsewhere.traces.town import simulate_town
@@ -90,7 +81,7 @@ def _traces(
     if (data / STUDENTLIFE).is_file():
         data = data / STUDENTLIFE
     with stage("reading"):
-        return read_traces(data, **options, **reading.keywords())
+        return read_traces(data, **reading.keywords())
 
 
 def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:

@@ -8,7 +8,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Force, Json, Out, Places, Reading, Step, Zone, reads
+from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out
 from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 @reads
+@judges
 def lbs(
     real: Annotated[
         Path | None,
@@ -41,14 +42,7 @@ def lbs(
     ] = "uniform",
     n_fakes: Annotated[str, typer.Option("--n-fakes", metavar="N,...", help="Fakes sent along.")] = "1,5,10",
     beta: Annotated[float, typer.Option("--beta", help="Probability that an instant is exposed.")] = 0.5,
-    cells: Cells = 400,
-    step: Step = "20min",
-    tz: Zone = None,
-    locations: Places = None,
-    seed: Draws = 1,
-    out: Out = None,
-    force: Force = False,
-    as_json: Json = False,
+    judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
@@ -58,20 +52,18 @@ def lbs(
 
     Example: elsewhere lbs --real two_days.csv -o out/lbs
     """
-    check_out(out, force)
+    out = judging.out
+    check_out(out, judging.force)
     require_choice("--preset", preset, ("paper", "product"))
     require_choice("--choose", choose, ("uniform", "likelihood"))
     require_whole("--per-seed", per_seed, 1)
-    require_whole("--seed", seed, 0)
+    rng = judging.rng()
     require_between("--beta", beta, 0, 1, open_low=True)
     numbers = _numbers(n_fakes)
     if real is None and (test or fakes or links or model):
         raise InvalidParameter("`--test`, `--fakes`, `--links` and `--model` need `--real`.")
-    import numpy as np
-
     from elsewhere.judge.service import judge_service, two_days
 
-    rng = np.random.default_rng(seed)
     sources, train, truth = None, None, None
     if real is None:
         from elsewhere.traces.town import simulate_town
@@ -79,7 +71,7 @@ def lbs(
         with stage("simulating a town"):
             train, truth = two_days(simulate_town(users=60, days=2, locations=150, rng=rng).traces)
     else:
-        sources = read_real(real, cells=cells, step=step, tz=tz, locations=locations, reading=reading)
+        sources = read_real(real, reading)
         truth, sources = sources.further(test, "--test")
         train = sources.real
         if truth is None:
@@ -107,7 +99,7 @@ def lbs(
         numbers_file = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
         write_files(out, {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file})
         shown += [f"wrote {out / name}" for name in ("lbs.png", "lbs.json")]
-    say(told, shown, as_json=as_json)
+    say(told, shown, as_json=judging.as_json)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -134,7 +126,7 @@ def _decoys(
     import numpy as np
 
     if sources is None or fakes is None:
-        from elsewhere.cli.synthesize import whole_rows
+        from elsewhere.cli.making import whole_rows
         from elsewhere.generate import generate_fakes
 
         if links is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.cli.options import AS_IT_COMES, Reading
+from elsewhere.cli.options import Reading
 from elsewhere.cli.output import counts, repairs, stage
 from elsewhere.errors import InvalidParameter
 
@@ -79,13 +79,11 @@ class Sources:
         return found
 
 
-def read_real(
-    path: Path, *, cells: int, step: str, tz: str | None, locations: Path | None, reading: Reading = AS_IT_COMES
-) -> Sources:
+def read_real(path: Path, reading: Reading) -> Sources:
     """The real traces, which make the map."""
     from elsewhere.traces.together import Reader
 
-    reader = Reader(step=step, cells=cells, tz=tz, locations=locations, more=reading.keywords())
+    reader = Reader.of(reading.keywords())
     with stage("reading --real"):
         real, made = reader.first(path)
     return Sources(reader, real, made, notes=(*repairs(counts(made)), *made.notes))

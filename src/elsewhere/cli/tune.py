@@ -1,4 +1,4 @@
-"""Command `tune`: the number of groups of the deniable mode, chosen on users who are no seeds."""
+"""Command `tune`: settings of the deniable mode, chosen on users who are no seeds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, Cells, Draws, Json, Places, Reading, Step, Zone, reads
-from elsewhere.cli.output import counts, opening, say, stage
-from elsewhere.cli.synthesize import Kappa, kappa_of, read_whole
-from elsewhere.errors import require_whole
+from elsewhere.cli.making import Kappa, Set, kappa_of, parameters_of, read_whole
+from elsewhere.cli.options import AS_IT_COMES, Draws, Json, Reading, reads
+from elsewhere.cli.output import bar, counts, opening, say
+from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.presets import PRESETS, preset_of
 
 
 @reads
@@ -18,31 +19,53 @@ def tune(
         Path, typer.Argument(metavar="INPUT", help="Traces of people who will be no seeds.", show_default=False)
     ],
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Number of seeds planned.")],
+    emission: Annotated[
+        str | None,
+        typer.Option("--emission", metavar="walk|allotted|archetypes|window", help="Of the preset by default: walk."),
+    ] = None,
     acceptance: Annotated[float, typer.Option("--acceptance", help="Share of attempts that should pass.")] = 0.8,
     k: Annotated[int, typer.Option("-k", help="Threshold of the gate.")] = 50,
     eps0: Annotated[float, typer.Option("--eps0", help="Parameter of the gate's noise.")] = 1.0,
     kappa: Kappa = "auto",
+    parameters: Set = None,
     seed: Draws = 1,
-    locations: Places = None,
-    step: Step = "20min",
-    cells: Cells = 400,
-    tz: Zone = None,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
 ) -> None:
-    """Choose the number of archetypes of the deniable preset on people who will be no seeds."""
+    """
+    Choose the settings of the deniable preset for a wanted acceptance, on people who will be no seeds.
+
+    Some of them stand in for the seeds, the others are learnt from: fakes are drawn, and what would pass the gate is
+    counted. The last line says what to add to `synthesize --preset deniable`.
+
+    Example: elsewhere tune others.csv --seeds 500
+    """
     import numpy as np
 
-    from elsewhere.tuning import tune as tuned
+    from elsewhere.tuning.search import TUNED
+    from elsewhere.tuning.search import tune as tuned
 
     number = kappa_of(kappa)
+    settings = {"k": k, "eps0": eps0, "emission": emission or PRESETS["deniable"].emission, **parameters_of(parameters)}
+    if "acceptance" in settings:
+        raise InvalidParameter("`acceptance` of a preset is the floor of a run; give the wish as --acceptance.")
+    preset_of("deniable", **settings)  # refused before a large input is read
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
-    traces, read = read_whole(source, cells, step, tz, locations, reading)
-    with stage("tuning"):
-        found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, k=k, eps0=eps0, rng=rng)
-    shown = Table("groups", "accepted", "agreement kept", title=f"{found.seeds} seeds, k = {found.k}")
+    traces, read = read_whole(source, reading)
+    with bar("tuning") as progress:
+        found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, rng=rng, progress=progress, **settings)
+    names = TUNED[found.emission]
+    shown = Table(
+        *(name.replace("archetypes", "groups") for name in names),
+        *("accepted", "agreement kept", "moves, of people's"),
+        title=f"{found.emission}: {found.seeds} seeds, k = {found.k}",
+    )
     for trial in found.trials:
-        chosen = " <- chosen" if trial.archetypes == found.archetypes else ""
-        shown.add_row(str(trial.archetypes), f"{trial.accepted:.0%}", f"{trial.kept:+.3f}{chosen}")
+        chosen = " <- chosen" if trial == found.chosen else ""
+        tried = (f"{getattr(trial, name):g}" for name in names)
+        shown.add_row(*tried, f"{trial.accepted:.0%}", f"{trial.kept:+.3f}", f"{trial.moves:.2f}{chosen}")
     known = counts(read)
-    say({"command": "tune", **found.to_dict(), "read": known}, [*opening(known), shown], as_json=as_json)
+    told = f"use: elsewhere synthesize INPUT -o DIR --preset deniable {found.words}"
+    if not found.met:
+        told = f"nothing that was tried passes as often as wished, {acceptance:.0%}; the nearest is {told}"
+    say({"command": "tune", **found.to_dict(), "read": known}, [*opening(known), shown, told], as_json=as_json)

@@ -213,7 +213,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
     if fakes.ledger is None:
         told["tally"] = {name: count for name, count in fakes.tally.items() if count}
     else:
-        told["ledger"] = fakes.ledger.to_dict()
+        told["ledger"] = fakes.ledger.told()
     return told
 
 

@@ -19,7 +19,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.traces.model import Floats
 
+SAME = 1e-9  # nats by which two computations of one probability may differ; rounding gives 1e-12 at L = 100
+LARGEST_EXP = 700.0
+MOST = 10**12  # of people and of fakes
 MEANINGLESS = 20.0  # eps from which on odds may change by a factor of 5e8: nothing is claimed (section 11)
 
 
@@ -57,6 +61,16 @@ def _bernoulli_exp(x: Fraction, below: WholeNumbers) -> bool:
     while below(j * x.denominator) < x.numerator:
         j += 1
     return j % 2 == 1
+
+
+def buckets(log_prob: Floats, gamma: float) -> Floats:
+    """
+    Bucket ceil(-ln Pr / ln gamma) of each probability; inf, which is no bucket, where it is 0.
+
+    A probability that is a power of gamma, or that several seeds share, comes out of floating point a little above or
+    below: all edges are moved by `SAME`, so that it has one bucket, its own. A bucket is as wide as before.
+    """
+    return np.asarray(np.ceil((-log_prob - SAME) / math.log(gamma)))
 
 
 def release_probability(c: int, *, k: int, eps0: float) -> float:
@@ -100,14 +114,20 @@ class Ledger:
         """(eps, delta) of all released fakes by basic composition: the sums."""
         return self.released * self.eps, min(1.0, self.released * self.delta)
 
+    def told(self) -> dict[str, Any]:
+        """As plain numbers for a manifest or a report: those of the ledger, and the sums of basic composition."""
+        eps, delta = self.basic
+        return {**self.to_dict(), "eps_basic": eps, "delta_basic": delta}
+
     def in_words(self) -> str:
         """What an adversary who knows everything else can learn, from one fake and from all."""
+        factor = math.exp(self.eps) if self.eps < LARGEST_EXP else math.inf
         one = (
             f"Each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-differentially private, one seed "
             "user added or removed, the model being learnt on other users and the map being given: a theorem, against "
             "which the test-suite audits the code of the gate (A9). From one fake, whoever knows everything else "
             "changes the odds that a given person was among the seeds by a factor of at most "
-            f"{math.exp(self.eps):.2f}, except with probability {self.delta:.2g}, and names its seed with probability "
+            f"{factor:.2f}, except with probability {self.delta:.2g}, and names its seed with probability "
             f"at most {self.named:.3f} (k = {self.k}, of which t = {self.t} is claimed, gamma = {self.gamma:g})."
         )
         if self.released == 1:
@@ -162,38 +182,39 @@ def deniability_ledger(
     (1.1252, '2.06e-09')
 
     """
-    require_whole("k", k, 2)
-    require_between("gamma", gamma, 1, math.inf, open_low=True, open_high=True)
-    require_between("eps0", eps0, 0, math.inf, open_low=True, open_high=True)
+    k = require_whole("k", k, 2, MOST)
+    gamma = require_between("gamma", gamma, 1, math.inf, open_low=True, open_high=True)
+    eps0 = require_between("eps0", eps0, 0, math.inf, open_low=True, open_high=True)
     require_between("delta_target", delta_target, 0, 1, open_low=True, open_high=True)
-    require_whole("released", released, 1)
+    released = require_whole("released", released, 1, MOST)
     if acceptance is not None:
-        require_between("acceptance", acceptance, 0, 1, open_low=True)
+        acceptance = require_between("acceptance", acceptance, 0, 1, open_low=True)
     if seeds is not None:
-        require_whole("seeds", seeds, k)
+        seeds = require_whole("seeds", seeds, k, MOST)
     if (acceptance is None) != (seeds is None):
         raise InvalidParameter("`acceptance` and `seeds` correct the ledger together: give both, or neither.")
 
     # the correction multiplies delta by a constant, so the largest t that meets the target is in closed form
     factor = 1.0 if acceptance is None or seeds is None else (1 + 1 / seeds) / acceptance
     if t is None:
-        t = min(k - 1, math.floor(k + math.log(delta_target / factor) / eps0 + 1e-12))
+        t = k - max(1, math.ceil(math.log(factor / delta_target) / eps0 - 1e-12))
         if t < 1:
             needed = 1 + math.ceil(math.log(factor / delta_target) / eps0)
             raise InvalidParameter(
                 f"`k` must be at least {needed} for delta <= {delta_target:g} at eps0 = {eps0:g}, got {k}; "
                 "raise `k`, `eps0` or `delta_target`."
             )
-    require_whole("t", t, 1, k - 1)
+    t = require_whole("t", t, 1, k - 1)
 
     delta = math.exp(-eps0 * (k - t))
     eps = eps0 + math.log1p(gamma / t)
     named = gamma / (gamma + t - 1)
     if acceptance is not None and seeds is not None:
         missed = delta / acceptance
-        if missed >= 1:
+        if (1 + 1 / seeds) * missed >= 1:
             raise InvalidParameter(
-                f"`acceptance` must be above the gate's delta {delta:.2g}, got {acceptance:g}; lower `t` or raise `k`."
+                f"`acceptance` must be above {(1 + 1 / seeds) * delta:.3g}, got {acceptance:g}, for delta' to be below "
+                "1; lower `t` or raise `k`."
             )
         eps += math.log1p(1 / seeds) - math.log1p(-missed)
         delta = (1 + 1 / seeds) * missed
@@ -222,10 +243,17 @@ def compose(eps: float, delta: float, n: int, *, slack: float = 1e-6) -> tuple[f
 
 
 def _kov_delta(eps: float, n: int, i: int) -> float:
+    # C(n, j) e^{(n-j) eps} / (1 + e^eps)^n is a binomial law of j; beyond 40 standard deviations there is nothing
     if i == 0:
         return 0.0
-    j = np.arange(i)
-    log_choose = math.lgamma(n + 1) - np.array([math.lgamma(a + 1) + math.lgamma(n - a + 1) for a in j])
+    from scipy.special import gammaln
+
+    part = math.exp(-eps) / (1 + math.exp(-eps))
+    reach = 40 * (1 + math.sqrt(n * part * (1 - part)))
+    if i > n * part + reach:
+        return 1.0
+    j = np.arange(max(0, math.floor(n * part - reach)), i)
+    log_choose = gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1)
     # e^{(n-j) eps} - e^{(n-2i+j) eps}, in logs
     terms = log_choose + (n - j) * eps + np.log(-np.expm1((2 * j - 2 * i) * eps)) - n * np.logaddexp(0.0, eps)
     return float(np.exp(terms).sum())

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -18,12 +19,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.errors import NotEnoughUsers, NothingPassed, require_between, require_whole
-from elsewhere.privacy.deniability import discrete_laplace
+from elsewhere.privacy.deniability import buckets, discrete_laplace
 from elsewhere.scale import map_over
 from elsewhere.synthesis.deniable.sampler import DeniableSampler, PreparedSeeds
 from elsewhere.traces.model import Floats, Ints, Places
 
 CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all codes are kept
+FILTERS_AT_ONCE = 2.5e7  # numbers, 200 MB: those of a batch where they are not kept
 BATCH_CELLS = 1e7  # attempts x codes per batch
 LEAST_EXPECTED = 100  # releases expected at the floor in the fewest attempts made
 
@@ -114,7 +116,7 @@ class Mechanism:
             for i, fake in enumerate(fakes):
                 log_prob[i, self.visits[:, np.unique(fake)].any(axis=1)] = -np.inf
         mine = log_prob[np.arange(self.batch), own]
-        bucket = np.ceil(-log_prob / math.log(self.gamma))
+        bucket = buckets(log_prob, self.gamma)
         count = (bucket == bucket[np.arange(self.batch), own][:, None]) @ members
         count = np.where(np.isneginf(mine), 0, count)
         if self.keep is not None:
@@ -124,19 +126,28 @@ class Mechanism:
     def _draw(self, codes: Ints, uniform: Floats) -> Places:
         fakes = np.empty(uniform.shape, dtype=np.int32)
         drawn = np.unique(codes)
-        filters = self.filters
-        for i, code in enumerate(drawn):
-            mine = np.flatnonzero(codes == code)
-            if filters is None:
-                law = self.sampler.filter(self.prepared.emissions, drawn[i : i + 1], self.tau)[0][0]
-            else:
-                law = filters[code]
-            fakes[mine] = self.sampler.draw(law, uniform[mine], self.tau)
+        # laws of many codes come at once: one by one, every step would read the whole transition table again
+        block = max(1, int(FILTERS_AT_ONCE // (uniform.shape[1] * self.sampler.model.R)))
+        for start in range(0, len(drawn), block):
+            some = drawn[start : start + block]
+            for code, law in zip(some, self._laws(some), strict=True):
+                mine = np.flatnonzero(codes == code)
+                fakes[mine] = self.sampler.draw(law, uniform[mine], self.tau)
         return fakes
+
+    def _laws(self, codes: Ints) -> list[Floats]:
+        if self.filters is not None:
+            return [self.filters[code] for code in codes]  # views: a copy of them costs as much as the draw
+        return list(self.sampler.filter(self.prepared.emissions, codes, self.tau)[0])
 
     def passes(self, count: Ints, below: Callable[[int], int]) -> NDArray[np.bool_]:
         """The gate: c >= k + noise, one draw of noise per attempt; a fake in no bucket never passes."""
         return np.array([c > 0 and c >= self.k + discrete_laplace(self.eps0, below) for c in count], dtype=bool)
+
+
+def _below(rng: np.random.Generator, n: int) -> int:
+    """A draw from 0 .. n-1 of a laboratory run; n may have more than 64 bits."""
+    return int(rng.integers(n)) if n < 2**63 else int.from_bytes(rng.bytes(n.bit_length() // 8 + 9)) % n
 
 
 @dataclass(frozen=True)
@@ -151,7 +162,7 @@ class _Batch:
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(b,)))
         fakes, seed, count, log_prob = self.mechanism.attempts(rng)
         # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)
-        below = (lambda n: int(rng.integers(n))) if self.laboratory else secrets.randbelow
+        below = partial(_below, rng) if self.laboratory else secrets.randbelow
         passed = self.mechanism.passes(count, below)
         return fakes[passed], seed[passed], count[passed], log_prob[passed]
 

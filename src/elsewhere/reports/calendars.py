@@ -9,6 +9,7 @@ from elsewhere.reports.svg import drawing, figure, key
 
 WEEKS = 22  # as many as a phone shows side by side; further ones go below
 SQUARE, GAP = 13.0, 2.0
+NAME = 4  # columns that the name of a month takes
 STEPS = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -40,10 +41,8 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fa
         if w % WEEKS == 0:
             parts += [tag("text", name, x=0.0, y=y + i * (SQUARE + GAP) + 10, class_="soft")
                       for i, name in ((0, "Mo"), (3, "Th"), (6, "Su"))]  # fmt: skip
-        month = str(first.astype("datetime64[M]"))
-        before = str((first - np.timedelta64(7, "D")).astype("datetime64[M]"))
-        if (month != before or w == 0) and w % WEEKS < WEEKS - 2:
-            parts.append(tag("text", month, x=x, y=y - 5, class_="soft"))
+            parts += [tag("text", name, x=x + column * (SQUARE + GAP), y=y - 5, class_="soft")
+                      for column, name in _months(first, min(WEEKS, weeks - w))]  # fmt: skip
         for d in range(7):
             day = first + np.timedelta64(d, "D")
             if not dates[0] <= day <= dates[-1]:
@@ -61,3 +60,22 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fa
     wide = 26 + min(weeks, WEEKS) * (SQUARE + GAP)
     picture = drawing(max(360, wide), lines * tall, label, tag("g", parts, class_=f"ink-{ink}"))
     return figure(picture, title=title, legend=legend, caption=caption)
+
+
+def _months(first: np.datetime64, weeks: int) -> list[tuple[int, str]]:
+    """
+    Where months are named above a line of weeks that starts on a Monday: column and name.
+
+    Examples
+    --------
+    >>> _months(np.datetime64("2013-03-25"), 9)
+    [(0, '2013-03/04'), (6, '2013-05')]
+
+    """
+    months = [str((first + np.timedelta64(7 * w, "D")).astype("datetime64[M]")) for w in range(weeks)]
+    starts = [w for w in range(weeks) if w == 0 or months[w] != months[w - 1]]
+    named = [(w, months[w]) for w in starts]
+    if len(named) > 1 and starts[1] < NAME:
+        # too few weeks of the first month for its name: it shares one with the second
+        named[:2] = [(0, f"{months[0]}/{months[starts[1]][-2:]}")]
+    return [(w, name) for w, name in named if w <= WEEKS - NAME + 1]

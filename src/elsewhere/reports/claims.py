@@ -32,7 +32,7 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     audit
         Findings by attack, as plain numbers, or None where no audit was run.
     run
-        How the fakes were made: `preset`, `parameters`, `ledger`.
+        How the fakes were made: `preset`, `parameters`, `ledger`, `reproducible`.
 
     Examples
     --------
@@ -103,13 +103,19 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         )
     sentence = (
         f"Each released fake is (ε = {_g(ledger.get('eps'))}, δ = {_g(ledger.get('delta'))})-differentially private "
-        "towards one user more or less; the model was learnt on other users, the map is taken as given. All "
-        f"{ledger.get('released')} fakes together: ε = {_g(ledger.get('eps_all'))}, "
-        f"δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)"
+        "towards one user more or less; the model was learnt on other users, the map is taken as given."
+        f"{_from_one(ledger)} All {ledger.get('released')} fakes together: {_added_up(ledger)}"
+        f"ε = {_g(ledger.get('eps_all'))}, δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)"
     )
     together = ledger.get("eps_all")
     large = not isinstance(together, (int, float)) or together > MEANINGLESS
-    sentence += ", too large to be a claim about the dataset as a whole." if large else "."
+    sentence += (
+        ", too large to be a claim about the dataset as a whole; nothing is promised about what they tell together."
+        if large
+        else f": whoever holds them all changes the same odds by a factor of at most {math.exp(together):.3g}."  # type: ignore[arg-type]
+    )
+    if run.get("reproducible") is True:
+        return Claim(sentence, False, "a laboratory run: whoever knows its number can repeat the noise of the gate.")
     if a9 is None:
         return Claim(sentence, False, "the gate itself has not been tried out (attack A9 was not run).")
     if a9.get("passed") is not True:
@@ -119,6 +125,26 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     if a9.get("t") != ledger.get("t") or not known:
         return Claim(sentence, False, "A9 was run with another t than the ledger's, or proves more than its ε.")
     return Claim(sentence, True, "deniable mode, and A9 passed.")
+
+
+def _from_one(ledger: Mapping[str, Any]) -> str:
+    """What a single fake tells, for who does not read ε."""
+    eps, delta, named = (ledger.get(name) for name in ("eps", "delta", "named"))
+    if not all(isinstance(x, (int, float)) for x in (eps, delta, named)):
+        return ""
+    return (
+        " In plain words: from one fake, somebody who knows everything else (the model, the classes, all other people) "
+        f"can change his odds that a given person was among the seeds by a factor of at most {math.exp(eps):.2f}, "  # type: ignore[arg-type]
+        f"except with probability {_g(delta)}; and if he knows that the person was, he names the seed of the fake with "
+        f"probability at most {_g(named)}."
+    )
+
+
+def _added_up(ledger: Mapping[str, Any]) -> str:
+    eps, delta = ledger.get("eps_basic"), ledger.get("delta_basic")
+    if eps is None or delta is None or ledger.get("composition") in ("basic", "single"):
+        return ""
+    return f"added up, ε = {_g(eps)}, δ = {_g(delta)}; by the tighter rule, "
 
 
 def _g(value: Any) -> str:

@@ -27,6 +27,23 @@ PRIVATE = {
 TRIES = {"attempts", "passed", "rejected_by", "tally", "acceptance"}
 SPECIAL = {"parameters", "versions", "ledger", "notes", "in_words", *TRIES}
 LONGEST_LIST = 12
+LEDGER = {
+    "k": "k, people asked for behind a fake, before noise",
+    "t": "t, people claimed behind a fake",
+    "gamma": "gamma, factor within which they must explain it",
+    "eps0": "eps0 of the noise",
+    "acceptance": "floor of the acceptance, fixed in advance",
+    "seeds": "people among the seeds",
+    "released": "fakes released",
+    "eps": "eps of one fake",
+    "delta": "delta of one fake",
+    "named": "chance, at most, that its seed is named",
+    "eps basic": "eps of all fakes, added up",
+    "delta basic": "delta of all fakes, added up",
+    "eps all": "eps of all fakes, best rule",
+    "delta all": "delta of all fakes, best rule",
+    "composition": "best rule",
+}
 
 
 def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
@@ -96,7 +113,7 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     if isinstance(ledger, Mapping):
         # what the numbers allow to say depends on the attacks too: the sentences stand in one place
         parts += [tag("h3", "Ledger"), tag("p", "What these numbers allow to say stands under “What may be said”.")]
-        parts.append(pairs(dict(_flat(ledger))))
+        parts.append(pairs({LEDGER.get(name, name): value for name, value in _flat(ledger)}))
     general = {n: v for n, v in seen.items() if n not in SPECIAL}
     if general:
         parts += [tag("h3", "The run"), pairs(dict(_flat(general)))]

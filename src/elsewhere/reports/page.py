@@ -165,7 +165,7 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
         if fakes.ledger is None:
             known["tally"] = dict(fakes.tally)
         else:
-            known |= {"ledger": fakes.ledger.to_dict(), "in_words": fakes.ledger.in_words()}
+            known |= {"ledger": fakes.ledger.told(), "in_words": fakes.promise()}
     told = {**known, **({} if run is None else dict(run))}
     return visible(told, shareable=shareable)
 
@@ -214,7 +214,8 @@ def _audits(given: Given, shareable: bool) -> list[Child]:
         return [tag("p", "No audit was run: nothing is known about what an attacker learns. Run `elsewhere audit`.")]
     parts: list[Child] = [
         tag("p", "Each line is an attack that was really carried out: against the people behind the fakes, in the same "
-            "way against strangers who have nothing to do with them, and by guessing.")
+            "way against strangers, who are behind none of them, and by guessing. Who the strangers are, and whether "
+            "the generator has met them, stands in the notes at the end.")
     ]  # fmt: skip
     if len(given.audits) > 1:
         parts.append(_side_by_side(given.audits))

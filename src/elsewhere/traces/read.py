@@ -18,7 +18,8 @@ from elsewhere.traces.kept import kept_in
 from elsewhere.traces.model import Traces
 from elsewhere.traces.places import places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
-from elsewhere.traces.shapes import Shape, fixes_of, slots_of
+from elsewhere.traces.rows import Shape
+from elsewhere.traces.shapes import fixes_of, slots_of
 from elsewhere.traces.tables import Table, open_table
 from elsewhere.traces.zones import zone_of
 
@@ -108,7 +109,8 @@ def read_traces(
     encoding
         Of a text file.
     max_bad
-        Share of rows that may be unreadable: they are dropped and counted; above it the file is refused.
+        Share of rows that may be unreadable, or have more or fewer fields than the first line: they are dropped and
+        counted; above it the file is refused.
     box
         The map, (south, west, north, east) in degrees: rows outside are dropped and counted.
     lon360
@@ -116,7 +118,8 @@ def read_traces(
     any_date
         Keep fixes dated before 2000 or later than tomorrow, which are dropped otherwise.
     allow_truncated
-        Leave out a last line that is cut off, instead of refusing the file.
+        Leave out a last line or record that is cut off, instead of refusing the file; a Parquet file is refused even
+        so. Of a gzip file that is cut off, read what is there.
     report
         Called with the `Preparation`: what was read, dropped, repaired, and why.
 
@@ -142,6 +145,7 @@ def read_traces(
         encoding=encoding,
         roles=lambda names: roles_of(names, columns),
         plain_times=date_format is None,
+        max_bad=max_bad,
         allow_truncated=allow_truncated,
     )
     roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)

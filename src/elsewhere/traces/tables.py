@@ -12,11 +12,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
-from elsewhere.traces.sources import MAX_BYTES, Source, as_utf8, is_folder, open_folder, open_source, refuse_rows
+from elsewhere.traces.sources import (
+    MAX_BYTES,
+    Source,
+    as_utf8,
+    is_folder,
+    open_folder,
+    open_source,
+    refuse_rows,
+    whole_characters,
+)
 
 TABLES = ("csv", "parquet", "sglt")
 CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
 PROMISES = {".parquet": ("Parquet", "E_PARQUET"), ".pq": ("Parquet", "E_PARQUET"), ".gz": ("gzip", "E_COMPRESSION")}
+CUT = "the file is cut off: its last line or record was left out"
 LONGEST_TEXT = 256  # of fields that are believed, however many rows have them
 Roles = Callable[[Sequence[str]], Mapping[str, str]]  # names of columns -> role: column
 
@@ -27,8 +37,8 @@ class Table:
     Named columns of equal length, and where they came from.
 
     `headed` is False for a text file whose first line holds only numbers: its columns are called "0", "1", ...
-    `names` are all columns of the file, `columns` those that were asked for. `starts` are the first rows of the files
-    of a folder.
+    `names` are all columns of the file, `columns` those that were asked for. `unequal` lines, which had more or fewer
+    fields than the first, are no rows of it.
     """
 
     name: str
@@ -41,6 +51,7 @@ class Table:
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple["Table", ...] = field(default=(), repr=False)
+    unequal: int = 0
 
     def column(self, name: str) -> Any:
         """The column as Arrow values; what Arrow cannot type becomes text."""
@@ -85,13 +96,15 @@ def open_table(
     encoding: str = "utf-8",
     roles: Roles | None = None,
     plain_times: bool = True,
+    max_bad: float = 0.0,
     allow_truncated: bool = False,
 ) -> Table:
     """
     The columns of a file, of a folder of files of one format, or of a frame (pandas, polars, Arrow, dict of arrays).
 
     `roles` tells from the names of columns which are wanted, and as what; by default all of them, as text. Times that
-    are not `plain` stay text whatever they look like: the caller has a format for them.
+    are not `plain` stay text whatever they look like: the caller has a format for them. At most the share `max_bad` of
+    the lines may have another number of fields than the first; what follows a cut is left out if `allow_truncated`.
 
     Examples
     --------
@@ -100,23 +113,34 @@ def open_table(
 
     """
     require_choice("format", container, CONTAINERS)
-    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
+    reading = Reading(container, encoding, roles, plain_times, max_bad, allow_truncated)
     if isinstance(source, Source):
         return _file(source, reading)
     if not isinstance(source, (str, os.PathLike)):
         return _frame(source)
-    return _folder(source, reading) if is_folder(source) else _file(open_source(source), reading)
+    if is_folder(source):
+        return _folder(source, reading)
+    return _file(open_source(source, allow_truncated=allow_truncated), reading)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are to be read, the same for all files of a folder."""
+    """
+    How files are to be read, the same for all files of a folder.
+
+    `cut` is said to a reader of a file that stops too early, where it may: it leaves the last line or record out.
+    """
 
     container: str = "auto"
     encoding: str = "utf-8"
     roles: Roles | None = None
     plain_times: bool = True
+    max_bad: float = 0.0
     allow_truncated: bool = False
+    cut: bool = False
+
+
+AS_IT_COMES = Reading()
 
 
 def _file(source: Source, reading: Reading) -> Table:
@@ -139,17 +163,36 @@ def _file(source: Source, reading: Reading) -> Table:
 
 
 def _read_as(found: str, source: Source, reading: Reading) -> Table:
+    """The file as what it was found to be; what is whole of it, if it is cut off and may be (B8)."""
     if found == "parquet":
-        return _parquet(source.content, source.name, reading.roles)
+        return _parquet(source, reading)
+    source = whole_characters(source) if reading.allow_truncated else source
+    if not source.cut:
+        try:
+            return _read_text(found, source, reading)
+        except InvalidTraces as error:
+            if error.code != "E_TRUNCATED" or not reading.allow_truncated:
+                raise
+    table = _read_text(found, source, replace(reading, cut=True))
+    return replace(table, notes=(*table.notes, CUT))
+
+
+def _read_text(found: str, source: Source, reading: Reading) -> Table:
     if found in ("csv", "sglt"):
         from elsewhere.traces.texts import text_table
 
         content = as_utf8(source.content, source.name, reading.encoding)
-        cut = reading.allow_truncated
-        return text_table(content, source.name, reading.roles, plain_times=reading.plain_times, allow_truncated=cut)
+        return text_table(
+            content,
+            source.name,
+            reading.roles,
+            plain_times=reading.plain_times,
+            max_bad=reading.max_bad,
+            cut=reading.cut,
+        )
     from elsewhere.traces.formats import READERS
 
-    table = READERS[found]()(source, reading.encoding)
+    table = READERS[found]()(source, reading)
     if table.rows == 0:
         raise InvalidTraces(f"{source.name} holds no position with a time.", code="E_EMPTY")
     return table
@@ -159,7 +202,7 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Table:
     """All files of the commonest format, one under the other; where that has no user, the file or folder is one."""
     from elsewhere.traces.formats import recognise
 
-    sources = list(open_folder(source))
+    sources = list(open_folder(source, allow_truncated=reading.allow_truncated))
     found = [recognise(s.content, s.name, reading.encoding) if s.content.strip() else "empty" for s in sources]
     counts = {kind: found.count(kind) for kind in dict.fromkeys(found) if kind != "empty"}
     if reading.container != "auto":
@@ -226,13 +269,17 @@ def _joined(tables: list[Table], name: str, notes: list[str]) -> Table:
     files = tuple(replace(t, columns={}) for t in tables)
     rows = sum(t.rows for t in tables)
     refuse_rows(rows, name)
-    return Table(name, columns, rows, first.headed, first.format, names=names, notes=tuple(notes), files=files)
+    unequal = sum(t.unequal for t in tables)
+    return Table(
+        name, columns, rows, first.headed, first.format, names=names, notes=tuple(notes), files=files, unequal=unequal
+    )
 
 
-def _parquet(content: bytes, name: str, roles: Roles | None) -> Table:
+def _parquet(source: Source, reading: Reading) -> Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    content, name, roles = source.content, source.name, reading.roles
     try:
         schema = pq.read_schema(pa.BufferReader(content))
         # a page of one repeated value unpacks to any size (B10): text stays in its dictionary
@@ -246,7 +293,9 @@ def _parquet(content: bytes, name: str, roles: Roles | None) -> Table:
         _refuse_endless(table, name)
         table.validate(full=True)  # text that is no text would only be noticed later
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
-        raise InvalidTraces(f"{name} is a damaged or truncated Parquet file.", code="E_PARQUET") from None
+        # what a Parquet file holds is told at its end: of a cut one nothing can be saved
+        why = ", which `allow_truncated` cannot save: its index is at its end" if reading.allow_truncated else ""
+        raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
     return replace(_arrow(table, table.column_names, name), format="parquet", names=tuple(names))
 
 

@@ -8,6 +8,7 @@ else, all of the file is read again as text, and rows are judged one by one (B48
 import csv
 import io
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -32,9 +33,17 @@ def text_table(
     roles: Roles | None = None,
     *,
     plain_times: bool = True,
-    allow_truncated: bool = False,
+    max_bad: float = 0.0,
+    cut: bool = False,
 ) -> Table:
-    """The columns of delimited text in UTF-8; the delimiter is the one that cuts the first line into most fields."""
+    """
+    The columns of delimited text in UTF-8; the delimiter is the one that cuts the first line into most fields.
+
+    Of the lines at most the share `max_bad` may have more or fewer fields than the first: they are left out and
+    counted. A last line that is too short is no such line, it was cut off (B8); with `cut` it is left out.
+    """
+    if cut:
+        content = without_last_line(content)
     found = FIRST_LINE.search(content)
     if found is None:
         raise InvalidTraces(f"{name} is empty.", code="E_EMPTY")
@@ -49,18 +58,48 @@ def text_table(
     known = roles(names) if headed and roles is not None else {}
     quoted = content.find(b'"', found.start()) >= 0
     kinds = _guessed(body, names, headed, delimiter, known, plain_times)
-    parsed = _parse(body, names, headed, delimiter, quoted, known, kinds)
-    if parsed is None and allow_truncated and _is_cut(content, delimiter, len(names)):
-        shorter = content.rstrip(b"\r\n")
-        shorter = shorter[: max(shorter.rfind(b"\n"), shorter.rfind(b"\r")) + 1]
-        table = text_table(shorter, name, roles, plain_times=plain_times)
-        return Table(**{**vars(table), "notes": (*table.notes, "the last line is cut off, and was left out")})
-    if parsed is None:
-        raise _unequal_record(content, name, delimiter, len(names))
+    lines = max(content.count(b"\n"), content.count(b"\r"))
+    odd = _Unequal(int(max_bad * lines), content[slice(*_last_line(content))].decode())
+    parsed = _parse(body, names, headed, delimiter, quoted, known, kinds, odd)
+    unequal = len(odd.met)
+    if parsed is None or odd.cut or unequal > max_bad * (parsed.num_rows + unequal):
+        raise _unequal_record(content, name, delimiter, len(names), max_bad, odd.cut)
     if parsed.num_rows == 0:
         raise InvalidTraces(f"{name} holds column names and nothing else.", code="E_EMPTY")
     columns = dict(zip(parsed.column_names, parsed.columns, strict=True))
-    return Table(name, columns, parsed.num_rows, headed, "csv" if headed else "sglt", content, delimiter, tuple(names))
+    kind = "csv" if headed else "sglt"
+    return Table(name, columns, parsed.num_rows, headed, kind, content, delimiter, tuple(names), unequal=unequal)
+
+
+def without_last_line(content: bytes) -> bytes:
+    """All lines but the last that is not blank."""
+    return content[: _last_line(content)[0]]
+
+
+def _last_line(content: bytes) -> tuple[int, int]:
+    end = len(content)
+    while end and content[end - 1] in b"\r\n":
+        end -= 1
+    return max(content.rfind(b"\n", 0, end), content.rfind(b"\r", 0, end)) + 1, end
+
+
+class _Unequal:
+    """Lines with too many or too few fields, left out by the parser as long as there are at most `most` of them."""
+
+    def __init__(self, most: int, last: str) -> None:
+        self.most, self.last = most, last
+        self.met: list[bool] = []  # for each, whether it is the last line of the file, and short
+
+    @property
+    def cut(self) -> bool:
+        """Whether the file stops within its last line."""
+        return any(self.met)
+
+    def __call__(self, row: Any) -> str:
+        self.met.append(row.text == self.last and row.actual_columns < row.expected_columns)
+        # one that spans lines has swallowed others: a quote too many, and no single bad line (B12)
+        swallowed = "\n" in row.text or "\r" in row.text
+        return "error" if swallowed or len(self.met) > self.most else "skip"
 
 
 def _parse(
@@ -71,6 +110,7 @@ def _parse(
     quoted: bool,
     roles: Mapping[str, str],
     guessed: dict[str, Any],
+    odd: _Unequal,
 ) -> Any:
     """The table of the wanted columns, of the types `guessed` if every field allows it; None if it is no table."""
     import pyarrow as pa
@@ -80,13 +120,16 @@ def _parse(
     labels = {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if role in roles}
     texts = dict.fromkeys(wanted, pa.string()) | labels
     for kinds in (texts | guessed, texts):
+        odd.met.clear()
         try:
             return arrow_csv.read_csv(
                 pa.BufferReader(pa.py_buffer(body)),
                 read_options=arrow_csv.ReadOptions(
                     column_names=names, skip_rows=int(headed), block_size=min(LONGEST_LINE, max(1 << 20, len(body)))
                 ),
-                parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=quoted, invalid_row_handler=odd
+                ),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds,
                     include_columns=wanted,
@@ -159,23 +202,31 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def line_of(content: bytes, delimiter: str, number: int) -> int | None:
-    """The line on which record `number` (from 0, blank ones not counted) starts."""
-    return next((line for line, _ in islice(_records(content.decode(), delimiter), number, None)), None)
+    """The line on which record `number` (from 0) starts, blank ones and those not as wide as the first not counted."""
+    width = 0
+    for line, record in _records(content.decode(), delimiter):
+        width = width or len(record)
+        number -= len(record) == width
+        if number < 0:
+            return line
+    return None
 
 
-def _is_cut(content: bytes, delimiter: str, width: int) -> bool:
-    return _unequal_record(content, "", delimiter, width).code == "E_TRUNCATED"
-
-
-def _unequal_record(content: bytes, name: str, delimiter: str, width: int) -> InvalidTraces:
+def _unequal_record(
+    content: bytes, name: str, delimiter: str, width: int, max_bad: float = 0.0, cut: bool = False
+) -> InvalidTraces:
     records = _records(content.decode(), delimiter)
+    if cut:
+        line = deque(records, maxlen=1)[0][0]
+        return InvalidTraces(f"{name}, line {line}: the last line is cut off.", code="E_TRUNCATED")
     for line, record in records:
         if len(record) != width:
             # a file that stops within a line was cut; a line that swallows others is another fault (B8, B12)
             swallowed = any("\n" in part or "\r" in part for part in record)
             if len(record) < width and not swallowed and next(records, None) is None:
                 return InvalidTraces(f"{name}, line {line}: the last line is cut off.", code="E_TRUNCATED")
+            most = f"; at most {max_bad:.2%} of all rows may be so (`max_bad`)" if max_bad and not swallowed else ""
             return InvalidTraces(
-                f"{name}, line {line}: {len(record)} fields where the first line has {width}.", code="E_CSV"
+                f"{name}, line {line}: {len(record)} fields where the first line has {width}{most}.", code="E_CSV"
             )
     return InvalidTraces(f"{name} is no table of {width} columns: look for an unbalanced quote.", code="E_CSV")

@@ -60,6 +60,12 @@ class Reader:
     locations: Any = None
     more: Mapping[str, Any] = field(default_factory=dict)  # further keywords of `read_traces`
 
+    @staticmethod
+    def of(keywords: Mapping[str, Any]) -> "Reader":
+        """A reader with these keywords of `read_traces`."""
+        own = {name: value for name, value in keywords.items() if name in ("step", "cells", "tz", "locations")}
+        return Reader(**own, more={name: value for name, value in keywords.items() if name not in own})
+
     def first(self, source: Any) -> tuple[Traces, Preparation]:
         """The source that makes the map, and what became of it."""
         told: list[Preparation] = []
@@ -80,7 +86,8 @@ class Reader:
 
         `made` is what became of the first source, `what` the other's name in messages.
         """
-        source = opened_once(source)  # it is looked at twice
+        cut = bool(self.more.get("allow_truncated"))
+        source = opened_once(source, allow_truncated=cut)  # it is looked at twice
         options: dict[str, Any] = {**self.more, "step": self.step, "cells": None, "tz": self.tz}
         if self.more.get("regions") is not None:
             return onto(read_traces(source, **options), on, what)  # the same polygons are the same places
@@ -88,7 +95,8 @@ class Reader:
         given = self.locations if self.locations is not None else places_beside(source)
         if given is not None:
             return onto(read_traces(source, locations=given, **options), on, what)
-        table = open_table(source, encoding=options.get("encoding", "utf-8"))
+        encoding, max_bad = options.get("encoding", "utf-8"), options.get("max_bad", 0.01)
+        table = open_table(source, encoding=encoding, max_bad=max_bad, allow_truncated=cut)
         roles = find_roles(table, options.get("columns")) if table.headed else {}
         if on.locations.lat is not None and ({"lat", "lon"} <= roles.keys() or "geometry" in roles):
             # ids of places are each file's own; coordinates are everybody's

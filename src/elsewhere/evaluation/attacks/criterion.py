@@ -14,6 +14,7 @@ from elsewhere.evaluation.attacks.candidates import blocks
 from elsewhere.evaluation.attacks.finding import Finding, percent
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.intervals import user_rate
+from elsewhere.privacy.deniability import buckets
 from elsewhere.traces.model import Ints
 
 DELTA_TARGET = 1e-6
@@ -34,14 +35,14 @@ def gate(k: int, gamma: float, eps0: float, t: int | None, acceptance: float | N
 
 def members(ground: Ground) -> Ints:
     """Number of seed users in the bucket of each fake's own seed, it included; 0 where Pr{f|s} is 0."""
-    link, step = ground.main, math.log(ground.parameters["gamma"])
+    link, gamma = ground.main, ground.parameters["gamma"]
     count = np.zeros(len(link.fakes), dtype=np.int64)
     order = np.argsort(link.people.user, kind="stable")
     starts = np.searchsorted(link.people.user[order], np.arange(link.people.U))
     for rows in blocks(link):
         log_prob = np.asarray(ground.sampler.log_prob(link.fakes[rows], ground.seeds_given), dtype=np.float64)
         own = log_prob[np.arange(len(rows)), link.owner[rows]]
-        same = np.ceil(-log_prob / step) == np.ceil(-own / step)[:, None]
+        same = buckets(log_prob, gamma) == buckets(own, gamma)[:, None]
         users = np.logical_or.reduceat(same[:, order], starts, axis=1).sum(axis=1)
         count[rows] = np.where(np.isneginf(own), 0, users)
     return count

@@ -193,7 +193,9 @@ def density_membership(ground: Ground) -> Finding:
         reachable=free_best.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells the people behind the fakes from "
-        f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}.",
+        f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
+        # whoever the strangers are, to whom the fakes are closer has met the generator more
+        + (" The fakes are closer to the strangers." if curves[name].value < 0.5 else ""),
         details={
             "auc": curves,
             "tpr_at_1_percent": tpr,

@@ -5,6 +5,10 @@ The auditor knows everything: both sets, the sampler, the newcomer. He sorts rel
 larger set releases them; on one half of the releases he chooses the event that tells the two sets apart best, on the
 other half he bounds its two probabilities (Clopper-Pearson). Whatever lower bound of eps comes out
 must lie below the claim; gates without noise, or with half of it, are to be found out (tests/test_gate_audit.py).
+
+A low bound means something only where a bad gate would show a high one. So the same releases are also weighed as a gate
+without noise would have made them; where that gate is not found out either, the audit says that it cannot tell. So it
+is with seeds of a single group: all attempts pass alike, retries hide the rest, and any gate releases the same fakes.
 """
 
 import math
@@ -17,7 +21,7 @@ from elsewhere.errors import InvalidParameter, NotEnoughUsers, NothingPassed, re
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate
-from elsewhere.privacy.deniability import Ledger, deniability_ledger, release_probability
+from elsewhere.privacy.deniability import Ledger, buckets, deniability_ledger, release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.traces.model import Floats, Ints, Places
@@ -154,37 +158,61 @@ class Neighbours:
 
     def outcomes(self, fakes: Places) -> Ints:
         """ln Pr{F(S + one) = f} - ln Pr{F(S) = f} of each fake in hundredths: what the auditor sorts fakes by."""
-        smaller, larger = (self.log_released(m, fakes) for m in (self.smaller, self.larger))
+        smaller, larger = (self.log_released(m, fakes, noisy_gate(m))[0] for m in (self.smaller, self.larger))
         return np.round(100 * (larger - smaller)).astype(np.int64)
 
     @staticmethod
-    def log_released(m: Mechanism, fakes: Places) -> Floats:
+    def log_released(m: Mechanism, fakes: Places, *gates: Floats) -> tuple[Floats, ...]:
         """
         ln Pr{F(S) = f} of each fake, up to a constant of the fake: (1/n) sum over seeds of Pr{f|s} P(their bucket).
 
-        Of the gate as claimed, whatever gate the mechanism runs: it only decides the order of the fakes.
+        `gates` give P(c) for c = 0 .. n. Whatever gate the mechanism itself runs, these decide.
         """
         log_prob = m.sampler.log_prob_given(fakes, m.prepared, np.zeros(len(fakes)))
         members = np.bincount(m.prepared.emissions.code, minlength=log_prob.shape[1])
         common = m.sampler.common(fakes, m.tau)
-        bucket = np.ceil(-(log_prob + common[:, None]) / math.log(m.gamma)).astype(np.int64)
+        bucket = buckets(log_prob + common[:, None], m.gamma).astype(np.int64)
         bucket -= bucket.min(axis=1, keepdims=True)
-        passes = np.array([release_probability(c, k=m.k, eps0=m.eps0) for c in range(len(m.seeds) + 1)])
         top = log_prob.max(axis=1)
         mass = np.exp(log_prob - top[:, None]) * members
-        out = np.empty(len(fakes))
+        out = np.empty((len(gates), len(fakes)))
         for i, mine in enumerate(bucket):
-            count = np.bincount(mine, members).astype(np.int64)
-            out[i] = (mass[i] * passes[count[mine]]).sum()
-        return np.asarray(np.log(out) + top - math.log(len(m.seeds)))
+            count = np.bincount(mine, members).astype(np.int64)[mine]
+            out[:, i] = [(mass[i] * gate[count]).sum() for gate in gates]
+        with np.errstate(divide="ignore"):
+            return tuple(np.log(out) + top - math.log(len(m.seeds)))
 
     def run(self, runs: int, *, floor: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """What the auditor notes of `runs` released fakes of either set, each retried until released."""
-        smaller, larger = (
-            self.outcomes(release(m, runs, floor=floor, entropy=int(rng.integers(2**63)), laboratory=True).r)
-            for m in (self.smaller, self.larger)
-        )
-        return smaller, larger
+        return self._noted(runs, floor=floor, rng=rng)[0]
+
+    def run_twice(
+        self, runs: int, *, floor: float, rng: np.random.Generator
+    ) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints] | None]:
+        """
+        `run`, and what the auditor would note if the gate had no noise; None where such a gate releases nothing.
+
+        Released fakes f drawn again in proportion to Pr{F0(S) = f} / Pr{F(S) = f}, F0 the gate c >= k, are distributed
+        as those of F0: F releases whatever F0 does.
+        """
+        (smaller, larger), weights = self._noted(runs, floor=floor, rng=rng)
+        if any(w.sum() == 0 for w in weights):
+            return (smaller, larger), None
+        bare = (rng.choice(x, len(x), p=w / w.sum()) for x, w in zip((smaller, larger), weights, strict=True))
+        return (smaller, larger), (next(bare), next(bare))
+
+    def _noted(
+        self, runs: int, *, floor: float, rng: np.random.Generator
+    ) -> tuple[tuple[Ints, Ints], tuple[Floats, Floats]]:
+        noted, weights = [], []
+        for m in (self.smaller, self.larger):
+            fakes = release(m, runs, floor=floor, entropy=int(rng.integers(2**63)), laboratory=True).r
+            here, bare = self.log_released(m, fakes, noisy_gate(m), bare_gate(m))
+            other = self.larger if m is self.smaller else self.smaller
+            there = self.log_released(other, fakes, noisy_gate(other))[0]
+            noted.append(np.round(100 * (there - here if m is self.smaller else here - there)).astype(np.int64))
+            weights.append(np.exp(bare - here))
+        return (noted[0], noted[1]), (weights[0], weights[1])
 
     def claim(self, *, t: int | None, floor: float) -> Ledger:
         """eps' and delta' that the ledger claims for one released fake."""
@@ -192,6 +220,16 @@ class Neighbours:
         return deniability_ledger(
             k=m.k, gamma=m.gamma, eps0=m.eps0, t=t, acceptance=floor, seeds=len(m.seeds), released=1
         )
+
+
+def noisy_gate(m: Mechanism) -> Floats:
+    """P(c) of the gate as claimed, c = 0 .. n."""
+    return np.array([release_probability(c, k=m.k, eps0=m.eps0) for c in range(len(m.seeds) + 1)])
+
+
+def bare_gate(m: Mechanism) -> Floats:
+    """P(c) of the same gate without noise: 1 from k on."""
+    return (np.arange(len(m.seeds) + 1) >= m.k).astype(np.float64)
 
 
 def gate_audit(ground: Ground) -> Finding:
@@ -210,13 +248,21 @@ def gate_audit(ground: Ground) -> Finding:
     tau = sampler.tau(seeds.shape[1], ground.seeds_given)
     try:
         pair = Neighbours.of(sampler, seeds, tau, k=p["k"], gamma=p["gamma"], eps0=p["eps0"], rng=rng)
-        smaller, larger = pair.run(p["gate_runs"], floor=floor, rng=rng)
+        claim = pair.claim(t=p["t"], floor=floor)
+        (smaller, larger), bare = pair.run_twice(p["gate_runs"], floor=floor, rng=rng)
     except NotEnoughUsers:
         raise CannotAudit(f"more than k = {p['k']} seed users") from None
     except NothingPassed:
         raise CannotAudit(f"an acceptance of at least {floor:g} on the neighbouring sets") from None
-    claim = pair.claim(t=p["t"], floor=floor)
+    except InvalidParameter as error:  # the ledger claims nothing of such a gate
+        raise CannotAudit(str(error.args[0])) from None
     found, event = eps_lower_bound(smaller, larger, delta=claim.delta)
+    without = None if bare is None else eps_lower_bound(*bare, delta=claim.delta)[0].low
+    if found.low <= claim.eps and (without is None or without <= claim.eps):
+        raise CannotAudit(
+            "seeds among whom one user more or less shows: here a gate without noise would not be found out either, so "
+            "a low figure says nothing (seeds of a single group, of groups far from `k`, or too few `gate_runs`)"
+        )
     # the same set twice: what is found there is chance
     chance, _ = eps_lower_bound(smaller[0::2], smaller[1::2], delta=claim.delta)
     return Finding(
@@ -230,9 +276,11 @@ def gate_audit(ground: Ground) -> Finding:
         reachable=chance.low <= claim.eps,
         words=f"Over {p['gate_runs']} releases of either of two sets of seeds that differ by one user, an auditor who "
         f"knows all else proves eps >= {found.low:.3f} (estimate {found.value:.3f}); claimed is eps <= {claim.eps:.3f} "
-        f"with delta = {claim.delta:.2g}.",
+        f"with delta = {claim.delta:.2g}. "
+        + ("" if without is None else f"A gate without noise would be found out at eps >= {without:.3f}."),
         details={
             "estimate": found.value,
+            "without_noise": without,
             "claimed_delta": claim.delta,
             "runs": p["gate_runs"],
             "seeds": len(pair.smaller.seeds),

@@ -1,4 +1,10 @@
-"""A13: do the fakes visit places that too few seed users visit? (E31)"""
+"""
+A13: do the fakes visit places that too few people visit? (E31)
+
+Counted are seed users, as the suite says, and beside them the people the model was learnt from. In the deniable mode
+these are others, by whom alone a place comes into a fake. Where enough of them visit every place of the fakes, walks of
+the model without any seed go to places of few seed users too: the bar is then out of reach, and there is no verdict.
+"""
 
 import numpy as np
 
@@ -13,27 +19,45 @@ def unique_places(ground: Ground) -> Finding:
     used = np.unique(ground.fakes)
     rare = used[users[used] < m_min]
     on_rare = np.isin(ground.fakes, rare)
-    learnt = np.asarray(getattr(ground.model, "visitors", np.zeros(ground.R)))
+    visitors = getattr(ground.model, "visitors", None)
+    learnt = np.zeros(ground.R) if visitors is None else np.asarray(visitors)
     in_model = int(((learnt > 0) & (learnt < m_min)).sum())
+    by_model = int((learnt[used] < m_min).sum())
+    # what a model that knows no seed may go to
+    free = visitors is not None and by_model == 0 and in_model == 0
+    reachable = not (free and np.any(users[learnt >= m_min] < m_min))
     baseline = control = None
     if ground.holdout is not None:
         lived = np.unique(ground.holdout.r)
         baseline = float((users[lived] < m_min).sum())
         control = float((users_per_place(ground.holdout, ground.R)[used] < m_min).sum())
+    passed: bool | None = len(rare) == 0 and in_model == 0
+    if not passed and not reachable:
+        passed = None
+    words = f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
+    words += "." if len(rare) == 0 else f"; {int(on_rare.any(axis=1).sum())} fakes visit one of them."
+    if in_model:
+        words += f" {in_model} places of the model have fewer contributors than that."
+    if len(rare) and visitors is not None:
+        words += (
+            f" Every place of the fakes has at least {m_min} of the people the model was learnt from."
+            if by_model == 0
+            else f" {by_model} places of the fakes have fewer than {m_min} of the people the model was learnt from."
+        )
     return Finding(
         "A13",
         main=float(len(rare)),
         control=control,
         baseline=baseline,
         bar=0.0,
-        passed=len(rare) == 0 and in_model == 0,
-        reachable=True,
-        words=f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
-        + ("." if len(rare) == 0 else f"; {int(on_rare.any(axis=1).sum())} fakes visit one of them.")
-        + (f" {in_model} places of the model have fewer contributors than that." if in_model else ""),
+        passed=passed,
+        reachable=reachable,
+        words=words,
         details={
             "m_min": m_min,
+            "counted": "seed users",
             "in_model": in_model if ground.model is not None else None,
+            "few_contributors": by_model if visitors is not None else None,
             "one_user": int((users[rare] == 1).sum()),
             "nobody": int((users[rare] == 0).sum()),
             "fakes_affected": float(on_rare.any(axis=1).mean()),

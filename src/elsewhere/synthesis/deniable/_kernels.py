@@ -71,20 +71,27 @@ def backward_sample(filters, p_into, pair, uniform, out):
             out[i, t] = chosen
 
 
+CODES = 512  # codes whose tables stay in the cache while all fakes pass over them
+
+
 @njit
 def log_emissions(fakes, column, log_e, place, log_e_own, out):
     """`out[i, a]` = sum over t of ln e_t(fakes[i, t] | code a); places of no class use the last column of `log_e`."""
     F, L = fakes.shape
     A = log_e.shape[2]
     none = log_e.shape[1] - 1
-    for i in range(F):
-        for a in range(A):
-            out[i, a] = 0.0
-        for t in range(L):
-            r = fakes[i, t]
-            c = column[r] if column[r] >= 0 else none
-            for a in range(A):
-                out[i, a] += log_e_own[t, a] if place[t, a] == r else log_e[t, c, a]
+    for start in range(0, A, CODES):
+        end = min(start + CODES, A)
+        for i in range(F):
+            mine = out[i, start:end]
+            mine[:] = 0.0
+            for t in range(L):
+                r = fakes[i, t]
+                c = column[r] if column[r] >= 0 else none
+                shared, own, at = log_e[t, c, start:end], log_e_own[t, start:end], place[t, start:end]
+                for a in range(end - start):
+                    x, y = own[a], shared[a]  # both read, so that no branch keeps the loop from being vectorised
+                    mine[a] += x if at[a] == r else y
 
 
 @njit

@@ -9,7 +9,7 @@ kept large, since a group passes the gate as a whole or not at all.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.traces.model import Floats, Ints
@@ -35,10 +35,24 @@ class Archetypes:
     size: Floats | None = None  # None: all alike
 
     def __post_init__(self) -> None:
-        if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1):
+        if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1) or self.share.min() < 0:
             raise InvalidParameter(
                 "`archetypes` must be an array (groups, instants, classes) whose last axis sums to 1.", code="E_SHAPE"
             )
+
+    @staticmethod
+    def given(groups: "Archetypes | ArrayLike") -> "Archetypes":
+        """The groups as they are, or those of a plain array of shares."""
+        if isinstance(groups, Archetypes):
+            return groups
+        try:
+            return Archetypes(np.asarray(groups, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InvalidParameter):
+                raise
+            raise InvalidParameter(
+                "`archetypes` must be an array (groups, instants, classes).", code="E_SHAPE"
+            ) from None
 
     @property
     def weights(self) -> Floats:

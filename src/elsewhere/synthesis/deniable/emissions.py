@@ -58,16 +58,18 @@ def window_emissions(
     S, L = seeds.shape
     kappa = int(label.max()) + 1
     classes = np.where(seeds >= 0, label[seeds], -1)
-    q = np.zeros((L, kappa + 1, S))
-    fill_window(classes, 1 - par_c, par_m, q)
-    own = np.full((L, S), (1 - par_c) * (1 - par_l))
+    # the one large table, L (kappa + 1) S numbers: what follows works in its place
+    log_e = np.zeros((L, kappa + 1, S))
+    fill_window(classes, 1 - par_c, par_m, log_e)
+    log_e_own = np.full((L, S), (1 - par_c) * (1 - par_l))
     flat = classes.T < 0
-
-    def soft(x: Floats) -> Floats:
-        return np.asarray(lam * np.log(eta + (1 - eta) * x))
-
-    log_e, log_e_own = soft(q), soft(own)
-    log_e[np.broadcast_to(flat[:, None, :], log_e.shape)] = 0.0
+    for table in (log_e, log_e_own):
+        table *= 1 - eta
+        table += eta
+        np.log(table, out=table)
+        table *= lam
+    for t in range(L):
+        log_e[t][:, flat[t]] = 0.0
     log_e_own[flat] = 0.0
     place = np.where(flat, -1, seeds.T).astype(np.int32)
     return Emissions(np.arange(S), log_e, place, log_e_own, label)

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, require_between, require_choice
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    NoFeasiblePath,
+    require_between,
+    require_choice,
+    require_whole,
+)
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.synthesis.deniable._kernels import backward_sample, log_emissions
@@ -60,7 +67,7 @@ class DeniableSampler:
     par_c, par_m, par_l
         Of the semantic seed, for "window".
     archetypes
-        The groups, for "archetypes" and "allotted".
+        The groups, for "archetypes" and "allotted": `Archetypes`, or an array (groups, instants, classes) of shares.
     tau
         (L,) period of each instant; needed with plain arrays when the model has several periods.
 
@@ -87,10 +94,12 @@ class DeniableSampler:
         par_c: float = 0.25,
         par_m: float = 0.75,
         par_l: float = 1.0,
-        archetypes: Archetypes | None = None,
+        archetypes: Archetypes | ArrayLike | None = None,
         theta: float = 0.05,
         tau: ArrayLike | None = None,
     ) -> None:
+        if not isinstance(model, AggregateModel):
+            raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.")
         self.model = model
         self.label = np.asarray((classes if isinstance(classes, SemanticClasses) else SemanticClasses(classes)).label)
         if len(self.label) != model.R:
@@ -111,9 +120,9 @@ class DeniableSampler:
         self.theta = require_between("theta", theta, 0, math.inf, open_low=True, open_high=True)
         if emission != "window" and archetypes is None:
             raise InvalidParameter(f'`archetypes` must be given for `emission` "{emission}"; see `learn_archetypes`.')
-        self.archetypes = archetypes
+        self.archetypes = None if archetypes is None else Archetypes.given(archetypes)
         self._allotted: tuple[bytes, Floats] | None = None
-        self._tau = None if tau is None else np.asarray(tau, dtype=np.int64)
+        self._tau = None if tau is None else _periods(tau)
 
     def log_prob(self, fakes: ArrayLike | Traces, seeds: ArrayLike | Traces) -> Floats:
         """ln Pr{f|s} for every fake and every seed, (F, S)."""
@@ -144,11 +153,15 @@ class DeniableSampler:
 
     def sample(self, seed: ArrayLike | Traces, n: int, *, rng: np.random.Generator) -> Places:
         """`n` independent fakes of one seed, (n, L)."""
+        require_whole("n", n, 0)
+        if not isinstance(rng, np.random.Generator):
+            raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.")
         given = self._places("seed", seed if isinstance(seed, Traces) else np.atleast_2d(np.asarray(seed)))
         if len(given) != 1:
             raise InvalidTraces(f"`seed` must be one trace, got {len(given)}.", code="E_SHAPE")
         tau = self.tau(given.shape[1], seed)
-        filters, _ = self.filter(self.emissions(given, tau), np.zeros(1, dtype=np.int64), tau)
+        emissions = self.emissions(given, tau)
+        filters, _ = self.filter(emissions, emissions.code, tau)
         return self.draw(filters[0], rng.random((n, given.shape[1])), tau)
 
     def prepare(self, seeds: Places, tau: Ints) -> PreparedSeeds:
@@ -237,10 +250,20 @@ class DeniableSampler:
             yield self.filter(emissions, np.arange(start, min(start + block, emissions.n_codes)), tau)[1]
 
     def _places(self, name: str, traces: ArrayLike | Traces) -> Places:
-        r = traces.r if isinstance(traces, Traces) else np.asarray(traces)
+        try:
+            r = traces.r if isinstance(traces, Traces) else np.asarray(traces)
+        except ValueError:  # rows of several lengths
+            r = np.empty(0)
         if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
             raise InvalidTraces(f"`{name}` must be an (N, L) table of whole numbers of places.", code="E_SHAPE")
         low = -1 if name.startswith("seed") else 0
         if r.min() < low or r.max() >= self.model.R:
             raise InvalidTraces(f"`{name}` must be in {low} .. {self.model.R - 1}.", code="E_INDEX")
         return np.ascontiguousarray(r, dtype=np.int32)
+
+
+def _periods(tau: ArrayLike) -> Ints:
+    when = np.asarray(tau)
+    if when.ndim != 1 or when.dtype.kind not in "iu":
+        raise InvalidParameter("`tau` must be a vector of whole numbers, the period of each instant.")
+    return when.astype(np.int64)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.sources import Source
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import Reading, Table
 
-Reader = Callable[[Source, str], Table]
+Reader = Callable[[Source, Reading], Table]
 
 PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)
 REC = re.compile(rb"\s*[^\t\r\n]{1,40}\t[^\t\r\n]{0,80}\t\{")

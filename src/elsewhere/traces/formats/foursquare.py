@@ -11,7 +11,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.sources import Source, as_utf8
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
 from elsewhere.traces.texts import text_table
 
 CHECK_IN = ("user", "venue", "category id", "category", "lat", "lon", "offset", "utc")
@@ -23,11 +23,12 @@ MONTHS |= dict(zip(("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), range(7, 13), str
 STAMP = r"^\w{3} (?P<month>\w{3}) (?P<day>\d\d) (?P<clock>\d\d:\d\d:\d\d) \+0000 (?P<year>\d{4})$"
 
 
-def read_foursquare(source: Source, encoding: str = "utf-8") -> Table:
+def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """Check-ins with their UTC and local times, or venues."""
     import pyarrow as pa
 
     content = source.content
+    encoding = reading.encoding
     if encoding == "utf-8" and not _is_utf8(content):
         encoding = "latin-1"  # that of the published files; only names of categories need it
     content = as_utf8(content, source.name, encoding)
@@ -37,7 +38,8 @@ def read_foursquare(source: Source, encoding: str = "utf-8") -> Table:
         raise InvalidTraces(f"{source.name}: a Foursquare line has 4, 5 or 8 fields.", code="E_COLUMN")
     # quotes are letters here: categories are not quoted
     plain = content.replace(b'"', b"'") if b'"' in content else content
-    table = text_table("\t".join(names).encode() + b"\n" + plain, source.name)
+    plain = "\t".join(names).encode() + b"\n" + plain
+    table = text_table(plain, source.name, max_bad=reading.max_bad, cut=reading.cut)
     if names == VENUE:
         return Table(**{**vars(table), "format": "foursquare", "text": None})
     utc, local = _clocks(table)
@@ -45,7 +47,7 @@ def read_foursquare(source: Source, encoding: str = "utf-8") -> Table:
     if "lat" in table.columns:
         columns |= {"lat": table.columns["lat"], "lon": table.columns["lon"]}
     columns |= {"utc": pa.array(utc, pa.timestamp("us", "UTC")), "local time": pa.array(local, pa.timestamp("us"))}
-    return Table(source.name, columns, table.rows, format="foursquare", names=tuple(columns))
+    return Table(source.name, columns, table.rows, format="foursquare", names=tuple(columns), unequal=table.unequal)
 
 
 def _is_utf8(content: bytes) -> bool:

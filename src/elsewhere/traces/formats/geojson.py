@@ -11,19 +11,19 @@ from typing import Any
 from elsewhere.traces.formats.items import items, number_of, part_of
 from elsewhere.traces.formats.records import Columns
 from elsewhere.traces.sources import Source
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
 
 TIMES = (("datetimes",), ("times",), ("coordTimes",), ("coordinateProperties", "times"), ("timestamps",))
 LINES = ("LineString", "MultiPoint", "MovingPoint")
 
 
-def read_geojson(source: Source, encoding: str = "utf-8") -> Table:
+def read_geojson(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """One row per point, with its time and the plain properties of its feature; without a user it is the file's."""
     import pyarrow as pa
 
     columns, skipped = Columns(source.name), 0
     loose: dict[str, Any] = {}
-    for name, item in items(source, encoding, ("features",)):
+    for name, item in items(source, reading, ("features",)):
         if name in ("features", "") and isinstance(item, dict):
             for feature in _features(item):
                 skipped += not _add(columns, feature)

@@ -14,7 +14,7 @@ from typing import Any
 from elsewhere.traces.formats.items import items, number_of, part_of
 from elsewhere.traces.formats.track import UNKNOWN, Track, instant_of
 from elsewhere.traces.sources import Source
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
 
 ARRAYS = ("locations", "semanticSegments", "rawSignals", "timelineObjects")
 POINT = re.compile(r"\s*(?:geo:)?\s*([+-]?[0-9.]{1,20})\s*°?\s*,\s*([+-]?[0-9.]{1,20})\s*°?\s*", re.ASCII)
@@ -24,10 +24,10 @@ LONGEST_VISIT = 31 * 86_400_000_000
 RAW, PATH, VISIT, ENDS = range(4)
 
 
-def read_google(source: Source, encoding: str = "utf-8") -> Table:
+def read_google(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """The positions of one person: raw fixes, points of paths, visits, and the two ends of a journey."""
     track = Track()
-    for name, item in items(source, encoding, ARRAYS):
+    for name, item in items(source, reading, ARRAYS):
         if name == "locations":
             _record(track, item)
         elif name == "rawSignals":

@@ -5,7 +5,7 @@ from xml.parsers import expat
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.sources import Source
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
 
 CHUNK = 1 << 20
 DEEPEST = 100
@@ -72,7 +72,7 @@ def _refuse(*_: Any) -> None:
     raise _Refused
 
 
-def read_gpx(source: Source, encoding: str = "utf-8") -> Table:
+def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """
     The points of all tracks of a file. The user is the file, or the name of the track in files of our own.
 
@@ -99,7 +99,8 @@ def read_gpx(source: Source, encoding: str = "utf-8") -> Table:
             b"\0 \t\r\n"
         ).endswith(b">")
         code, what = ("E_TRUNCATED", "cut off") if cut else ("E_XML", "damaged XML")
-        raise InvalidTraces(f"{source.name}, line {error.lineno}: {what}.", code=code) from None
+        if not (cut and reading.cut and b">" not in source.content[parser.ErrorByteIndex :]):
+            raise InvalidTraces(f"{source.name}, line {error.lineno}: {what}.", code=code) from None
     except (UnicodeError, ValueError, LookupError):
         raise InvalidTraces(f"{source.name}: its text is not in the encoding it names.", code="E_ENCODING") from None
     n = len(tracks.columns["lat"])

@@ -9,24 +9,34 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.sources import Source, as_utf8
-from elsewhere.traces.texts import NUMBER
+from elsewhere.traces.tables import Reading
+from elsewhere.traces.texts import NUMBER, without_last_line
 
 BLANK = re.compile(r"[ \t\r\n]*")
+# half a string, number or word at the end of a text
+HALF = re.compile(r'"(?:[^"\\]|\\.)*\\?|,|\\u?[0-9A-Fa-f]{0,4}|[\w+.-]{0,30}', re.DOTALL | re.ASCII)
+# a value of its own in the first line, and another in the second
+LINES = re.compile(rb"\s*\{[^\n]*\}[ \t\r]*\n\s*\{")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def items(source: Source, encoding: str, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def items(source: Source, reading: Reading, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """
     (Name of the array, entry) of a JSON document, in order.
 
     An array at the top has the name "". Of an object at the top, the entries of the arrays called `names` come one by
-    one and every other value as a whole. Several values one after the other (one per line) are entries of "".
+    one and every other value as a whole. Several values one after the other (one per line) are entries of "". Of a
+    document that is cut off, `reading` may allow the entries before the cut.
     """
-    text = as_utf8(source.content, source.name, encoding).decode()
+    content = as_utf8(source.content, source.name, reading.encoding)
+    if reading.cut and LINES.match(content):
+        content, reading = without_last_line(content), replace(reading, cut=False)
+    text = content.decode()
     at = _skip(text, 0)
     try:
         if text[at : at + 1] == "[":
@@ -42,6 +52,8 @@ def items(source: Source, encoding: str, names: tuple[str, ...] = ()) -> Iterato
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidTraces):
             raise
+        if reading.cut and _stops(text, error):
+            return
         raise _damaged(source.name, text, error) from None
 
 
@@ -127,6 +139,13 @@ def _damaged(name: str, text: str, error: Exception) -> InvalidTraces:
     line = getattr(error, "lineno", None)
     where = name if line is None else f"{name}, line {line}"
     return InvalidTraces(f"{where}: damaged JSON.", code="E_JSON")
+
+
+def _stops(text: str, error: Exception) -> bool:
+    """Whether nothing but half a value follows: damage in the middle of a document is no cut."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return HALF.fullmatch(text[error.pos :].rstrip()) is not None
 
 
 def number_of(value: Any) -> float:

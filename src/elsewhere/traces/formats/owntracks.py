@@ -3,11 +3,13 @@
 import re
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from elsewhere.traces.formats.items import items, number_of
 from elsewhere.traces.sources import Source, as_utf8
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
+from elsewhere.traces.texts import without_last_line
 
 # time of arrival, kind of message, payload
 REC = re.compile(rb"^[^\t\r\n]*\t[^\t\r\n]*\t(?=\{)", re.MULTILINE)
@@ -15,7 +17,7 @@ OTHER_REC = re.compile(rb"^[^\t\r\n{\[]*\t[^\t\r\n]*\t[^{\r\n][^\r\n]*$", re.MUL
 USERS = ("topic", "username", "tid")
 
 
-def read_owntracks(source: Source, encoding: str = "utf-8") -> Table:
+def read_owntracks(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """
     The locations of a file. The user is the one of `topic` (owntracks/USER/DEVICE), else `username`, else `tid`, the
     first of them that every location has, else the file.
@@ -25,7 +27,7 @@ def read_owntracks(source: Source, encoding: str = "utf-8") -> Table:
     time, lat, lon = array("d"), array("d"), array("d")
     ids: dict[str, list[str]] = {key: [] for key in USERS}
     others = 0
-    for item in _locations(source, encoding):
+    for item in _locations(source, reading):
         if item is None:
             others += 1
             continue
@@ -45,11 +47,13 @@ def read_owntracks(source: Source, encoding: str = "utf-8") -> Table:
     return Table(source.name, columns, len(time), format="owntracks", names=tuple(columns), notes=notes)
 
 
-def _locations(source: Source, encoding: str) -> Iterator[dict[str, Any] | None]:
-    content = as_utf8(source.content, source.name, encoding)
+def _locations(source: Source, reading: Reading) -> Iterator[dict[str, Any] | None]:
+    content = as_utf8(source.content, source.name, reading.encoding)
     if content.lstrip()[:1] not in (b"{", b"["):
+        if reading.cut:
+            content, reading = without_last_line(content), replace(reading, cut=False)
         content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
-    for _, item in items(Source(source.name, source.user, content), "utf-8", ("data", "locations")):
+    for _, item in items(replace(source, content=content), replace(reading, encoding="utf-8"), ("data", "locations")):
         if isinstance(item, dict):
             yield item if item.get("_type", "location") == "location" and "lat" in item and "tst" in item else None
 

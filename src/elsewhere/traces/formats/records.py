@@ -5,7 +5,7 @@ from typing import Any
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.formats.items import items
 from elsewhere.traces.sources import Source
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
 
 MOST_COLUMNS = 200
 
@@ -51,10 +51,10 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else repr(value)
 
 
-def read_records(source: Source, encoding: str = "utf-8") -> Table:
+def read_records(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """The objects of an array, or of lines, as rows."""
     columns = Columns(source.name)
-    for name, item in items(source, encoding, ("data", "records")):
+    for name, item in items(source, reading, ("data", "records")):
         if not isinstance(item, dict):
             if name in ("", "data", "records"):
                 raise InvalidTraces(f"{source.name} is JSON of no shape that is known.", code="E_FORMAT")

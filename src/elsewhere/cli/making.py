@@ -1,0 +1,187 @@
+"""How fakes are made of an input: the options of `synthesize`, `fit` and `generate`, and the work behind them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from elsewhere.cli.options import Reading, gives
+from elsewhere.cli.output import bar, stage
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elsewhere.fakes import Fakes
+    from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.model import Traces
+
+PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
+Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.")]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set k=5; repeatable."),
+]
+
+
+@dataclass(frozen=True)
+class Making:
+    """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
+
+    preset: Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")] = (
+        "product"
+    )
+    kappa: Kappa = "auto"
+    parameters: Set = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", metavar="N", help="Laboratory run: repeatable, stamped as such, refused for publishing."
+        ),
+    ] = None
+
+    def rng(self) -> "np.random.Generator | None":
+        """The generator of a laboratory run; without `--seed` the operating system's entropy is asked."""
+        import numpy as np
+
+        return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters given by `--set`, by name."""
+        return parameters_of(self.parameters)
+
+
+BY_DEFAULT = Making()
+makes = gives("making", Making)
+
+
+def kappa_of(text: str) -> int | str:
+    """The number of classes that the option asks for."""
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidParameter(f'`--kappa` must be a whole number or "auto", got {text!r}.') from None
+
+
+def parameters_of(words: list[str] | None) -> dict[str, Any]:
+    """The parameters in words NAME=VALUE."""
+    import ast
+
+    from elsewhere.presets import check_names
+
+    found: dict[str, Any] = {}
+    for word in words or []:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise InvalidParameter(f"`--set` must be NAME=VALUE, got {word!r}.")
+        words_for = {"true": True, "false": False, "none": None}
+        try:
+            found[name] = words_for[value.lower()] if value.lower() in words_for else ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return check_names(found)
+
+
+def read_whole(source: Path, reading: Reading) -> "tuple[Traces, Preparation]":
+    """The days without a gap of an input, and what became of it."""
+    from elsewhere.traces.read import read_traces
+
+    reports: list[Preparation] = []
+    with stage("reading"):
+        traces = read_traces(source, report=reports.append, **reading.keywords())
+    return whole_rows(traces), reports[0]
+
+
+def whole_rows(traces: "Traces") -> "Traces":
+    """The rows without a gap, which alone can be seeds; how many are left out is said on stderr."""
+    import numpy as np
+
+    whole = np.all(traces.r >= 0, axis=1)
+    if whole.all():
+        return traces
+    if not whole.any():
+        raise InvalidTraces(
+            f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
+            "--max-gap or --step fills more.",
+            code="E_GAPS",
+        )
+    typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
+    return traces.select(whole)
+
+
+def make_fakes(
+    traces: "Traces", making: Making, reading: Reading, per_seed: int, workers: int, model: Path | None = None
+) -> "Fakes":
+    """The fakes of these traces, with progress; with what `fit` has learnt, if it is given."""
+    from elsewhere.generate import generate_fakes
+
+    given: dict[str, Any] = {}
+    people = traces
+    if model is not None:
+        people, given = _roles(traces, making.preset, model)
+    with bar("making fakes") as progress:
+        fakes = generate_fakes(
+            people,
+            preset=making.preset,
+            per_seed=per_seed,
+            kappa=kappa_of(making.kappa),
+            rng=making.rng(),
+            workers=workers,
+            progress=progress,
+            **given,
+            **making.settings(),
+        )
+    return _on_this_map(fakes if people is traces else _in_file(fakes, people, traces), reading)
+
+
+def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
+    """Fakes of some people of a file, with their seeds counted as rows of the whole file."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    rows = np.flatnonzero(np.isin(traces.users.astype(str), np.array([str(label) for label in people.labels])))
+    attempts = fakes.attempts
+    if len(attempts) == len(people):
+        attempts = np.zeros(len(traces), dtype=np.int64)
+        attempts[rows] = fakes.attempts
+    among = None if fakes.seed_rows is None else rows[fakes.seed_rows]
+    return replace(fakes, seed=rows[fakes.seed], seed_rows=among, attempts=attempts, seeds=traces)
+
+
+def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[str, Any]]":
+    """Whom the model has met are the product's seeds, and never those of the deniable mode."""
+    import numpy as np
+
+    from elsewhere.contributors import contributed
+    from elsewhere.learnt import Learnt
+
+    given: dict[str, Any] = {"model": Learnt.load(model)}
+    met = contributed(model, traces)
+    if preset == "deniable":
+        if met is None:
+            raise InvalidParameter("this model does not remember its contributors; run `fit` again.", code="E_DISJOINT")
+        if met.all():
+            raise InvalidParameter("every user here has contributed to the model: no seed is left.", code="E_DISJOINT")
+        return traces.of_users(np.flatnonzero(~met)), {**given, "disjoint": True}
+    if preset == "product" and met is not None and met.any() and not met.all():
+        given["alternates"] = traces.of_users(np.flatnonzero(~met))
+        traces = traces.of_users(np.flatnonzero(met))
+    return traces, given
+
+
+def _on_this_map(fakes: "Fakes", reading: Reading) -> "Fakes":
+    """The same fakes; those with a ledger say so where their map was made of people whom the ledger protects."""
+    if fakes.ledger is None or reading.locations is not None or reading.regions is not None:
+        return fakes
+    from dataclasses import replace
+
+    note = (
+        "the places were found in the input, seeds included: eps and delta take the map as given; --locations or "
+        "--regions give one that no seed has shaped."
+    )
+    return replace(fakes, notes=(*fakes.notes, note))

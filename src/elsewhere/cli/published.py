@@ -1,0 +1,59 @@
+"""What is written into a folder to publish: the fakes in several forms, the pool, and the manifest that lists them."""
+
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from elsewhere.cli.finish import REPORT
+
+if TYPE_CHECKING:
+    from elsewhere.pool import Pool
+    from elsewhere.traces.fixes import Preparation
+
+IKnow = Annotated[
+    bool, typer.Option("--i-know", help="Write a laboratory run as if it were published; it stays stamped.")
+]
+Formats = Annotated[
+    list[str] | None, typer.Option("--also", metavar="gpx|geojson|sglt", help="Write the fakes in this form too.")
+]
+ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
+OURS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations", REPORT)  # beside the pool
+
+
+def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
+    """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
+    from elsewhere.traces.places import name_beside
+    from elsewhere.traces.write import write_traces
+
+    columns = None if read is None else read.columns or None
+    if read is not None and read.format in ALSO:
+        also = sorted({*also, read.format})
+    if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
+        columns, also = None, sorted({*also, "sglt"})
+    names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
+    for name in names:
+        tabular = name in ("fakes.csv", "fakes.parquet")
+        write_traces(pool.traces, out / name, columns=columns if tabular else None)
+    if "sglt" in also and pool.traces.locations.has_coordinates:
+        names.append(name_beside(ALSO["sglt"]))
+    return seal(pool, out, names)
+
+
+def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:
+    """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
+    from elsewhere.files import write_files
+    from elsewhere.pool import remove_earlier
+
+    beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
+    remove_earlier(out, names)
+    write_files(out, pool.files(beside))
+    now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
+    for name in folder:
+        # one time for all: how long the fakes took, or their judge, is not told (section 11)
+        os.utime(out / name, ns=(now, now))
+    return folder

@@ -1,0 +1,123 @@
+"""Commands `fit`, `generate`, `publish`: the stages of `synthesize`, one at a time."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from elsewhere.cli.finish import warn_of_strangers
+from elsewhere.cli.making import (
+    BY_DEFAULT,
+    Making,
+    PerSeed,
+    Workers,
+    kappa_of,
+    make_fakes,
+    makes,
+    read_whole,
+)
+from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
+from elsewhere.cli.output import counts, opening, say, stage
+from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, write_pool
+from elsewhere.cli.summary import summary, tables
+from elsewhere.errors import require_choice
+from elsewhere.files import check_folder
+
+
+@reads
+@makes
+def fit(
+    source: Source,
+    out: Folder,
+    force: Force = False,
+    as_json: Json = False,
+    making: Making = BY_DEFAULT,
+    reading: Reading = AS_IT_COMES,
+) -> None:
+    """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
+    check_folder(out, force=force)
+    traces, read = read_whole(source, reading)
+    from elsewhere.learnt import learn
+    from elsewhere.presets import preset_of
+
+    settings = preset_of(making.preset, **making.settings())
+    import numpy as np
+
+    from elsewhere.contributors import contributors_file
+    from elsewhere.files import write_files
+    from elsewhere.split import split_users
+
+    rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
+    # alternates, and the seeds of the deniable mode, must not have met the model
+    people = split_users(traces, settings, None, rng).model
+    assert people is not None  # noqa: S101 - None only with a model that is given
+    with stage("learning"):
+        learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
+    write_files(out, {**contributors_file(people), **learnt.files()})
+    result = {
+        "users": traces.U,
+        "places": traces.R,
+        "places_in_classes": int((learnt.classes.label >= 0).sum()),
+        "kappa": learnt.classes.kappa,
+        "preset": making.preset,
+    }
+    line = ", ".join(f"{name} {value}" for name, value in result.items())
+    known = counts(read)
+    say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)
+
+
+@reads
+@makes
+def generate(
+    source: Source,
+    out: Folder,
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt; by default it is learnt anew.")
+    ] = None,
+    per_seed: PerSeed = 1,
+    workers: Workers = 2,
+    force: Force = False,
+    as_json: Json = False,
+    making: Making = BY_DEFAULT,
+    reading: Reading = AS_IT_COMES,
+) -> None:
+    """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
+    check_folder(out, force=force)
+    traces, read = read_whole(source, reading)
+    fakes = make_fakes(traces, making, reading, per_seed, workers, model)
+    fakes.save(out, force=force)
+    told = summary(fakes, traces) | {"read": counts(read)}
+    say(
+        told,
+        [*opening(told["read"]), *tables(told), f"wrote {out}: private, it knows the seeds; `publish` is the door"],
+        as_json=as_json,
+    )
+
+
+def publish(
+    fakes: Annotated[
+        Path, typer.Argument(metavar="FAKES", help="The private folder of `generate`.", show_default=False)
+    ],
+    out: Folder,
+    per_seed: PerSeed = 1,
+    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood")] = "uniform",
+    temp: Annotated[float, typer.Option("--temp", help="Temperature of the choice by likelihood.")] = 1.0,
+    also: Formats = None,
+    i_know: IKnow = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Publish fakes: without seeds, order, likelihoods or entropy, and within the budget of each seed."""
+    check_folder(out, force=force)
+    for form in also or []:
+        require_choice("--also", form, tuple(ALSO))
+    from elsewhere.fakes import Fakes
+    from elsewhere.fakes import publish as publish_fakes
+
+    private = Fakes.load(fakes)
+    pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
+    # the budget is spent before anything leaves: a second run after a crash can only publish less
+    private.save(fakes, force=True)
+    written = write_pool(pool, out, None, also or [])
+    warn_of_strangers(out, OURS, written)
+    say({"fakes": len(pool), "files": written}, [f"published {len(pool)} fakes into {out}"], as_json=as_json)

@@ -1,0 +1,66 @@
+"""What a run of the generator says of itself: acceptance by rule, achieved k, how fakes move; totals only (E63)."""
+
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from elsewhere.fakes import Fakes
+    from elsewhere.traces.model import Traces
+
+
+def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
+    """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
+    import numpy as np
+
+    def life(r: Any) -> dict[str, float]:
+        moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1).mean()
+        ordered = np.sort(r, axis=1)
+        places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
+        return {"moves": round(float(moves), 2), "places": round(float(places), 2)}
+
+    told: dict[str, Any] = {
+        "preset": fakes.preset.name,
+        "users": traces.U,
+        "rows": len(traces),
+        "kappa": fakes.kappa,
+        "fakes": len(fakes),
+        "attempts": fakes.tally["tested"],
+        "passed": fakes.tally["passed"],
+        "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
+        "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
+        "notes": list(fakes.notes),
+    }
+    if fakes.ledger is None:
+        told["k"] = fakes.preset.k
+    else:
+        # the number of failed attempts is not covered by the theorem: it leaves no trace outside (section 11)
+        for name in ("attempts", "passed", "rejected_by"):
+            del told[name]
+        told["ledger"] = fakes.ledger.told()
+        told["in_words"] = fakes.promise()
+    return told
+
+
+def tables(told: dict[str, Any]) -> list[Any]:
+    """The summary for people."""
+    shown: list[Any] = [
+        f"preset {told['preset']}: {told['fakes']} fakes of {told['users']} users, {told['kappa']} classes"
+    ]
+    if "attempts" in told:
+        rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
+        for name, number in told["rejected_by"].items():
+            rules.add_row(name.replace("not_made", "no candidates"), f"{number:,}", f"{number / told['attempts']:.1%}")
+        rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
+        shown.append(rules)
+        if told["k"] > 1:
+            shown.append(f"alternate users within the differential bound: {told['k'] - 1} or more for every fake")
+    else:
+        shown.append(told["in_words"])
+    life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
+    for name in ("moves", "places"):
+        life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
+    real, fake = (told["per_trace"][who]["moves"] for who in ("real", "fakes"))
+    slow = ["fakes move less than half as often as people: try a larger --kappa"]
+    return [*shown, life, *(slow if fake < real / 2 else []), *told["notes"]]

@@ -1,0 +1,1 @@
+"""Candidate sets of a semantic seed."""

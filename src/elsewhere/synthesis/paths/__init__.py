@@ -1,0 +1,1 @@
+"""Paths through candidate sets: both decoders."""

@@ -1,0 +1,1 @@
+"""Random streams that kernels draw from."""

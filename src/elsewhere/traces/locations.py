@@ -1,0 +1,142 @@
+"""The places of a map, and the distance between them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+from elsewhere.traces.arrays import Floats, frozen
+
+EARTH_RADIUS_KM = 6371.0088
+
+
+@dataclass(frozen=True, eq=False)
+class Locations:
+    """
+    The set of places, R in number, and the distance d(r, r') between them, in kilometres.
+
+    Give `lat` and `lon` (degrees), or `xy` (planar, kilometres, shape (R, 2)), or only their number `n`; without
+    coordinates every other place is one cell width away (E34). `names` are what the input calls them, one per place,
+    "" where nothing may be said.
+    """
+
+    lat: Floats | None = None
+    lon: Floats | None = None
+    xy: Floats | None = None
+    n: int = 0
+    names: tuple[str, ...] | None = field(default=None, repr=False)
+
+    def __init__(
+        self,
+        lat: ArrayLike | None = None,
+        lon: ArrayLike | None = None,
+        *,
+        xy: ArrayLike | None = None,
+        n: int | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self._place(lat, lon, xy, n)
+        if names is not None:
+            called = tuple(str(name) for name in names)
+            if len(called) != self.n:
+                raise InvalidTraces(f"`names` must be {self.n}, one per place, got {len(called)}.", code="E_SHAPE")
+            object.__setattr__(self, "names", called)
+
+    def _place(self, lat: ArrayLike | None, lon: ArrayLike | None, xy: ArrayLike | None, n: int | None) -> None:
+        given = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
+        if given not in (["lat", "lon"], ["xy"], ["n"]):
+            shown = ", ".join(given) or "nothing"
+            raise InvalidParameter(f"`Locations` takes `lat` and `lon`, or `xy`, or `n`, got {shown}.")
+        if n is not None:
+            object.__setattr__(self, "n", require_whole("n", n, 1))
+            return
+        if xy is not None:
+            points = _coordinates("xy", xy)
+            if points.ndim != 2 or points.shape[1] != 2:
+                raise InvalidTraces(f"`xy` must have shape (R, 2), got {points.shape}.", code="E_SHAPE")
+            object.__setattr__(self, "xy", frozen(points))
+            object.__setattr__(self, "n", len(points))
+        else:
+            north, east = _coordinates("lat", lat), _coordinates("lon", lon)
+            if north.ndim != 1 or north.shape != east.shape:
+                raise InvalidTraces(
+                    f"`lat` and `lon` must be vectors of one length, got shapes {north.shape} and {east.shape}.",
+                    code="E_SHAPE",
+                )
+            if np.any(np.abs(north) > 90) or np.any(np.abs(east) > 360):
+                raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
+            object.__setattr__(self, "lat", frozen(north))
+            object.__setattr__(self, "lon", frozen(east))
+            object.__setattr__(self, "n", len(north))
+        if self.n == 0:
+            raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        # a centre of a cell can be somebody's home: sizes only
+        kind = "lat, lon" if self.lat is not None else "xy" if self.xy is not None else "without coordinates"
+        return f"Locations({self.n} places, {kind})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Locations) and self.fingerprint() == other.fingerprint()
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint())
+
+    @property
+    def has_coordinates(self) -> bool:
+        """Whether distances mean kilometres."""
+        return self.lat is not None or self.xy is not None
+
+    def distance(self, r: ArrayLike, r_next: ArrayLike) -> Floats:
+        """d(r, r') in kilometres, broadcast over both arguments: haversine, Euclid, or 0/1 without coordinates."""
+        i, j = np.asarray(r), np.asarray(r_next)
+        if self.xy is not None:
+            step = self.xy[i] - self.xy[j]
+            return np.asarray(np.hypot(step[..., 0], step[..., 1]), dtype=np.float64)
+        if self.lat is not None and self.lon is not None:
+            north_i, north_j = np.radians(self.lat[i]), np.radians(self.lat[j])
+            half_lon = np.radians(self.lon[i] - self.lon[j]) / 2
+            h = np.sin((north_i - north_j) / 2) ** 2 + np.cos(north_i) * np.cos(north_j) * np.sin(half_lon) ** 2
+            return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(1.0, h))), dtype=np.float64)
+        return np.asarray(np.broadcast_arrays(i, j)[0] != j, dtype=np.float64)
+
+    def planar(self) -> Floats:
+        """
+        Coordinates (R, 2) in kilometres on a plane, for maps, grids and nearest neighbours of a town or a region.
+
+        Equirectangular about the mean direction of all places, so a set that straddles the antimeridian stays whole.
+        """
+        if self.xy is not None:
+            return self.xy
+        if self.lat is None or self.lon is None:
+            raise InvalidParameter("these `locations` have no coordinates; give `lat` and `lon`, or `xy`.")
+        east = np.radians(self.lon)
+        centre = np.arctan2(np.sin(east).mean(), np.cos(east).mean())
+        offset = np.angle(np.exp(1j * (east - centre)))
+        scale = np.cos(np.radians(self.lat.mean()))
+        return np.column_stack([offset * scale, np.radians(self.lat)]) * EARTH_RADIUS_KM
+
+    def fingerprint(self) -> str:
+        """Hash of the geometry, so that a model is never used on another map (B53)."""
+        digest = hashlib.sha256(f"elsewhere-locations {self.n}".encode())
+        for name, array in (("lat", self.lat), ("lon", self.lon), ("xy", self.xy)):
+            if array is not None:
+                digest.update(name.encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+def _coordinates(name: str, values: Any) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
+    if not np.all(np.isfinite(array)):
+        raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
+    return array

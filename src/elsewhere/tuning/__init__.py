@@ -1,0 +1,1 @@
+"""Settings of the deniable mode for a wanted acceptance, found on people who will be no seeds."""
