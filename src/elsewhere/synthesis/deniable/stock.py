@@ -24,8 +24,8 @@ from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.synthesis.walk._kernels import Tables, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
-SHARPNESS = 7.5  # b, in standard deviations of the scores
-RIDGE_VISITS, RIDGE_LIFE = 1.0, 1e-3  # docs/decisions/0008-stock.md
+SHARPNESS = 15.0  # b, in standard deviations of the scores
+RIDGE_VISITS, RIDGE_LIFE = 0.1, 1e-3  # docs/decisions/0008-stock.md
 TEACHERS = 100_000  # walks that theta is found on
 SWEEPS = 80
 BLOCK = 50_000  # walks drawn at once
@@ -65,10 +65,9 @@ class Stock:
             else:
                 law = _Sharing.of(r[:TEACHERS], share, weights, column, len(walk.first), strength)
                 x = law.log_sigma(r)
-            ordered, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
+            _, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
             log_p = np.float32(lam) * x[first] + np.log(copies)[:, None].astype(np.float32)
             log_p -= log_p.max(axis=0)
-        del ordered
         return cls(r[first], copies, log_p)
 
     def __len__(self) -> int:
@@ -94,9 +93,7 @@ class _Sharing:
     column: Ints
 
     @classmethod
-    def of(
-        cls, r: NDArray[np.int16], share: Floats, weights: Floats, column: Ints, R: int, strength: float
-    ) -> Self:
+    def of(cls, r: NDArray[np.int16], share: Floats, weights: Floats, column: Ints, R: int, strength: float) -> Self:
         """The convex dual, by a quasi-Newton method."""
         from scipy.optimize import minimize
 
@@ -112,13 +109,16 @@ class _Sharing:
         parts = np.cumsum([R, L * C, 3 * (L + 1)])
         ridge = np.full(parts[-1], RIDGE_VISITS)
         ridge[parts[1] :] = RIDGE_LIFE
-        goal = np.concatenate(
-            [
-                np.bincount(r.ravel(), minlength=R),
-                *(np.bincount(column[r[:, t]], minlength=C) for t in range(L)),
-                *(np.bincount(life[:, i], minlength=L + 1) for i in range(3)),
-            ]
-        ) / N
+        goal = (
+            np.concatenate(
+                [
+                    np.bincount(r.ravel(), minlength=R),
+                    *(np.bincount(column[r[:, t]], minlength=C) for t in range(L)),
+                    *(np.bincount(life[:, i], minlength=L + 1) for i in range(3)),
+                ]
+            )
+            / N
+        )
         s *= b
 
         def loss(z: Floats) -> tuple[float, Floats]:

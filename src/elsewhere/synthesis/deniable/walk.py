@@ -6,6 +6,7 @@ the model alone. So Pr{f|s} is exact for every trace, 0 for those that are not i
 section 11 holds as it does for the chain. What a seed says is the number of its group.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,15 @@ from elsewhere.synthesis.deniable.stock import Stock
 from elsewhere.synthesis.walk._kernels import Tables
 from elsewhere.traces.model import Floats, Ints, Places
 
-STRENGTH = 2.5  # docs/decisions/0008-stock.md
-LEAST_STOCK, MOST_STOCK = 40_000, 1_000_000
-PER_FAKE = 40  # walks in the stock for each fake planned
+# walks in the stock: for each fake planned while they are few, for each of many, and in all
+PER_FAKE_OF_FEW, PER_FAKE = 400, 60
+LEAST_STOCK, ENOUGH_FOR_FEW, MOST_STOCK = 20_000, 200_000, 1_000_000
 
 
 def stock_for(fakes: int) -> int:
     """How many walks to draw where so many fakes are planned."""
-    return min(MOST_STOCK, max(LEAST_STOCK, PER_FAKE * fakes))
+    few = min(ENOUGH_FOR_FEW, max(LEAST_STOCK, PER_FAKE_OF_FEW * fakes))
+    return min(MOST_STOCK, max(few, PER_FAKE * fakes))
 
 
 class WalkSampler(DeniableSampler):
@@ -44,8 +46,10 @@ class WalkSampler(DeniableSampler):
     strength
         ln of how much further than an equal share of the stock a group's law may concentrate: no walk is made more than
         (number of groups) exp(strength) times likelier. 0 shares the walks out among the groups.
+    fakes
+        Number of fakes planned: the stock grows with it.
     stock
-        Number of walks to draw.
+        Number of walks to draw; None: as many as the fakes planned need.
     rng
         Draws the stock; never a fake.
 
@@ -59,8 +63,9 @@ class WalkSampler(DeniableSampler):
         walk: Tables,
         archetypes: Archetypes,
         rng: np.random.Generator,
-        strength: float = STRENGTH,
-        stock: int = LEAST_STOCK,
+        strength: float = 3.2,
+        fakes: int = 1,
+        stock: int | None = None,
         **parameters: Any,
     ) -> None:
         super().__init__(model, classes, emission="allotted", archetypes=archetypes, **parameters)
@@ -70,11 +75,14 @@ class WalkSampler(DeniableSampler):
             )
         self.walk, self.strength = walk, require_between("strength", strength, 0, 10)
         self._check(np.empty((0, archetypes.share.shape[1]), dtype=np.int32))
+        size = stock_for(require_whole("fakes", fakes, 1)) if stock is None else require_whole("stock", stock, 1)
+        # where the stock would be too large, its walks may be released more than once
+        self.times = math.ceil(PER_FAKE * fakes / size) if stock is None else 1
         self.stock = Stock.of(
             walk,
             archetypes,
             self.label,
-            size=require_whole("stock", stock, 1),
+            size=size,
             strength=strength,
             lam=self.lam,
             rng=rng,
@@ -91,7 +99,7 @@ class WalkSampler(DeniableSampler):
         at = self.stock.find(fakes)
         log_p = self.stock.log_p[at].astype(np.float64) - np.log(self._reach[:, -1])
         log_p[at < 0] = -np.inf
-        return log_p + common[:, None]
+        return np.asarray(log_p + common[:, None])
 
     def emissions(self, seeds: Places, tau: Ints) -> Emissions:
         """The group of each of these seeds; what it emits is in the stock."""
@@ -112,11 +120,11 @@ class WalkSampler(DeniableSampler):
         reach = self._reach[int(filters[0])]
         at = np.searchsorted(reach, uniform[:, 0] * reach[-1], side="right")
         # rounding may leave the point on the last sum
-        return self.stock.r[np.minimum(at, len(self.stock) - 1)].astype(np.int32)
+        return np.asarray(self.stock.r[np.minimum(at, len(self.stock) - 1)], dtype=np.int32)
 
     def copies(self, fakes: Places) -> Ints:
-        """How often each of these fakes may be released: as often as it was drawn into the stock."""
-        return self.stock.copies[self.stock.find(fakes)]
+        """How often each of these fakes may be released: as often as it was drawn into the stock, if that is enough."""
+        return self.times * self.stock.copies[self.stock.find(fakes)]
 
     def _check(self, r: Places) -> None:
         if r.shape[1] != len(self.walk.slot):

@@ -15,6 +15,7 @@ TURNS = 6  # no direction; back, half back, aside, half ahead, ahead
 DWELLS, RATES, PATTERNS = 6, 8, 16
 SLOTS = 3  # parts of the day
 RECENT = 8  # instants
+BLOCK = 32  # places whose pulls are summed at once
 
 # columns of the weights of a destination
 TURN = KINDS * 2 * LENGTHS
@@ -163,6 +164,7 @@ def stroll(w, uniform, out):
     at = np.full(R, -1)
     for j in range(P):
         at[w.places[j]] = j
+    blocks = (P + BLOCK - 1) // BLOCK
     steps, shape, first = np.empty((P, P)), np.empty((P, P), dtype=np.int16), np.empty(P)
     for i in range(P):
         first[i] = w.first[w.places[i]] + (first[i - 1] if i > 0 else 0.0)
@@ -170,7 +172,7 @@ def stroll(w, uniform, out):
             now, r = w.places[i], w.places[j]
             steps[i, j] = w.steps[now, r] if i != j else 0.0
             shape[i, j] = w.lengths[now, r] * 17 + w.sectors[now, r] + 1
-    pull, mark = np.empty(P), np.zeros(P, dtype=np.int64)
+    pull, passed, mark = np.zeros(blocks * BLOCK), np.empty(blocks), np.zeros(P, dtype=np.int64)
     factor, which = np.empty(LENGTHS * 17), np.empty(4, dtype=np.int64)
     f, left = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     for i in range(n):
@@ -212,16 +214,27 @@ def stroll(w, uniform, out):
                         for m in range(w.start[k], w.start[k + 1]):
                             if at[w.onward[m]] >= 0:
                                 pull[at[w.onward[m]]] *= w.onward_factor[m]
+                # sums of blocks first: the place is then looked for in one block only
                 total = 0.0
-                for j in range(P):
-                    total += pull[j]
-                point, passed = uniform[i, 2 * t] * total, 0.0
-                for j in range(P):
+                for b in range(blocks):
+                    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+                    for j in range(b * BLOCK, (b + 1) * BLOCK, 4):
+                        s0 += pull[j]
+                        s1 += pull[j + 1]
+                        s2 += pull[j + 2]
+                        s3 += pull[j + 3]
+                    total += (s0 + s1) + (s2 + s3)
+                    passed[b] = total
+                point, b = uniform[i, 2 * t] * total, 0
+                while b < blocks - 1 and point >= passed[b]:
+                    b += 1
+                point -= passed[b - 1] if b > 0 else 0.0
+                for j in range(b * BLOCK, (b + 1) * BLOCK):
                     if pull[j] > 0.0:
                         # rounding may leave the point just above the last sum: then the last possible place is drawn
                         to = j
-                        passed += pull[j]
-                        if point < passed:
+                        point -= pull[j]
+                        if point < 0.0:
                             break
             f[t] = to
             pattern = (pattern << 1) & (PATTERNS - 1)
