@@ -1211,3 +1211,42 @@ def pass_chance(p, seeds, k, eps0):
             passes += math.exp(-eps0 * abs(z)) * (1 - math.exp(-eps0)) / (1 + math.exp(-eps0))
         total += binomial * passes
     return total
+
+
+def stroll(uniform, w, L):
+    """A trace of a walk from its definition: of each step first whether it is a move, then where it leads."""
+    trace = []
+    for t in range(L):
+        law = walk_step(trace, w, L)
+        if t == 0:
+            point, wanted = uniform[0], law
+        elif uniform[2 * t - 1] >= 1 - law[trace[-1]]:
+            trace.append(trace[-1])
+            continue
+        else:
+            moving = 1 - law[trace[-1]]
+            point, wanted = uniform[2 * t], [0.0 if r == trace[-1] else p / moving for r, p in enumerate(law)]
+        passed = 0.0
+        for r in w["places"]:
+            passed += wanted[r]
+            if point < passed:
+                break
+        trace.append(r)
+    return trace
+
+
+def stock_law(r, copies, score, place, slot, life, level, column, lam):
+    """Pr of each walk of a stock under each group, from the definition at the head of synthesis/deniable/stock.py."""
+    table = []
+    for f, n in zip(r, copies, strict=True):
+        moves = sum(a != b for a, b in itertools.pairwise(f))
+        longest = max(f.count(place_) for place_ in f)
+        common = life[0][moves] + life[1][len(set(f))] + life[2][longest]
+        common += sum(place[x] + slot[t][column[x]] for t, x in enumerate(f))
+        row = []
+        for a in range(len(level)):
+            x = common - level[a] + sum(score[a][t][column[y]] for t, y in enumerate(f))
+            row.append(n * (1 / (1 + math.exp(-x))) ** lam)
+        table.append(row)
+    sums = [sum(row[a] for row in table) for a in range(len(level))]
+    return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]

@@ -56,11 +56,12 @@ def sampler_of(
     *,
     archetypes: Archetypes | None = None,
     walk: Tables | None = None,
+    fakes: int = 1,
 ) -> DeniableSampler:
     """
     The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone.
 
-    `archetypes` and `walk` learnt from these users already are taken as they are.
+    `archetypes` and `walk` learnt from these users already are taken as they are; `fakes` is how many are planned.
     """
     if settings.emission != "window":
         if model_traces is None:
@@ -79,6 +80,7 @@ def sampler_of(
                 walk=walk,
                 archetypes=archetypes,
                 strength=settings.strength,
+                fakes=fakes,
                 lam=settings.lam,
                 theta=settings.theta,
                 tau=tau,
@@ -143,7 +145,7 @@ def release_fakes(
         # the manifest says how many
         planned = len(seeds) if roles.planned is None else roles.planned
         settings = settings.changed(archetypes=groups_for(planned, roles.model.U, settings.k))
-    sampler = sampler_of(learnt, settings, tau, roles.model, np.random.default_rng(_child(entropy, 2)))
+    sampler = sampler_of(learnt, settings, tau, roles.model, np.random.default_rng(_child(entropy, 2)), fakes=n)
     mechanism = Mechanism.of(
         sampler,
         seeds.r,
@@ -159,6 +161,7 @@ def release_fakes(
         floor=settings.acceptance,
         entropy=int.from_bytes(_child(entropy, 3).generate_state(2, np.uint64).tobytes(), "little"),
         laboratory=laboratory,
+        repeats=False,
         executor=executor,
         progress=progress,
     )

@@ -8,6 +8,7 @@ private side (the event "nothing released" is not covered by the theorem).
 
 import math
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from elsewhere.traces.model import Floats, Ints, Places
 CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all codes are kept
 FILTERS_AT_ONCE = 2.5e7  # numbers, 200 MB: those of a batch where they are not kept
 BATCH_CELLS = 1e7  # attempts x codes per batch
+Attempts = tuple[Places, Ints, Ints, Floats]  # fakes, their seeds, the counts c, ln Pr{f|s}
 LEAST_EXPECTED = 100  # releases expected at the floor in the fewest attempts made
 
 
@@ -102,7 +104,7 @@ class Mechanism:
         width = len(self.seeds) if self.intersection else self.prepared.emissions.n_codes
         return int(np.clip(BATCH_CELLS // width, 16, 512))
 
-    def attempts(self, rng: np.random.Generator) -> tuple[Places, Ints, Ints, Floats]:
+    def attempts(self, rng: np.random.Generator) -> Attempts:
         """One batch of attempts before the gate: fakes, their seeds, the counts c (0: in no bucket), ln Pr{f|s}."""
         code = self.prepared.emissions.code
         seed = rng.integers(len(self.seeds), size=self.batch)
@@ -158,13 +160,33 @@ class _Batch:
     entropy: int = field(repr=False)
     laboratory: bool
 
-    def __call__(self, b: int) -> tuple[Places, Ints, Ints, Floats]:
+    def __call__(self, b: int) -> Attempts:
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(b,)))
         fakes, seed, count, log_prob = self.mechanism.attempts(rng)
         # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)
         below = partial(_below, rng) if self.laboratory else secrets.randbelow
         passed = self.mechanism.passes(count, below)
         return fakes[passed], seed[passed], count[passed], log_prob[passed]
+
+
+class _Out:
+    """What has been released so far, counted in the order of the attempts."""
+
+    def __init__(self, sampler: DeniableSampler) -> None:
+        self.sampler = sampler
+        self.times: Counter[bytes] = Counter()
+
+    def new_in(self, part: Attempts) -> Attempts:
+        """Those of these attempts whose fakes may still be released; they count as released from now on."""
+        fakes, seed, count, log_prob = part
+        allowed = self.sampler.copies(fakes)
+        if allowed is None:
+            return part
+        new = np.ones(len(fakes), dtype=bool)
+        for i, (fake, most) in enumerate(zip(fakes, allowed.tolist(), strict=True)):
+            self.times[fake.tobytes()] += 1
+            new[i] = self.times[fake.tobytes()] <= most
+        return fakes[new], seed[new], count[new], log_prob[new]
 
 
 def release(
@@ -174,13 +196,16 @@ def release(
     floor: float,
     entropy: int,
     laboratory: bool,
+    repeats: bool = True,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Released:
     """
     Retry until `n` fakes are released; `NothingPassed` if the acceptance stays below `floor`, fixed in advance.
 
-    `entropy` is the secret of the run; with `laboratory` the noise of the gate is drawn from it too.
+    `entropy` is the secret of the run; with `laboratory` the noise of the gate is drawn from it too. Without `repeats`
+    an attempt at a fake that was released as often as `DeniableSampler.copies` allows fails unseen: a `keep` that
+    depends on what is out already, so each release stays under the theorem.
     """
     require_whole("n", n, 1)
     require_between("acceptance", floor, 0, 1, open_low=True)
@@ -189,7 +214,8 @@ def release(
     limit = math.ceil((n + 6 * math.sqrt(n) + 36) / floor / mechanism.batch)
     # and never so few that luck could hide an acceptance below it
     least = math.ceil(LEAST_EXPECTED / floor / mechanism.batch)
-    parts: list[tuple[Places, Ints, Ints, Floats]] = []
+    parts: list[Attempts] = []
+    out = _Out(mechanism.sampler)
     released = done = 0
     with threadpool_limits(1):  # sums in one order on every machine (R5)
         while (released < n or done < least) and done < max(limit, least):
@@ -197,6 +223,8 @@ def release(
             more = max(1, least - done, math.ceil((n - released) / rate / mechanism.batch))
             more = min(max(limit, least) - done, more)
             fresh = map_over(work, range(done, done + more), executor=executor)
+            if not repeats:
+                fresh = [out.new_in(part) for part in fresh]
             parts += fresh
             done += more
             released += sum(len(p[0]) for p in fresh)

@@ -20,7 +20,7 @@ from elsewhere.errors import NotEnoughUsers
 from elsewhere.evaluation.agreement import class_agreement
 from elsewhere.learnt import Learnt, learn
 from elsewhere.presets import Preset
-from elsewhere.privacy.deniability import release_probability
+from elsewhere.privacy.deniability import buckets, release_probability
 from elsewhere.privacy.mechanism import Mechanism
 from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.synthesis.walk._kernels import Tables
@@ -135,7 +135,7 @@ class Rehearsal:
 def _codes(mechanism: Mechanism, fakes: Places, seed: Ints) -> Codes:
     sampler, prepared = mechanism.sampler, mechanism.prepared
     log_prob = sampler.log_prob_given(fakes, prepared, sampler.common(fakes, mechanism.tau))
-    bucket = np.ceil(-log_prob / math.log(mechanism.gamma))
+    bucket = buckets(log_prob, mechanism.gamma)
     code = prepared.emissions.code
     own = code[seed]
     size = np.bincount(code, minlength=prepared.emissions.n_codes)

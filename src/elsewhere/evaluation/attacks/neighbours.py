@@ -158,16 +158,21 @@ class Neighbours:
 
     def outcomes(self, fakes: Places) -> Ints:
         """ln Pr{F(S + one) = f} - ln Pr{F(S) = f} of each fake in hundredths: what the auditor sorts fakes by."""
-        smaller, larger = (self.log_released(m, fakes, noisy_gate(m))[0] for m in (self.smaller, self.larger))
+        smaller, larger = (self.log_released(m, fakes) for m in (self.smaller, self.larger))
         return np.round(100 * (larger - smaller)).astype(np.int64)
 
     @staticmethod
-    def log_released(m: Mechanism, fakes: Places, *gates: Floats) -> tuple[Floats, ...]:
+    def log_released(m: Mechanism, fakes: Places) -> Floats:
         """
         ln Pr{F(S) = f} of each fake, up to a constant of the fake: (1/n) sum over seeds of Pr{f|s} P(their bucket).
 
-        `gates` give P(c) for c = 0 .. n. Whatever gate the mechanism itself runs, these decide.
+        Of the gate as claimed, whatever gate the mechanism runs: it only decides the order of the fakes.
         """
+        return Neighbours.log_released_by(m, fakes, noisy_gate(m))[0]
+
+    @staticmethod
+    def log_released_by(m: Mechanism, fakes: Places, *gates: Floats) -> tuple[Floats, ...]:
+        """The same for each of these gates, given by P(c) for c = 0 .. n."""
         log_prob = m.sampler.log_prob_given(fakes, m.prepared, np.zeros(len(fakes)))
         members = np.bincount(m.prepared.emissions.code, minlength=log_prob.shape[1])
         common = m.sampler.common(fakes, m.tau)
@@ -207,9 +212,9 @@ class Neighbours:
         noted, weights = [], []
         for m in (self.smaller, self.larger):
             fakes = release(m, runs, floor=floor, entropy=int(rng.integers(2**63)), laboratory=True).r
-            here, bare = self.log_released(m, fakes, noisy_gate(m), bare_gate(m))
+            here, bare = self.log_released_by(m, fakes, noisy_gate(m), bare_gate(m))
             other = self.larger if m is self.smaller else self.smaller
-            there = self.log_released(other, fakes, noisy_gate(other))[0]
+            there = self.log_released(other, fakes)
             noted.append(np.round(100 * (there - here if m is self.smaller else here - there)).astype(np.int64))
             weights.append(np.exp(bare - here))
         return (noted[0], noted[1]), (weights[0], weights[1])

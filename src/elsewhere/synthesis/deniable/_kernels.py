@@ -1,5 +1,7 @@
 """Compiled loops of the deniable sampler: the backward draw of a trace, and ln of its emissions under every code."""
 
+import math
+
 import numpy as np
 
 from elsewhere._jit import njit
@@ -90,3 +92,73 @@ def log_emissions(fakes, column, log_e, place, log_e_own, out):
                 for a in range(end - start):
                     x, y = own[a], shared[a]  # both read, so that no branch keeps the loop from being vectorised
                     mine[a] += x if at[a] == r else y
+
+
+@njit
+def life_of(r, out):
+    """`out` (N, 3): moves, different places and instants at the place visited most, of each trace (N, L)."""
+    N, L = r.shape
+    for i in range(N):
+        ordered = np.sort(r[i])
+        moves, places, longest, run = 0, 1, 1, 1
+        for t in range(1, L):
+            moves += r[i, t] != r[i, t - 1]
+            if ordered[t] == ordered[t - 1]:
+                run += 1
+                longest = max(longest, run)
+            else:
+                places += 1
+                run = 1
+        out[i, 0], out[i, 1], out[i, 2] = moves, places, longest
+
+
+@njit
+def _common(f, column, life, place, slot, by_life):
+    total = by_life[0, life[0]] + by_life[1, life[1]] + by_life[2, life[2]]
+    for t in range(len(f)):
+        total += place[f[t]] + slot[t, column[f[t]]]
+    return total
+
+
+@njit
+def sharing_loss(s, r, column, life, place, slot, by_life, level, weights, scale, at_place, at_slot, at_life, mass):
+    """
+    The dual of `stock` without its linear and ridge parts: scale sum_a weights_a sum_f ln(1 + exp(x_a(f))).
+
+    Into `at_place`, `at_slot`, `at_life` (zeros on entry) go the means of the features under all groups together, into
+    `mass` the sum of each group's law.
+    """
+    N, A = s.shape
+    value = 0.0
+    for i in range(N):
+        common = _common(r[i], column, life[i], place, slot, by_life)
+        chosen = 0.0
+        for a in range(A):
+            x = s[i, a] + common - level[a]
+            if x < -40.0:
+                continue
+            small = math.exp(-abs(x))
+            value += weights[a] * scale * (max(x, 0.0) + math.log1p(small))
+            p = scale * (1.0 if x >= 0.0 else small) / (1.0 + small)
+            mass[a] += p
+            chosen += weights[a] * p
+        if chosen > 0.0:
+            for t in range(r.shape[1]):
+                at_place[r[i, t]] += chosen
+                at_slot[t, column[r[i, t]]] += chosen
+            for k in range(3):
+                at_life[k, life[i, k]] += chosen
+    return value
+
+
+@njit
+def log_sigma(r, column, life, score, place, slot, by_life, level, out):
+    """`out[i, a]` = ln sigma(x_a(r_i))."""
+    N, L = r.shape
+    for i in range(N):
+        common = _common(r[i], column, life[i], place, slot, by_life)
+        for a in range(len(level)):
+            x = common - level[a]
+            for t in range(L):
+                x += score[a, t, column[r[i, t]]]
+            out[i, a] = min(x, 0.0) - math.log1p(math.exp(-abs(x)))

@@ -216,6 +216,10 @@ class DeniableSampler:
         backward_sample(filters, self._transposed, pair, uniform, out)
         return out
 
+    def copies(self, fakes: Places) -> Ints | None:
+        """How often each of these fakes may be released in one run; None: as often as it passes."""
+        return None
+
     def first(self, tau: Ints) -> Floats:
         """Law of the first instant."""
         return self.model.first(int(tau[0])) if self.model.T > 1 else self.model.pi_bar

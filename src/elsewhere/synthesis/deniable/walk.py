@@ -1,39 +1,41 @@
 """
-The deniable sampler on a walk with memory:
+The deniable sampler on walks with memory: a fake is one of a stock of walks, drawn by the law of the seed's group.
 
-    Pr{f|s} = prod_t  P(f_t | f_<t) w_t(f_t | a) / Z_t(f_<t, a),     a the group of seed s,
-
-P the walk of `synthesis/walk`, w the weights of a group, Z_t the sum that makes each step's law sum to 1. All of it is
-known from f alone, step by step, so Pr{f|s} is exact and the theorem of READINGS section 11 holds as it does for the
-chain. What a seed says is, again, the number of its group.
+The stock is drawn from the walk (`synthesis/walk`), the laws of the groups are made on it (`stock`), both from users of
+the model alone. So Pr{f|s} is exact for every trace, 0 for those that are not in the stock, and the theorem of READINGS
+section 11 holds as it does for the chain. What a seed says is the number of its group.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_limits
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.semantics.classes import SemanticClasses
-from elsewhere.synthesis.deniable.allotment import share_out
 from elsewhere.synthesis.deniable.archetypes import Archetypes
-from elsewhere.synthesis.deniable.emissions import Emissions, allotted_emissions
+from elsewhere.synthesis.deniable.emissions import Emissions, codes_of
 from elsewhere.synthesis.deniable.sampler import DeniableSampler, PreparedSeeds
-from elsewhere.synthesis.walk._kernels import Tables, log_walk
-from elsewhere.synthesis.walk._kernels import walk as draw_walk
+from elsewhere.synthesis.deniable.stock import Stock
+from elsewhere.synthesis.walk._kernels import Tables
 from elsewhere.traces.model import Floats, Ints, Places
 
-PILOTS = 8000  # traces of the walk that tell how it goes on
-SMOOTH = 1.0  # arrivals at any place, shared out by popularity, in the chain of the pilots
-LEAST = 1e-12  # of a weight, relative to the largest at t
-STRENGTH = 1.0  # docs/decisions/0006-walk.md
+# walks in the stock: for each fake planned while they are few, for each of many, and in all
+PER_FAKE_OF_FEW, PER_FAKE = 400, 60
+LEAST_STOCK, ENOUGH_FOR_FEW, MOST_STOCK = 20_000, 200_000, 1_000_000
+
+
+def stock_for(fakes: int) -> int:
+    """How many walks to draw where so many fakes are planned."""
+    few = min(ENOUGH_FOR_FEW, max(LEAST_STOCK, PER_FAKE_OF_FEW * fakes))
+    return min(MOST_STOCK, max(few, PER_FAKE * fakes))
 
 
 class WalkSampler(DeniableSampler):
     """
-    `DeniableSampler` whose common law is a walk with memory instead of the chain of `model`.
+    `DeniableSampler` whose fakes are walks with memory instead of traces of the chain of `model`.
 
     Parameters
     ----------
@@ -42,9 +44,14 @@ class WalkSampler(DeniableSampler):
     archetypes
         The groups, learnt from the users of the model.
     strength
-        ln of how much likelier a place is made, per instant, whose class is all the group's and nobody else's.
+        ln of how much further than an equal share of the stock a group's law may concentrate: no walk is made more than
+        (number of groups) exp(strength) times likelier. 0 shares the walks out among the groups.
+    fakes
+        Number of fakes planned: the stock grows with it.
+    stock
+        Number of walks to draw; None: as many as the fakes planned need.
     rng
-        Draws pilots of the walk, from which the weights of the groups are made; never a fake.
+        Draws the stock; never a fake.
 
     """
 
@@ -56,7 +63,9 @@ class WalkSampler(DeniableSampler):
         walk: Tables,
         archetypes: Archetypes,
         rng: np.random.Generator,
-        strength: float = STRENGTH,
+        strength: float = 3.2,
+        fakes: int = 1,
+        stock: int | None = None,
         **parameters: Any,
     ) -> None:
         super().__init__(model, classes, emission="allotted", archetypes=archetypes, **parameters)
@@ -66,68 +75,56 @@ class WalkSampler(DeniableSampler):
             )
         self.walk, self.strength = walk, require_between("strength", strength, 0, 10)
         self._check(np.empty((0, archetypes.share.shape[1]), dtype=np.int32))
-        pilots = np.empty((PILOTS, len(walk.slot)), dtype=np.int32)
-        draw_walk(walk, np.ones((len(walk.slot), model.R)), rng.random(pilots.shape), pilots)
-        with threadpool_limits(1):  # sums in one order on every machine (R5)
-            self._weights = self._look_ahead(archetypes, pilots)
-
-    def _look_ahead(self, archetypes: Archetypes, pilots: Places) -> Floats:
-        """
-        (A, L, R) weights of the groups, largest 1 at each instant.
-
-        What a group wants, exp(strength (its share of a class - everybody's)) with the classes shared out among the
-        groups as in `allotment`, times what is still to come: exact if the walk were a chain, which is that of the
-        pilots. Without the look ahead fakes would jump when a group's class changes, instead of being on their way.
-        """
-        R, L, kappa = self.model.R, pilots.shape[1], archetypes.share.shape[2]
-        column = np.where(self.label >= 0, self.label, kappa)
-        overall = np.stack([np.bincount(column[at], minlength=kappa + 1) / len(pilots) for at in pilots.T])
-        share = np.concatenate([archetypes.share, np.zeros((*archetypes.share.shape[:2], 1))], axis=2)
-        plan = share_out(share, archetypes.weights, overall, self.theta)
-        e = np.exp(self.strength * (plan - overall))[:, :, column]
-        table = np.zeros((R, R))
-        np.add.at(table, (pilots[:, :-1].ravel(), pilots[:, 1:].ravel()), 1)
-        table += SMOOTH * table.sum(axis=0) / max(table.sum(), 1)
-        table /= np.maximum(table.sum(axis=1, keepdims=True), LEAST)
-        after = np.ones_like(e)
-        for t in range(L - 2, -1, -1):
-            after[:, t] = (after[:, t + 1] * e[:, t + 1]) @ table.T
-            after[:, t] /= after[:, t].max(axis=1, keepdims=True)
-        w = e * after
-        return np.asarray(np.maximum(w / w.max(axis=2, keepdims=True), LEAST))
+        size = stock_for(require_whole("fakes", fakes, 1)) if stock is None else require_whole("stock", stock, 1)
+        # where the stock would be too large, its walks may be released more than once
+        self.times = math.ceil(PER_FAKE * fakes / size) if stock is None else 1
+        self.stock = Stock.of(
+            walk,
+            archetypes,
+            self.label,
+            size=size,
+            strength=strength,
+            lam=self.lam,
+            rng=rng,
+        )
+        self._reach = np.cumsum(np.exp(self.stock.log_p.T.astype(np.float64)), axis=1)
 
     def common(self, fakes: Places, tau: Ints) -> Floats:
-        """ln P(f) of the walk without any seed."""
-        self._check(fakes)
-        common = np.empty(len(fakes))
-        log_walk(self.walk, fakes, np.empty((0, fakes.shape[1], self.model.R)), common, np.empty((len(fakes), 0)))
-        return common
+        """0: no part of Pr{f|s} is worth computing apart."""
+        return np.zeros(len(fakes))
 
     def log_prob_given(self, fakes: Places, prepared: PreparedSeeds, common: Floats) -> Floats:
-        """ln Pr{f|a} of every fake under every code a of prepared seeds; `common` is ln P(f)."""
+        """ln Pr{f|a} of every fake under every group a."""
         self._check(fakes)
-        codes = np.arange(prepared.emissions.n_codes)
-        weight, _ = self.filter(prepared.emissions, codes, self.walk.slot)
-        out = np.empty((len(fakes), len(codes)))
-        log_walk(self.walk, fakes, weight, np.empty(len(fakes)), out)
-        return out + common[:, None]
+        at = self.stock.find(fakes)
+        log_p = self.stock.log_p[at].astype(np.float64) - np.log(self._reach[:, -1])
+        log_p[at < 0] = -np.inf
+        return np.asarray(log_p + common[:, None])
 
     def emissions(self, seeds: Places, tau: Ints) -> Emissions:
-        """ln w_t(r|s) of these seeds."""
+        """The group of each of these seeds; what it emits is in the stock."""
         self._check(seeds)
         assert self.archetypes is not None  # noqa: S101 - checked in the constructor
-        return allotted_emissions(seeds, self.label, self.archetypes, self._weights, lam=self.lam)
+        A, L = self.archetypes.share.shape[:2]
+        nowhere = np.full((L, A), -1, dtype=np.int32)
+        return Emissions(
+            codes_of(seeds, self.label, self.archetypes), np.zeros((L, 0, A)), nowhere, np.zeros((L, A)), self.label
+        )
 
     def filter(self, emissions: Emissions, codes: Ints, tau: Ints) -> tuple[Floats, Floats]:
-        """The weights (codes, L, R) of these codes, from which `draw` draws; each step is its own sum, so ln Z is 0."""
-        weight = np.exp(emissions.log_e[:, :, codes]).transpose(2, 0, 1)
-        return np.ascontiguousarray(weight), np.zeros(len(codes))
+        """The codes themselves, from which `draw` knows the law; ln Z is 0."""
+        return np.asarray(codes, dtype=np.float64)[:, None], np.zeros(len(codes))
 
     def draw(self, filters: Floats, uniform: Floats, tau: Ints) -> Places:
-        """One fake per row of `uniform` (n, L), step by step under the weights (L, R) of one code."""
-        out = np.empty(uniform.shape, dtype=np.int32)
-        draw_walk(self.walk, filters, uniform, out)
-        return out
+        """One fake per row of `uniform` (n, L) by the law of one code; one number of each row is used."""
+        reach = self._reach[int(filters[0])]
+        at = np.searchsorted(reach, uniform[:, 0] * reach[-1], side="right")
+        # rounding may leave the point on the last sum
+        return np.asarray(self.stock.r[np.minimum(at, len(self.stock) - 1)], dtype=np.int32)
+
+    def copies(self, fakes: Places) -> Ints:
+        """How often each of these fakes may be released: as often as it was drawn into the stock, if that is enough."""
+        return self.times * self.stock.copies[self.stock.find(fakes)]
 
     def _check(self, r: Places) -> None:
         if r.shape[1] != len(self.walk.slot):

@@ -1,4 +1,4 @@
-"""Compiled loops of the walk: the law of the next place, draws and probabilities under weights, and the fit."""
+"""Compiled loops of the walk: what a trace leaves behind, draws, and the fit."""
 
 import math
 from typing import NamedTuple
@@ -15,6 +15,7 @@ TURNS = 6  # no direction; back, half back, aside, half ahead, ahead
 DWELLS, RATES, PATTERNS = 6, 8, 16
 SLOTS = 3  # parts of the day
 RECENT = 8  # instants
+BLOCK = 32  # places whose pulls are summed at once
 
 # columns of the weights of a destination
 TURN = KINDS * 2 * LENGTHS
@@ -151,116 +152,102 @@ def all_columns(r, row, step, lengths, sectors, out):
 
 
 @njit
-def next_law(f, t, w, mark, ahead, q):
+def stroll(w, uniform, out):
     """
-    P(f_t | f_<t) of a walk into `q`, at `w.places` alone; `mark` (R,) zeros and `ahead` (34,) are room to work in.
+    Draw traces `out` (n, L) of the walk.
 
-    A move with p = 1 / (1 + exp(-logit)); its destination by the product of factors over all places but the present.
+    `uniform` (n, 2 L - 1) in [0, 1): the first place, then of every step whether it is a move and where it leads. What
+    a trace has been is carried along, and places are numbered among `w.places` while it is drawn.
     """
-    if t == 0:
-        for r in w.places:
-            q[r] = w.first[r]
-        return
-    R, now = len(mark), f[t - 1]
-    pattern, dwell, moves, previous, kind, sector, drift = memory(f, t, w.lengths, w.sectors)
-    still = 1 if dwell > 1 else 0
-    which = np.empty(4, dtype=np.int64)
-    moving_columns(pattern, dwell, moves, kind, t, w.slot[t], which)
-    logit = w.leaving[now]
-    for k in range(4):
-        logit += w.moving[which[k]]
-    move = 1.0 / (1.0 + math.exp(-logit))
-    for s in range(-1, 16):
-        for far in range(2):
-            ahead[2 * (s + 1) + far] = (
-                w.factor[TURN + (turn_of(sector, s) * 2 + still) * 2 + far]
-                * w.factor[DRIFT + turn_of(drift, s) * 2 + far]
-            )
-    base = (kind * 2 + still) * LENGTHS
-    new = w.factor[VISITED]
-    lengths, sectors, steps = w.lengths[now], w.sectors[now], w.steps[now]
-    for r in w.places:
-        b = lengths[r]
-        q[r] = steps[r] * w.factor[base + b] * ahead[2 * (sectors[r] + 1) + (1 if b >= LONG else 0)]
-    mark_visited(f, t, previous, still, mark)
-    for u in range(t):
-        r = f[u]
-        if mark[r] > 0:
-            q[r] *= w.factor[VISITED + mark[r]] / new
-            mark[r] = 0
-    if previous >= 0:
-        key = previous * R + now
-        j = np.searchsorted(w.pair, key)
-        if j < len(w.pair) and w.pair[j] == key:
-            for i in range(w.start[j], w.start[j + 1]):
-                q[w.onward[i]] *= w.onward_factor[i]
-    q[now] = 0.0
-    total = 0.0
-    for r in w.places:
-        total += q[r]
-    if total <= 0.0:
-        move = 0.0
-        total = 1.0
-    for r in w.places:
-        q[r] *= move / total
-    q[now] = 1.0 - move
-
-
-@njit
-def walk(w, weight, uniform, out):
-    """Draw traces `out` (n, L): P(f_t | f_<t) weight[t, f_t], normalised step by step; `uniform` (n, L) in [0, 1)."""
     n, L = out.shape
-    R = len(w.first)
-    q, mark, ahead = np.zeros(R), np.zeros(R, dtype=np.int64), np.empty(34)
+    R, P = len(w.first), len(w.places)
+    at = np.full(R, -1)
+    for j in range(P):
+        at[w.places[j]] = j
+    blocks = (P + BLOCK - 1) // BLOCK
+    steps, shape, first = np.empty((P, P)), np.empty((P, P), dtype=np.int16), np.empty(P)
+    for i in range(P):
+        first[i] = w.first[w.places[i]] + (first[i - 1] if i > 0 else 0.0)
+        for j in range(P):
+            now, r = w.places[i], w.places[j]
+            steps[i, j] = w.steps[now, r] if i != j else 0.0
+            shape[i, j] = w.lengths[now, r] * 17 + w.sectors[now, r] + 1
+    pull, passed, mark = np.zeros(blocks * BLOCK), np.empty(blocks), np.zeros(P, dtype=np.int64)
+    factor, which = np.empty(LENGTHS * 17), np.empty(4, dtype=np.int64)
+    f, left = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     for i in range(n):
-        for t in range(L):
-            next_law(out[i], t, w, mark, ahead, q)
-            total = 0.0
-            for r in w.places:
-                q[r] *= weight[t, r]
-                total += q[r]
-            point = uniform[i, t] * total
-            chosen, passed = -1, 0.0
-            for r in w.places:
-                if q[r] > 0.0:
-                    # rounding may leave the point just above the last sum: then the last possible place is drawn
-                    chosen = r
-                    passed += q[r]
-                    if point < passed:
-                        break
-            out[i, t] = chosen
-
-
-@njit
-def log_walk(w, fakes, weight, common, out):
-    """
-    `common[i]` = ln of the walk without weights; `out[i, a]` what the weights `weight[a]` (L, R) add to it.
-
-    -inf in `common`, and 0 in `out`, where a trace leaves the places of the walk.
-    """
-    n, L = fakes.shape
-    R, A = len(w.first), len(weight)
-    q, mark, ahead = np.zeros(R), np.zeros(R, dtype=np.int64), np.empty(34)
-    allowed = np.zeros(R, dtype=np.bool_)
-    for r in w.places:
-        allowed[r] = True
-    for i in range(n):
-        common[i] = 0.0
-        out[i] = 0.0
-        for t in range(L):
-            to = fakes[i, t]
-            if not allowed[to]:
-                common[i] = -np.inf
-                out[i] = 0.0
-                break
-            next_law(fakes[i], t, w, mark, ahead, q)
-            common[i] += math.log(q[to]) if q[to] > 0.0 else -np.inf
-            for a in range(A):
+        f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
+        pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, False, -1
+        for t in range(1, L):
+            now = f[t - 1]
+            kind = min(far_moves, 2) + (3 if far else 1) if moves > 0 else 0
+            moving_columns(pattern, dwell, moves, kind, t, w.slot[t], which)
+            logit = w.leaving[w.places[now]]
+            for k in range(4):
+                logit += w.moving[which[k]]
+            to = now
+            if uniform[i, 2 * t - 1] * (1.0 + math.exp(-logit)) < 1.0:
+                still = 1 if dwell > 1 else 0
+                sector = shape[previous, now] % 17 - 1 if previous >= 0 else -1
+                drift = shape[left[moves - 4] if moves >= 4 else f[0], now] % 17 - 1
+                for s in range(-1, 16):
+                    turn, turned = turn_of(sector, s), turn_of(drift, s)
+                    for b in range(LENGTHS):
+                        long = 1 if b >= LONG else 0
+                        factor[b * 17 + s + 1] = (
+                            w.factor[(kind * 2 + still) * LENGTHS + b]
+                            * w.factor[TURN + (turn * 2 + still) * 2 + long]
+                            * w.factor[DRIFT + turned * 2 + long]
+                        )
+                row, kinds = steps[now], shape[now]
+                for j in range(P):
+                    pull[j] = row[j] * factor[kinds[j]]
+                mark_visited(f, t, previous, still, mark)
+                for u in range(t):
+                    if mark[f[u]] > 0:
+                        pull[f[u]] *= w.factor[VISITED + mark[f[u]]] / w.factor[VISITED]
+                        mark[f[u]] = 0
+                if previous >= 0:
+                    key = w.places[previous] * R + w.places[now]
+                    k = np.searchsorted(w.pair, key)
+                    if k < len(w.pair) and w.pair[k] == key:
+                        for m in range(w.start[k], w.start[k + 1]):
+                            if at[w.onward[m]] >= 0:
+                                pull[at[w.onward[m]]] *= w.onward_factor[m]
+                # sums of blocks first: the place is then looked for in one block only
                 total = 0.0
-                row = weight[a, t]
-                for r in w.places:
-                    total += q[r] * row[r]
-                out[i, a] += math.log(row[to]) - math.log(total)
+                for b in range(blocks):
+                    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+                    for j in range(b * BLOCK, (b + 1) * BLOCK, 4):
+                        s0 += pull[j]
+                        s1 += pull[j + 1]
+                        s2 += pull[j + 2]
+                        s3 += pull[j + 3]
+                    total += (s0 + s1) + (s2 + s3)
+                    passed[b] = total
+                point, b = uniform[i, 2 * t] * total, 0
+                while b < blocks - 1 and point >= passed[b]:
+                    b += 1
+                point -= passed[b - 1] if b > 0 else 0.0
+                for j in range(b * BLOCK, (b + 1) * BLOCK):
+                    if pull[j] > 0.0:
+                        # rounding may leave the point just above the last sum: then the last possible place is drawn
+                        to = j
+                        point -= pull[j]
+                        if point < 0.0:
+                            break
+            f[t] = to
+            pattern = (pattern << 1) & (PATTERNS - 1)
+            if to == now:
+                dwell += 1
+            else:
+                far = shape[now, to] // 17 >= LONG
+                far_moves += 1 if far else 0
+                left[moves] = now
+                pattern, dwell, previous = pattern | 1, 1, now
+                moves += 1
+        for t in range(L):
+            out[i, t] = w.places[f[t]]
 
 
 @njit

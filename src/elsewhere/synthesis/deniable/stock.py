@@ -1,0 +1,185 @@
+"""
+A stock of walks and, for every group, how likely each of them is: the law of the deniable mode's walking emission.
+
+The stock is drawn from the walk alone, so it says nothing of any seed. Group a then draws from it with probability
+
+    P_a(f) = n_f sigma(x_a(f)) / Z_a,     x_a(f) = b s_a(f) + theta . phi(f) - c_a,
+
+n_f how often f is in the stock, s_a(f) how many instants f spends in the classes of group a beyond what anybody does,
+sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier than the stock does, these
+agree most with their groups, up to a softness 1 / b, while all groups together keep the features phi as the stock has
+them: how often each place is visited, each class at each instant, how many walks make so many moves, see so many places
+and spend so long at one. theta and c solve the convex dual; ridges say how closely each kind of feature is kept.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from elsewhere.synthesis.deniable._kernels import life_of, log_sigma, sharing_loss
+from elsewhere.synthesis.deniable.archetypes import Archetypes
+from elsewhere.synthesis.walk._kernels import Tables, stroll
+from elsewhere.traces.model import Floats, Ints, Places
+
+SHARPNESS = 15.0  # b, in standard deviations of the scores
+RIDGE_VISITS, RIDGE_LIFE = 0.1, 1e-3  # docs/decisions/0008-stock.md
+TEACHERS = 100_000  # walks that theta is found on
+SWEEPS = 80
+BLOCK = 50_000  # walks drawn at once
+
+
+@dataclass(frozen=True, eq=False)
+class Stock:
+    """
+    Walks `r` (N, L), each once and in order, how often each was drawn, and ln P_a of each group, (N, A).
+
+    `log_p` is kept in single precision and is what all sums are made of, so the laws of draws and of `log_p` are one.
+    """
+
+    r: NDArray[np.int16]
+    copies: Ints
+    log_p: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls,
+        walk: Tables,
+        archetypes: Archetypes,
+        label: NDArray[np.integer],
+        *,
+        size: int,
+        strength: float,
+        lam: float,
+        rng: np.random.Generator,
+    ) -> Self:
+        """`size` walks, and the laws of the groups; `lam` tempers them, 0 makes them all the walk's own."""
+        r = _drawn(walk, size, rng)
+        share, weights = _padded(archetypes), archetypes.weights
+        column = np.where(label >= 0, label, share.shape[2] - 1).astype(np.int64)
+        with threadpool_limits(1):  # sums in one order on every machine (R5)
+            if lam == 0 or len(share) == 1:
+                x = np.zeros((len(r), len(share)), dtype=np.float32)
+            else:
+                law = _Sharing.of(r[:TEACHERS], share, weights, column, len(walk.first), strength)
+                x = law.log_sigma(r)
+            _, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
+            log_p = np.float32(lam) * x[first] + np.log(copies)[:, None].astype(np.float32)
+            log_p -= log_p.max(axis=0)
+        return cls(r[first], copies, log_p)
+
+    def __len__(self) -> int:
+        """Number of different walks."""
+        return len(self.r)
+
+    def find(self, r: Places) -> Ints:
+        """(n,) where each trace is in the stock, -1 where it is not."""
+        every, wanted = _rows(self.r), _rows(r.astype(np.int16))
+        at = np.minimum(np.searchsorted(every, wanted), len(every) - 1)
+        return np.where(every[at] == wanted, at, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sharing:
+    """theta and c of the dual, found on some of the stock."""
+
+    score: Floats  # (A, L, C) b s, per instant and class
+    place: Floats  # (R,)
+    slot: Floats  # (L, C)
+    life: Floats  # (3, L + 1)
+    level: Floats  # (A,)
+    column: Ints
+
+    @classmethod
+    def of(cls, r: NDArray[np.int16], share: Floats, weights: Floats, column: Ints, R: int, strength: float) -> Self:
+        """The convex dual, by a quasi-Newton method."""
+        from scipy.optimize import minimize
+
+        (A, L, C), N = share.shape, len(r)
+        score = share - np.einsum("a,atc->tc", weights, share)
+        life = np.empty((N, 3), dtype=np.int64)
+        life_of(r, life)
+        s = np.zeros((N, A))
+        for t in range(L):
+            s += score[:, t].T[column[r[:, t]]]
+        b = SHARPNESS / max(float(s.std()), 1e-9)
+        alpha = np.exp(-strength) / A
+        parts = np.cumsum([R, L * C, 3 * (L + 1)])
+        ridge = np.full(parts[-1], RIDGE_VISITS)
+        ridge[parts[1] :] = RIDGE_LIFE
+        goal = (
+            np.concatenate(
+                [
+                    np.bincount(r.ravel(), minlength=R),
+                    *(np.bincount(column[r[:, t]], minlength=C) for t in range(L)),
+                    *(np.bincount(life[:, i], minlength=L + 1) for i in range(3)),
+                ]
+            )
+            / N
+        )
+        s *= b
+
+        def loss(z: Floats) -> tuple[float, Floats]:
+            theta, level = z[: parts[2]], z[parts[2] :]
+            moments, mass = np.zeros(parts[2]), np.zeros(A)
+            value = sharing_loss(
+                s,
+                r,
+                column,
+                life,
+                theta[: parts[0]],
+                theta[parts[0] : parts[1]].reshape(L, C),
+                theta[parts[1] :].reshape(3, L + 1),
+                level,
+                weights,
+                1 / (alpha * N),
+                moments[: parts[0]],
+                moments[parts[0] : parts[1]].reshape(L, C),
+                moments[parts[1] :].reshape(3, L + 1),
+                mass,
+            )
+            value += float(weights @ level - theta @ goal + (ridge * theta**2).sum() / 2)
+            return value, np.concatenate([moments - goal + ridge * theta, weights * (1 - mass)])
+
+        start = np.concatenate([np.zeros(parts[2]), np.quantile(s, 1 - alpha, axis=0)])
+        z = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": SWEEPS}).x
+        theta, level = z[: parts[2]], z[parts[2] :]
+        return cls(
+            b * score,
+            theta[: parts[0]].copy(),
+            theta[parts[0] : parts[1]].reshape(L, C).copy(),
+            theta[parts[1] :].reshape(3, L + 1).copy(),
+            level.copy(),
+            column,
+        )
+
+    def log_sigma(self, r: NDArray[np.int16]) -> NDArray[np.float32]:
+        """ln sigma(x_a(f)) of walks, (N, A)."""
+        life = np.empty((len(r), 3), dtype=np.int64)
+        life_of(r, life)
+        out = np.empty((len(r), len(self.level)), dtype=np.float32)
+        log_sigma(r, self.column, life, self.score, self.place, self.slot, self.life, self.level, out)
+        return out
+
+
+def _drawn(walk: Tables, size: int, rng: np.random.Generator) -> NDArray[np.int16]:
+    L = len(walk.slot)
+    r = np.empty((size, L), dtype=np.int16)
+    for start in range(0, size, BLOCK):
+        part = r[start : start + BLOCK]
+        stroll(walk, rng.random((len(part), 2 * L - 1)), part)
+    return r
+
+
+def _padded(archetypes: Archetypes) -> Floats:
+    """Shares of the groups with a last column for places of no class, which are nobody's wish."""
+    A, L, _ = archetypes.share.shape
+    return np.concatenate([archetypes.share, np.zeros((A, L, 1))], axis=2)
+
+
+def _rows(r: NDArray[np.int16]) -> NDArray[np.void]:
+    """Each trace as one value that can be sorted and looked up."""
+    r = np.ascontiguousarray(r.astype(">i2"))
+    return r.view(np.dtype((np.void, r.dtype.itemsize * r.shape[1]))).ravel()

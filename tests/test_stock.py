@@ -1,0 +1,152 @@
+"""The stock of walks and the laws of the groups on it, from their definition."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elsewhere as ew
+from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.synthesis.deniable import stock as made
+from elsewhere.synthesis.deniable.archetypes import Archetypes, scores
+from elsewhere.synthesis.deniable.stock import Stock
+from elsewhere.synthesis.deniable.walk import ENOUGH_FOR_FEW, LEAST_STOCK, MOST_STOCK, WalkSampler, stock_for
+from elsewhere.synthesis.walk.fit import learn_walk
+
+R, L, KAPPA = 8, 6, 3
+LABEL = np.array([0, 0, 1, 1, 2, 2, -1, 0])
+
+
+def lab(number=0):
+    return np.random.default_rng(number)
+
+
+def ground(seed=0, A=3):
+    rng = lab(seed)
+    places = ew.Locations(xy=rng.random((R, 2)))
+    people = ew.Traces(rng.integers(0, R, (40, L)), places, step_minutes=1440 / L)
+    walk = learn_walk(people.r, places, np.ones(R, dtype=bool), rng=rng)
+    return people, walk, Archetypes(rng.dirichlet(np.full(KAPPA, 0.5), (A, L)), size=rng.dirichlet(np.full(A, 5.0)))
+
+
+def stock_of(seed=0, *, A=3, size=4000, strength=1.0, lam=1.0):
+    _, walk, groups = ground(seed, A)
+    return Stock.of(walk, groups, LABEL, size=size, strength=strength, lam=lam, rng=lab(seed)), groups
+
+
+def laws(stock):
+    p = np.exp(stock.log_p.astype(np.float64))
+    return p / p.sum(axis=0)
+
+
+class TestLaw:
+    @settings(max_examples=15)
+    @given(st.integers(0, 2**31), st.sampled_from([0.4, 1.0]))
+    def test_equals_the_definition(self, seed, lam):
+        kept = []
+
+        class Spied(made._Sharing):
+            @classmethod
+            def of(cls, *given, **named):
+                kept.append(super().of(*given, **named))
+                return kept[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(made, "_Sharing", Spied)
+            stock, _ = stock_of(seed, size=300, lam=lam)
+        law = kept[0]
+
+        plain = (x.tolist() for x in (law.score, law.place, law.slot, law.life, law.level, law.column))
+        expected = naive.stock_law(stock.r.tolist(), stock.copies.tolist(), *plain, lam)
+
+        np.testing.assert_allclose(laws(stock), expected, rtol=1e-4, atol=1e-9)
+
+    def test_all_groups_together_are_where_the_walk_is(self):
+        stock, groups = stock_of(2, size=20_000, strength=1.0)
+        together, own = laws(stock) @ groups.weights, stock.copies / stock.copies.sum()
+
+        def figures(p):
+            column = np.where(LABEL >= 0, LABEL, KAPPA)[stock.r]
+            moves = (stock.r[:, 1:] != stock.r[:, :-1]).sum(axis=1)
+            yield np.bincount(stock.r.ravel(), np.repeat(p, L), R)
+            yield np.concatenate([np.bincount(column[:, t], p, KAPPA + 1) for t in range(L)])
+            yield np.bincount(moves, p, L)
+
+        kept = [np.abs(a - b).max() for a, b in zip(figures(together), figures(own), strict=True)]
+        apart = [np.abs(a - b).max() for a, b in zip(figures(laws(stock)[:, 0]), figures(own), strict=True)]
+        # visits are kept up to a ridge, the number of moves closely; one group alone is far from both
+        assert max(kept[:2]) < 0.12
+        assert kept[2] < 0.01
+        assert apart[1] > 3 * kept[1]
+
+    @settings(max_examples=20)
+    @given(st.integers(0, 2**31), st.sampled_from([0.0, 1.0, 3.0]))
+    def test_no_walk_is_made_likelier_than_the_strength_allows(self, seed, strength):
+        stock, groups = stock_of(seed, strength=strength)
+        ratio = laws(stock) / (stock.copies / stock.copies.sum())[:, None]
+
+        # the optimiser stops near its goal, where a group's law sums to 1
+        assert ratio.max() < 1.1 * len(groups.share) * np.exp(strength)
+
+    def test_more_strength_agrees_more_with_the_group(self):
+        agreement = []
+        for strength in (0.0, 1.0, 2.5):
+            stock, groups = stock_of(4, size=20_000, strength=strength)
+            column = LABEL[stock.r]
+            s = scores(column, groups.share - np.einsum("a,atc->tc", groups.weights, groups.share))
+            agreement.append(float((laws(stock) * s).sum(axis=0) @ groups.weights))
+
+        assert 0.1 < agreement[0] < agreement[1] < agreement[2]
+
+    def test_without_evidence_it_is_the_walk(self):
+        for named in ({"lam": 0.0}, {"A": 1}):
+            stock, _ = stock_of(5, **named)
+            np.testing.assert_allclose(laws(stock)[:, 0], stock.copies / stock.copies.sum(), rtol=1e-5)
+
+
+class TestStock:
+    def test_every_walk_is_found_and_nothing_else(self):
+        stock, _ = stock_of(6, size=500)
+
+        np.testing.assert_array_equal(stock.find(stock.r.astype(np.int32)), np.arange(len(stock)))
+        known = set(map(tuple, stock.r.tolist()))
+        others = [f for f in lab(1).integers(0, R, (200, L)).tolist() if tuple(f) not in known]
+        assert others
+        assert (stock.find(np.array(others, dtype=np.int32)) == -1).all()
+        assert stock.copies.sum() == 500
+
+    def test_its_size_follows_the_fakes_planned(self):
+        assert stock_for(1) == LEAST_STOCK
+        assert stock_for(500) == ENOUGH_FOR_FEW
+        assert stock_for(10_000) == 600_000
+        assert stock_for(10**6) == MOST_STOCK
+
+
+class TestRelease:
+    def run(self, *, workers=None, repeats=False, stock=3000, n=400):
+        people, walk, groups = ground(7)
+        model = ew.aggregate(ew.fit_profiles(people), people.locations, epsilon=0.5)
+        sampler = WalkSampler(model, LABEL, walk=walk, archetypes=groups, rng=lab(1), strength=1.0, stock=stock)
+        mechanism = Mechanism.of(sampler, people.r, np.zeros(L, dtype=np.int64), k=4, gamma=3.0, eps0=1.0)
+        out = release(mechanism, n, floor=0.1, entropy=3, laboratory=True, repeats=repeats, executor=workers)
+        return sampler, out
+
+    def test_a_walk_is_released_no_more_often_than_it_was_drawn(self):
+        sampler, out = self.run(stock=1200)
+        often, times = np.unique(out.r, axis=0, return_counts=True)
+
+        assert (times <= sampler.stock.copies[sampler.stock.find(often)]).all()
+        _, again = self.run(stock=1200, repeats=True)
+        often, times = np.unique(again.r, axis=0, return_counts=True)
+        assert (times > sampler.stock.copies[sampler.stock.find(often)]).any()
+
+    def test_does_not_depend_on_the_workers(self):
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(3) as pool:
+            np.testing.assert_array_equal(self.run()[1].r, self.run(workers=pool)[1].r)
+
+    def test_an_exhausted_stock_is_an_error(self):
+        with pytest.raises(ew.NothingPassed, match="acceptance"):
+            self.run(stock=300)
