@@ -37,7 +37,9 @@ def sampler_of(emission, learnt, people, n, tau):
         )
     rng = np.random.default_rng(5)
     walk = learn_walk(people.r, learnt.model.locations, learnt.known, rng=rng)
-    return WalkSampler(learnt.model, learnt.classes, walk=walk, archetypes=groups, tau=tau, rng=rng)
+    return WalkSampler(
+        learnt.model, learnt.classes, walk=walk, archetypes=groups, tau=tau, rng=rng, fakes=FAKES[emission]
+    )
 
 
 def one(emission, seeds):
@@ -58,7 +60,7 @@ def one(emission, seeds):
     mechanism = Mechanism.of(sampler, r, tau, **gate)
     prepared = time.process_time() - start
     start = time.process_time()
-    out = release(mechanism, FAKES[emission], floor=FLOOR, entropy=2, laboratory=False)
+    out = release(mechanism, FAKES[emission], floor=FLOOR, entropy=2, laboratory=False, repeats=False)
     spent = time.process_time() - start
 
     fakes = label[out.r]

@@ -116,6 +116,18 @@ class TestStock:
         assert (stock.find(np.array(others, dtype=np.int32)) == -1).all()
         assert stock.copies.sum() == 500
 
+    def test_what_was_released_is_drawn_no_more(self):
+        stock, _ = stock_of(8, size=300)
+        often = int(stock.copies.argmax())
+        out = stock.r[[0, often, often]].astype(np.int32)
+
+        left = stock.without(out)
+
+        expected = laws(stock) / stock.copies[:, None] * left.copies[:, None]
+        np.testing.assert_allclose(laws(left), expected / expected.sum(axis=0), rtol=1e-5)
+        assert (stock.copies - left.copies)[[0, often]].tolist() == [1, 2]
+        assert stock.copies.sum() == 300
+
     def test_its_size_follows_the_fakes_planned(self):
         assert stock_for(1) == LEAST_STOCK
         assert stock_for(500) == ENOUGH_FOR_FEW

@@ -11,7 +11,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
@@ -29,6 +29,7 @@ CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all c
 FILTERS_AT_ONCE = 2.5e7  # numbers, 200 MB: those of a batch where they are not kept
 BATCH_CELLS = 1e7  # attempts x codes per batch
 Attempts = tuple[Places, Ints, Ints, Floats]  # fakes, their seeds, the counts c, ln Pr{f|s}
+ROUNDS = 8  # of a run without repeats
 LEAST_EXPECTED = 100  # releases expected at the floor in the fewest attempts made
 
 
@@ -182,10 +183,11 @@ class _Out:
         allowed = self.sampler.copies(fakes)
         if allowed is None:
             return part
-        new = np.ones(len(fakes), dtype=bool)
+        new = np.zeros(len(fakes), dtype=bool)
         for i, (fake, most) in enumerate(zip(fakes, allowed.tolist(), strict=True)):
-            self.times[fake.tobytes()] += 1
-            new[i] = self.times[fake.tobytes()] <= most
+            if self.times[fake.tobytes()] < most:
+                self.times[fake.tobytes()] += 1
+                new[i] = True
         return fakes[new], seed[new], count[new], log_prob[new]
 
 
@@ -204,8 +206,9 @@ def release(
     Retry until `n` fakes are released; `NothingPassed` if the acceptance stays below `floor`, fixed in advance.
 
     `entropy` is the secret of the run; with `laboratory` the noise of the gate is drawn from it too. Without `repeats`
-    an attempt at a fake that was released as often as `DeniableSampler.copies` allows fails unseen: a `keep` that
-    depends on what is out already, so each release stays under the theorem.
+    no fake is released more often than `DeniableSampler.copies` allows: after every round the sampler goes on without
+    what is out, and within a round an attempt at it fails unseen, a `keep`. Both depend on nothing but what has been
+    released, so each release stays under the theorem and all of them compose.
     """
     require_whole("n", n, 1)
     require_between("acceptance", floor, 0, 1, open_low=True)
@@ -222,9 +225,13 @@ def release(
             rate = max(released / (done * mechanism.batch) if done else 0.5, floor)
             more = max(1, least - done, math.ceil((n - released) / rate / mechanism.batch))
             more = min(max(limit, least) - done, more)
+            if not repeats:
+                more = min(more, max(1, n // (ROUNDS * mechanism.batch)))
             fresh = map_over(work, range(done, done + more), executor=executor)
             if not repeats:
                 fresh = [out.new_in(part) for part in fresh]
+                left = work.mechanism.sampler.without(np.concatenate([part[0] for part in fresh]))
+                work = replace(work, mechanism=replace(work.mechanism, sampler=left))
             parts += fresh
             done += more
             released += sum(len(p[0]) for p in fresh)

@@ -10,6 +10,7 @@ seed s' by looking up L emissions, since the p_bar part is common to all.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -219,6 +220,10 @@ class DeniableSampler:
     def copies(self, fakes: Places) -> Ints | None:
         """How often each of these fakes may be released in one run; None: as often as it passes."""
         return None
+
+    def without(self, released: Places) -> Self:
+        """The sampler once these fakes have been released: the same, where fakes may be released again."""
+        return self
 
     def first(self, tau: Ints) -> Floats:
         """Law of the first instant."""

@@ -7,7 +7,9 @@ section 11 holds as it does for the chain. What a seed says is the number of its
 """
 
 import math
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,7 +65,7 @@ class WalkSampler(DeniableSampler):
         walk: Tables,
         archetypes: Archetypes,
         rng: np.random.Generator,
-        strength: float = 3.2,
+        strength: float = 4.0,
         fakes: int = 1,
         stock: int | None = None,
         **parameters: Any,
@@ -76,18 +78,15 @@ class WalkSampler(DeniableSampler):
         self.walk, self.strength = walk, require_between("strength", strength, 0, 10)
         self._check(np.empty((0, archetypes.share.shape[1]), dtype=np.int32))
         size = stock_for(require_whole("fakes", fakes, 1)) if stock is None else require_whole("stock", stock, 1)
-        # where the stock would be too large, its walks may be released more than once
-        self.times = math.ceil(PER_FAKE * fakes / size) if stock is None else 1
-        self.stock = Stock.of(
-            walk,
-            archetypes,
-            self.label,
-            size=size,
-            strength=strength,
-            lam=self.lam,
-            rng=rng,
-        )
-        self._reach = np.cumsum(np.exp(self.stock.log_p.T.astype(np.float64)), axis=1)
+        stocked = Stock.of(walk, archetypes, self.label, size=size, strength=strength, lam=self.lam, rng=rng)
+        if stock is None and PER_FAKE * fakes > size:
+            # where it would be too large, its walks may be released more than once
+            stocked = replace(stocked, copies=stocked.copies * math.ceil(PER_FAKE * fakes / size))
+        self._take(stocked)
+
+    def _take(self, stock: Stock) -> None:
+        self.stock = stock
+        self._reach = np.cumsum(np.exp(stock.log_p.T.astype(np.float64)), axis=1)
 
     def common(self, fakes: Places, tau: Ints) -> Floats:
         """0: no part of Pr{f|s} is worth computing apart."""
@@ -97,7 +96,8 @@ class WalkSampler(DeniableSampler):
         """ln Pr{f|a} of every fake under every group a."""
         self._check(fakes)
         at = self.stock.find(fakes)
-        log_p = self.stock.log_p[at].astype(np.float64) - np.log(self._reach[:, -1])
+        # of an exhausted stock, nothing: -inf
+        log_p = self.stock.log_p[at].astype(np.float64) - np.log(np.maximum(self._reach[:, -1], 1e-300))
         log_p[at < 0] = -np.inf
         return np.asarray(log_p + common[:, None])
 
@@ -123,8 +123,16 @@ class WalkSampler(DeniableSampler):
         return np.asarray(self.stock.r[np.minimum(at, len(self.stock) - 1)], dtype=np.int32)
 
     def copies(self, fakes: Places) -> Ints:
-        """How often each of these fakes may be released: as often as it was drawn into the stock, if that is enough."""
-        return self.times * self.stock.copies[self.stock.find(fakes)]
+        """How often each of these fakes may be released: as often as it is in the stock."""
+        return self.stock.copies[self.stock.find(fakes)]
+
+    def without(self, released: Places) -> Self:
+        """The sampler on the stock without these fakes."""
+        if len(released) == 0:
+            return self
+        left = copy(self)
+        left._take(self.stock.without(released))
+        return left
 
     def _check(self, r: Places) -> None:
         if r.shape[1] != len(self.walk.slot):
