@@ -44,7 +44,7 @@ CONTEST = {
     "walk, no seed at all": ("walk", "modes", 8, {"lam": 0.0}),
     "walk, strength 0": ("walk", "modes", 8, {"strength": 0.0}),
     "walk, strength 2": ("walk", "modes", 8, {"strength": 2.0}),
-    "walk, strength 4": ("walk", "modes", 8, {}),
+    "walk, strength 3": ("walk", "modes", 8, {}),
     "walk, strength 5": ("walk", "modes", 8, {"strength": 5.0}),
     "walk, 9 groups": ("walk", "modes", 9, {}),
 }
@@ -92,7 +92,7 @@ class Bench:
         mechanism = Mechanism.of(sampler, self.shared.r, self.tau, k=k, gamma=GAMMA, eps0=EPS0)
         release(mechanism, 20, floor=0.01, entropy=1, laboratory=True)  # compiles
         start = time.process_time()
-        out = release(mechanism, fakes, floor=0.1, entropy=2, laboratory=False, repeats=False)
+        out = release(mechanism, fakes, floor=0.1, entropy=2, laboratory=False)
         seconds = time.process_time() - start
         agreement = class_agreement(out.r, self.shared.r, out.seed, self.label)
         white = shared_top(np.round(sampler.log_prob(out.r, self.shared.r), 9), out.seed)

@@ -60,7 +60,7 @@ def one(emission, seeds):
     mechanism = Mechanism.of(sampler, r, tau, **gate)
     prepared = time.process_time() - start
     start = time.process_time()
-    out = release(mechanism, FAKES[emission], floor=FLOOR, entropy=2, laboratory=False, repeats=False)
+    out = release(mechanism, FAKES[emission], floor=FLOOR, entropy=2, laboratory=False)
     spent = time.process_time() - start
 
     fakes = label[out.r]

@@ -161,7 +161,6 @@ def release_fakes(
         floor=settings.acceptance,
         entropy=int.from_bytes(_child(entropy, 3).generate_state(2, np.uint64).tobytes(), "little"),
         laboratory=laboratory,
-        repeats=False,
         executor=executor,
         progress=progress,
     )

@@ -54,7 +54,7 @@ class Preset:
     eta: float = 1e-3
     lam: float = 1.0
     theta: float = 0.05  # how soft "allotted" emissions share classes out (docs/decisions/0005-emissions.md)
-    strength: float = 4.0  # of "walk": how far a group's law concentrates (docs/decisions/0008-stock.md)
+    strength: float = 3.0  # of "walk": how far a group's law concentrates (docs/decisions/0008-stock.md)
     gamma: float = 4.0
     eps0: float = 1.0
     delta_target: float = 1e-6

@@ -8,10 +8,9 @@ private side (the event "nothing released" is not covered by the theorem).
 
 import math
 import secrets
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
@@ -29,7 +28,6 @@ CACHED_FILTERS = 5e7  # numbers, 400 MB: below this the forward filters of all c
 FILTERS_AT_ONCE = 2.5e7  # numbers, 200 MB: those of a batch where they are not kept
 BATCH_CELLS = 1e7  # attempts x codes per batch
 Attempts = tuple[Places, Ints, Ints, Floats]  # fakes, their seeds, the counts c, ln Pr{f|s}
-ROUNDS = 8  # of a run without repeats
 LEAST_EXPECTED = 100  # releases expected at the floor in the fewest attempts made
 
 
@@ -170,27 +168,6 @@ class _Batch:
         return fakes[passed], seed[passed], count[passed], log_prob[passed]
 
 
-class _Out:
-    """What has been released so far, counted in the order of the attempts."""
-
-    def __init__(self, sampler: DeniableSampler) -> None:
-        self.sampler = sampler
-        self.times: Counter[bytes] = Counter()
-
-    def new_in(self, part: Attempts) -> Attempts:
-        """Those of these attempts whose fakes may still be released; they count as released from now on."""
-        fakes, seed, count, log_prob = part
-        allowed = self.sampler.copies(fakes)
-        if allowed is None:
-            return part
-        new = np.zeros(len(fakes), dtype=bool)
-        for i, (fake, most) in enumerate(zip(fakes, allowed.tolist(), strict=True)):
-            if self.times[fake.tobytes()] < most:
-                self.times[fake.tobytes()] += 1
-                new[i] = True
-        return fakes[new], seed[new], count[new], log_prob[new]
-
-
 def release(
     mechanism: Mechanism,
     n: int,
@@ -198,17 +175,13 @@ def release(
     floor: float,
     entropy: int,
     laboratory: bool,
-    repeats: bool = True,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Released:
     """
     Retry until `n` fakes are released; `NothingPassed` if the acceptance stays below `floor`, fixed in advance.
 
-    `entropy` is the secret of the run; with `laboratory` the noise of the gate is drawn from it too. Without `repeats`
-    no fake is released more often than `DeniableSampler.copies` allows: after every round the sampler goes on without
-    what is out, and within a round an attempt at it fails unseen, a `keep`. Both depend on nothing but what has been
-    released, so each release stays under the theorem and all of them compose.
+    `entropy` is the secret of the run; with `laboratory` the noise of the gate is drawn from it too.
     """
     require_whole("n", n, 1)
     require_between("acceptance", floor, 0, 1, open_low=True)
@@ -218,20 +191,13 @@ def release(
     # and never so few that luck could hide an acceptance below it
     least = math.ceil(LEAST_EXPECTED / floor / mechanism.batch)
     parts: list[Attempts] = []
-    out = _Out(mechanism.sampler)
     released = done = 0
     with threadpool_limits(1):  # sums in one order on every machine (R5)
         while (released < n or done < least) and done < max(limit, least):
             rate = max(released / (done * mechanism.batch) if done else 0.5, floor)
             more = max(1, least - done, math.ceil((n - released) / rate / mechanism.batch))
             more = min(max(limit, least) - done, more)
-            if not repeats:
-                more = min(more, max(1, n // (ROUNDS * mechanism.batch)))
             fresh = map_over(work, range(done, done + more), executor=executor)
-            if not repeats:
-                fresh = [out.new_in(part) for part in fresh]
-                left = work.mechanism.sampler.without(np.concatenate([part[0] for part in fresh]))
-                work = replace(work, mechanism=replace(work.mechanism, sampler=left))
             parts += fresh
             done += more
             released += sum(len(p[0]) for p in fresh)

@@ -10,7 +10,6 @@ seed s' by looking up L emissions, since the p_bar part is common to all.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -216,14 +215,6 @@ class DeniableSampler:
         out = np.empty(uniform.shape, dtype=np.int32)
         backward_sample(filters, self._transposed, pair, uniform, out)
         return out
-
-    def copies(self, fakes: Places) -> Ints | None:
-        """How often each of these fakes may be released in one run; None: as often as it passes."""
-        return None
-
-    def without(self, released: Places) -> Self:
-        """The sampler once these fakes have been released: the same, where fakes may be released again."""
-        return self
 
     def first(self, tau: Ints) -> Floats:
         """Law of the first instant."""

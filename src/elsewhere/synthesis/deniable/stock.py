@@ -12,7 +12,7 @@ them: how often each place is visited, each class at each instant, how many walk
 and spend so long at one. theta and c solve the convex dual; ridges say how closely each kind of feature is kept.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -69,16 +69,6 @@ class Stock:
             log_p = np.float32(lam) * x[first] + np.log(copies)[:, None].astype(np.float32)
             log_p -= log_p.max(axis=0)
         return cls(r[first], copies, log_p)
-
-    def without(self, r: Places) -> Self:
-        """The stock once these walks have been released, each time one copy of them."""
-        at, times = np.unique(self.find(r), return_counts=True)
-        left = self.copies.copy()
-        left[at] -= times
-        log_p = self.log_p.copy()
-        with np.errstate(divide="ignore"):
-            log_p[at] += np.log(left[at] / self.copies[at])[:, None].astype(np.float32)
-        return replace(self, copies=left, log_p=log_p)
 
     def __len__(self) -> int:
         """Number of different walks."""

@@ -6,10 +6,7 @@ the model alone. So Pr{f|s} is exact for every trace, 0 for those that are not i
 section 11 holds as it does for the chain. What a seed says is the number of its group.
 """
 
-import math
-from copy import copy
-from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,15 +21,13 @@ from elsewhere.synthesis.deniable.stock import Stock
 from elsewhere.synthesis.walk._kernels import Tables
 from elsewhere.traces.model import Floats, Ints, Places
 
-# walks in the stock: for each fake planned while they are few, for each of many, and in all
-PER_FAKE_OF_FEW, PER_FAKE = 400, 60
-LEAST_STOCK, ENOUGH_FOR_FEW, MOST_STOCK = 20_000, 200_000, 1_000_000
+PER_FAKE = 400  # walks in the stock for each fake planned: few fakes are then the same walk
+LEAST_STOCK, MOST_STOCK = 20_000, 1_000_000
 
 
 def stock_for(fakes: int) -> int:
     """How many walks to draw where so many fakes are planned."""
-    few = min(ENOUGH_FOR_FEW, max(LEAST_STOCK, PER_FAKE_OF_FEW * fakes))
-    return min(MOST_STOCK, max(few, PER_FAKE * fakes))
+    return min(MOST_STOCK, max(LEAST_STOCK, PER_FAKE * fakes))
 
 
 class WalkSampler(DeniableSampler):
@@ -65,7 +60,7 @@ class WalkSampler(DeniableSampler):
         walk: Tables,
         archetypes: Archetypes,
         rng: np.random.Generator,
-        strength: float = 4.0,
+        strength: float = 3.0,
         fakes: int = 1,
         stock: int | None = None,
         **parameters: Any,
@@ -78,15 +73,8 @@ class WalkSampler(DeniableSampler):
         self.walk, self.strength = walk, require_between("strength", strength, 0, 10)
         self._check(np.empty((0, archetypes.share.shape[1]), dtype=np.int32))
         size = stock_for(require_whole("fakes", fakes, 1)) if stock is None else require_whole("stock", stock, 1)
-        stocked = Stock.of(walk, archetypes, self.label, size=size, strength=strength, lam=self.lam, rng=rng)
-        if stock is None and PER_FAKE * fakes > size:
-            # where it would be too large, its walks may be released more than once
-            stocked = replace(stocked, copies=stocked.copies * math.ceil(PER_FAKE * fakes / size))
-        self._take(stocked)
-
-    def _take(self, stock: Stock) -> None:
-        self.stock = stock
-        self._reach = np.cumsum(np.exp(stock.log_p.T.astype(np.float64)), axis=1)
+        self.stock = Stock.of(walk, archetypes, self.label, size=size, strength=strength, lam=self.lam, rng=rng)
+        self._reach = np.cumsum(np.exp(self.stock.log_p.T.astype(np.float64)), axis=1)
 
     def common(self, fakes: Places, tau: Ints) -> Floats:
         """0: no part of Pr{f|s} is worth computing apart."""
@@ -96,8 +84,7 @@ class WalkSampler(DeniableSampler):
         """ln Pr{f|a} of every fake under every group a."""
         self._check(fakes)
         at = self.stock.find(fakes)
-        # of an exhausted stock, nothing: -inf
-        log_p = self.stock.log_p[at].astype(np.float64) - np.log(np.maximum(self._reach[:, -1], 1e-300))
+        log_p = self.stock.log_p[at].astype(np.float64) - np.log(self._reach[:, -1])
         log_p[at < 0] = -np.inf
         return np.asarray(log_p + common[:, None])
 
@@ -121,18 +108,6 @@ class WalkSampler(DeniableSampler):
         at = np.searchsorted(reach, uniform[:, 0] * reach[-1], side="right")
         # rounding may leave the point on the last sum
         return np.asarray(self.stock.r[np.minimum(at, len(self.stock) - 1)], dtype=np.int32)
-
-    def copies(self, fakes: Places) -> Ints:
-        """How often each of these fakes may be released: as often as it is in the stock."""
-        return self.stock.copies[self.stock.find(fakes)]
-
-    def without(self, released: Places) -> Self:
-        """The sampler on the stock without these fakes."""
-        if len(released) == 0:
-            return self
-        left = copy(self)
-        left._take(self.stock.without(released))
-        return left
 
     def _check(self, r: Places) -> None:
         if r.shape[1] != len(self.walk.slot):
