@@ -13,7 +13,7 @@ from compare_emissions import DATA, Bench
 
 from elsewhere.reports.figures import fidelity_against_deniability, png
 
-LAMBDAS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
+LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 GROUPS = 8
 CURVES = {"walk": ("walk", {}), "allotted": ("allotted", {"eta": 0.01})}
 

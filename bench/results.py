@@ -425,7 +425,7 @@ def main() -> None:
         for name in ("product", "deniable", "deniable, κ 20", "deniable, κ 20, allotted")
         for w in in_words(second, name, ("SGLT, κ 50",))
     ]
-    second_words += [bounds(second, name) for name in ("deniable, κ 20", "deniable, κ 20, allotted")]
+    second_words += [bounds(second, name) for name in ("deniable", "deniable, κ 20", "deniable, κ 20, allotted")]
     (ROOT / "docs" / "privacy-overhead.png").write_bytes(picture)
     page = PAGE.format(
         seconds=time.monotonic() - began,

@@ -244,7 +244,7 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
         assert {n: chosen[n] for n in ("emission", "archetypes", "strength")} == {
             "emission": "walk",
             "archetypes": 3,
-            "strength": 1.0,
+            "strength": 3.0,
         }
 
 

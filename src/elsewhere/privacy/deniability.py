@@ -211,13 +211,12 @@ def deniability_ledger(
     named = gamma / (gamma + t - 1)
     if acceptance is not None and seeds is not None:
         missed = delta / acceptance
-        if (1 + 1 / seeds) * missed >= 1:
+        if missed >= 1:
             raise InvalidParameter(
-                f"`acceptance` must be above {(1 + 1 / seeds) * delta:.3g}, got {acceptance:g}, for delta' to be below "
-                "1; lower `t` or raise `k`."
+                f"`acceptance` must be above the gate's delta {delta:.2g}, got {acceptance:g}; lower `t` or raise `k`."
             )
         eps += math.log1p(1 / seeds) - math.log1p(-missed)
-        delta = (1 + 1 / seeds) * missed
+        delta = min(1.0, (1 + 1 / seeds) * missed)
         named = min(1.0, named + missed)
     eps_all, delta_all, rule = compose(eps, delta, released)
     return Ledger(k, gamma, eps0, t, acceptance, seeds, released, eps, delta, named, eps_all, delta_all, rule)

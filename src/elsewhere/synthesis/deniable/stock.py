@@ -25,7 +25,7 @@ from elsewhere.synthesis.walk._kernels import Tables, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
-RIDGE_VISITS, RIDGE_LIFE = 0.1, 1e-3  # docs/decisions/0008-stock.md
+RIDGE_VISITS, RIDGE_LIFE = 0.05, 1e-2  # docs/decisions/0008-stock.md
 TEACHERS = 100_000  # walks that theta is found on
 SWEEPS = 80
 BLOCK = 50_000  # walks drawn at once

@@ -74,7 +74,9 @@ class WalkSampler(DeniableSampler):
         self._check(np.empty((0, archetypes.share.shape[1]), dtype=np.int32))
         size = stock_for(require_whole("fakes", fakes, 1)) if stock is None else require_whole("stock", stock, 1)
         self.stock = Stock.of(walk, archetypes, self.label, size=size, strength=strength, lam=self.lam, rng=rng)
-        self._reach = np.cumsum(np.exp(self.stock.log_p.T.astype(np.float64)), axis=1)
+        self._reach = np.empty(self.stock.log_p.shape[::-1])
+        for a, reach in enumerate(self._reach):  # group by group: of large stocks one copy is enough
+            np.cumsum(np.exp(self.stock.log_p[:, a].astype(np.float64)), out=reach)
 
     def common(self, fakes: Places, tau: Ints) -> Floats:
         """0: no part of Pr{f|s} is worth computing apart."""
