@@ -103,6 +103,15 @@ class TestLaw:
             stock, _ = stock_of(5, **named)
             np.testing.assert_allclose(laws(stock)[:, 0], stock.copies / stock.copies.sum(), rtol=1e-5)
 
+    def test_a_group_of_nobody_walks_as_everybody(self):
+        _, walk, groups = ground(7)
+        groups = Archetypes(groups.share, size=np.array([0.6, 0.4, 0.0]))
+        stock = Stock.of(walk, groups, LABEL, size=4000, strength=1.0, lam=1.0, rng=lab())
+        own = stock.copies / stock.copies.sum()
+
+        np.testing.assert_allclose(laws(stock)[:, 2], own, rtol=1e-5)
+        assert 1.5 < (laws(stock) / own[:, None]).max() < 1.1 * 3 * np.exp(1)
+
 
 class TestStock:
     def test_every_walk_is_found_and_nothing_else(self):

@@ -1,4 +1,9 @@
-"""Compiled loops of the deniable sampler: the backward draw of a trace, and ln of its emissions under every code."""
+"""
+Compiled loops of the deniable sampler.
+
+Of the chain: the window of a semantic seed, the backward draw of a trace, ln of its emissions under every code. Of the
+stock: the life of a walk, the dual with its gradient, and the laws of the groups.
+"""
 
 import math
 

@@ -3,13 +3,14 @@ A stock of walks and, for every group, how likely each of them is: the law of th
 
 The stock is drawn from the walk alone, so it says nothing of any seed. Group a then draws from it with probability
 
-    P_a(f) = n_f sigma(x_a(f)) / Z_a,     x_a(f) = b s_a(f) + theta . phi(f) - c_a,
+    P_a(f) = n_f sigma(x_a(f))^lam / Z_a,     x_a(f) = b s_a(f) + theta . phi(f) - c_a,
 
-n_f how often f is in the stock, s_a(f) how many instants f spends in the classes of group a beyond what anybody does,
-sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier than the stock does, these
-agree most with their groups, up to a softness 1 / b, while all groups together keep the features phi as the stock has
-them: how often each place is visited, each class at each instant, how many walks make so many moves, see so many places
-and spend so long at one. theta and c solve the convex dual; ridges say how closely each kind of feature is kept.
+n_f how often f is in the stock, s_a(f) how much likelier than anybody people of group a are to be in the class of f,
+summed over the instants, sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier
+than the stock does, these (with lam = 1) agree most with their groups, up to a softness 1 / b, while all groups
+together keep the features phi as the stock has them: how often each place is visited, each class at each instant, how many
+walks make so many moves, see so many places and spend so long at one. theta and c solve the convex dual; ridges say how
+closely each kind of feature is kept.
 """
 
 from dataclasses import dataclass
@@ -57,18 +58,21 @@ class Stock:
     ) -> Self:
         """`size` walks, and the laws of the groups; `lam` tempers them, 0 makes them all the walk's own."""
         r = _drawn(walk, size, rng)
+        _, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
+        own = r[first]
         share, weights = _padded(archetypes), archetypes.weights
         column = np.where(label >= 0, label, share.shape[2] - 1).astype(np.int64)
         with threadpool_limits(1):  # sums in one order on every machine (R5)
             if lam == 0 or len(share) == 1:
-                x = np.zeros((len(r), len(share)), dtype=np.float32)
+                log_p = np.zeros((len(own), len(share)), dtype=np.float32)
             else:
                 law = _Sharing.of(r[:TEACHERS], share, weights, column, len(walk.first), strength)
-                x = law.log_sigma(r)
-            _, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
-            log_p = np.float32(lam) * x[first] + np.log(copies)[:, None].astype(np.float32)
+                log_p = law.log_sigma(own)
+            # in place: of a million walks and 64 groups every copy is 256 MB
+            log_p *= np.float32(lam)
+            log_p += np.log(copies)[:, None].astype(np.float32)
             log_p -= log_p.max(axis=0)
-        return cls(r[first], copies, log_p)
+        return cls(own, copies, log_p)
 
     def __len__(self) -> int:
         """Number of different walks."""
@@ -146,6 +150,8 @@ class _Sharing:
         start = np.concatenate([np.zeros(parts[2]), np.quantile(s, 1 - alpha, axis=0)])
         z = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": SWEEPS}).x
         theta, level = z[: parts[2]], z[parts[2] :]
+        # a group of nobody asks for nothing, so no c is its best: it is given the walk's own law
+        level[weights == 0] = -np.inf
         return cls(
             b * score,
             theta[: parts[0]].copy(),
