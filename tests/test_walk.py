@@ -143,6 +143,20 @@ class TestSampler:
         expected = np.exp(sampler.log_prob(everything(3, 4), traces.r[2:3])[:, 0]) * n
         assert stats.chisquare(seen, expected * n / expected.sum()).pvalue > ALPHA
 
+    def test_a_point_on_an_edge_draws_the_walk_above_it(self):
+        sampler = sampler_of(people(1), [0, 1, 1], strength=2.0)
+        tau = np.zeros(4, dtype=np.int64)
+        # four walks of groups' probabilities (1/2, 0, 1/4, 1/4) and (0, 0, 0, 1)
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.array([[2, 0], [0, 0], [1, 0], [1, 4]]) / 4)
+        sampler.stock = replace(sampler.stock, r=sampler.stock.r[:4], log_p=log_p.astype(np.float32))
+        sampler._reach = np.cumsum(np.exp(log_p.T), axis=1)
+        uniform = np.array([0.0, 0.49, 0.5, 0.74, 0.75, 1 - 2**-53])[:, None].repeat(4, axis=1)
+
+        for group, expected in ((0, [0, 0, 2, 2, 3, 3]), (1, [3] * 6)):
+            drawn = sampler.draw(np.array([float(group)]), uniform, tau)
+            np.testing.assert_array_equal(drawn, sampler.stock.r[expected])
+
     def test_never_leaves_the_known_places(self):
         traces = people(2, R=5)
         known = np.array([True, True, False, True, False])

@@ -8,9 +8,9 @@ The stock is drawn from the walk alone, so it says nothing of any seed. Group a 
 n_f how often f is in the stock, s_a(f) how much likelier than anybody people of group a are to be in the class of f,
 summed over the instants, sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier
 than the stock does, these (with lam = 1) agree most with their groups, up to a softness 1 / b, while all groups
-together keep the features phi as the stock has them: how often each place is visited, each class at each instant, how many
-walks make so many moves, see so many places and spend so long at one. theta and c solve the convex dual; ridges say how
-closely each kind of feature is kept.
+together keep the features phi as the stock has them: how often each place is visited, each class at each instant, how
+many walks make so many moves, see so many places and spend so long at one. theta and c solve the convex dual; ridges
+say how closely each kind of feature is kept.
 """
 
 from dataclasses import dataclass
