@@ -37,6 +37,7 @@ class Stock:
     """
     Walks `r` (N, L), each once and in order, how often each was drawn, and ln P_a of each group, (N, A).
 
+    The bytes of `r` are big-endian, whose order is that of the places: a trace is looked up without copying the stock.
     `log_p` is kept in single precision and is what all sums are made of, so the laws of draws and of `log_p` are one.
     """
 
@@ -72,7 +73,7 @@ class Stock:
             log_p *= np.float32(lam)
             log_p += np.log(copies)[:, None].astype(np.float32)
             log_p -= log_p.max(axis=0)
-        return cls(own, copies, log_p)
+        return cls(own.astype(">i2"), copies, log_p)
 
     def __len__(self) -> int:
         """Number of different walks."""
@@ -80,7 +81,7 @@ class Stock:
 
     def find(self, r: Places) -> Ints:
         """(n,) where each trace is in the stock, -1 where it is not."""
-        every, wanted = _rows(self.r), _rows(r.astype(np.int16))
+        every, wanted = _rows(self.r), _rows(r)
         at = np.minimum(np.searchsorted(every, wanted), len(every) - 1)
         return np.where(every[at] == wanted, at, -1)
 
@@ -166,7 +167,8 @@ class _Sharing:
         life = np.empty((len(r), 3), dtype=np.int64)
         life_of(r, life)
         out = np.empty((len(r), len(self.level)), dtype=np.float32)
-        log_sigma(r, self.column, life, self.score, self.place, self.slot, self.life, self.level, out)
+        score = np.ascontiguousarray(self.score.transpose(1, 2, 0))
+        log_sigma(r, self.column, life, score, self.place, self.slot, self.life, self.level, out)
         return out
 
 
@@ -185,7 +187,7 @@ def _padded(archetypes: Archetypes) -> Floats:
     return np.concatenate([archetypes.share, np.zeros((A, L, 1))], axis=2)
 
 
-def _rows(r: NDArray[np.int16]) -> NDArray[np.void]:
+def _rows(r: NDArray[np.integer]) -> NDArray[np.void]:
     """Each trace as one value that can be sorted and looked up."""
-    r = np.ascontiguousarray(r.astype(">i2"))
+    r = np.ascontiguousarray(r, dtype=">i2")
     return r.view(np.dtype((np.void, r.dtype.itemsize * r.shape[1]))).ravel()
