@@ -1250,3 +1250,39 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
         table.append(row)
     sums = [sum(row[a] for row in table) for a in range(len(level))]
     return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
+
+
+def sharing_dual(r, share, weights, column, R, strength, sharpness, ridges, z):
+    """
+    The dual whose least value gives theta and c of synthesis/deniable/stock.py: z is theta, then c.
+
+    `share` (A, L, C) of padded classes; `ridges` of visits and classes, and of moves, places and longest stay.
+    """
+    A, L, C, N = len(share), len(share[0]), len(share[0][0]), len(r)
+    features = R + L * C + 3 * (L + 1)
+    phi = []
+    for f in r:
+        row = [0.0] * features
+        for t, x in enumerate(f):
+            row[x] += 1
+            row[R + t * C + column[x]] += 1
+        life = sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(f.count(x) for x in f)
+        for k, n in enumerate(life):
+            row[R + L * C + k * (L + 1) + n] += 1
+        phi.append(row)
+    s = []
+    for f in r:
+        here = [sum(share[a][t][column[x]] for t, x in enumerate(f)) for a in range(A)]
+        anybody = sum(w * x for w, x in zip(weights, here, strict=True))
+        s.append([x - anybody for x in here])
+    mean = sum(map(sum, s)) / (N * A)
+    b = sharpness / math.sqrt(sum((x - mean) ** 2 for row in s for x in row) / (N * A))
+    theta, level = z[:features], z[features:]
+    value = 0.0
+    for row, mine in zip(phi, s, strict=True):
+        common = sum(x * y for x, y in zip(theta, row, strict=True))
+        for a in range(A):
+            value += weights[a] * A * math.exp(strength) / N * math.log1p(math.exp(b * mine[a] + common - level[a]))
+        value -= common / N
+    value += sum(w * c for w, c in zip(weights, level, strict=True))
+    return value + sum(x * x / 2 * ridges[int(j >= R + L * C)] for j, x in enumerate(theta))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import elsewhere as ew
 from elsewhere.synthesis.deniable import stock as made
@@ -61,6 +62,37 @@ class TestLaw:
 
         np.testing.assert_allclose(laws(stock), expected, rtol=1e-4, atol=1e-9)
 
+    @settings(max_examples=5)
+    @given(st.integers(0, 2**31), st.sampled_from([0.0, 2.0]))
+    def test_the_dual_and_its_slope_equal_the_definition(self, seed, strength):
+        asked = []
+        _, _, groups = ground(seed, A=2)
+        rng = lab(seed)
+        r = rng.integers(0, R, (25, L)).astype(np.int16)
+        share = np.concatenate([groups.share, np.zeros((2, L, 1))], axis=2)
+        column = np.where(LABEL >= 0, LABEL, KAPPA)
+
+        def spied(loss, start, **named):
+            asked.append((loss, start))
+            return minimize(loss, start, **named)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("scipy.optimize.minimize", spied)
+            made._Sharing.of(r, share, groups.weights, column, R, strength)
+        loss, start = asked[0]
+
+        def dual(z):
+            given = r.tolist(), share.tolist(), groups.weights.tolist(), column.tolist(), R, strength
+            return naive.sharing_dual(*given, made.SHARPNESS, (made.RIDGE_VISITS, made.RIDGE_LIFE), z.tolist())
+
+        z = start + rng.normal(size=len(start))
+        value, slope = loss(z)
+        assert value == pytest.approx(dual(z), rel=1e-9)
+        for _ in range(4):
+            way = rng.normal(size=len(z))
+            rise = (dual(z + 1e-5 * way) - dual(z - 1e-5 * way)) / 2e-5
+            assert slope @ way == pytest.approx(rise, rel=1e-5, abs=1e-5)
+
     def test_all_groups_together_are_where_the_walk_is(self):
         stock, groups = stock_of(2, size=20_000, strength=1.0)
         together, own = laws(stock) @ groups.weights, stock.copies / stock.copies.sum()
@@ -102,6 +134,15 @@ class TestLaw:
         for named in ({"lam": 0.0}, {"A": 1}):
             stock, _ = stock_of(5, **named)
             np.testing.assert_allclose(laws(stock)[:, 0], stock.copies / stock.copies.sum(), rtol=1e-5)
+
+    def test_a_group_of_nobody_walks_as_everybody(self):
+        _, walk, groups = ground(7)
+        groups = Archetypes(groups.share, size=np.array([0.6, 0.4, 0.0]))
+        stock = Stock.of(walk, groups, LABEL, size=4000, strength=1.0, lam=1.0, rng=lab())
+        own = stock.copies / stock.copies.sum()
+
+        np.testing.assert_allclose(laws(stock)[:, 2], own, rtol=1e-5)
+        assert 1.5 < (laws(stock) / own[:, None]).max() < 1.1 * 3 * np.exp(1)
 
 
 class TestStock:

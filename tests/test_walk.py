@@ -1,6 +1,7 @@
 """The walk with memory: its law from the definition, exact probabilities, and the gate on top of it."""
 
 import itertools
+from dataclasses import replace
 
 import naive
 import numpy as np
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
+from elsewhere import generate
 from elsewhere.evaluation.attacks.neighbours import Neighbours
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.archetypes import Archetypes
-from elsewhere.synthesis.deniable.walk import WalkSampler
+from elsewhere.synthesis.deniable.walk import WalkSampler, stock_for
 from elsewhere.synthesis.walk._kernels import BLOCK, COLUMNS, MOVING, stroll
 from elsewhere.synthesis.walk.fit import geometry, learn_walk, without_gaps
 
@@ -141,6 +143,20 @@ class TestSampler:
         expected = np.exp(sampler.log_prob(everything(3, 4), traces.r[2:3])[:, 0]) * n
         assert stats.chisquare(seen, expected * n / expected.sum()).pvalue > ALPHA
 
+    def test_a_point_on_an_edge_draws_the_walk_above_it(self):
+        sampler = sampler_of(people(1), [0, 1, 1], strength=2.0)
+        tau = np.zeros(4, dtype=np.int64)
+        # four walks of groups' probabilities (1/2, 0, 1/4, 1/4) and (0, 0, 0, 1)
+        with np.errstate(divide="ignore"):
+            log_p = np.log(np.array([[2, 0], [0, 0], [1, 0], [1, 4]]) / 4)
+        sampler.stock = replace(sampler.stock, r=sampler.stock.r[:4], log_p=log_p.astype(np.float32))
+        sampler._reach = np.cumsum(np.exp(log_p.T), axis=1)
+        uniform = np.array([0.0, 0.49, 0.5, 0.74, 0.75, 1 - 2**-53])[:, None].repeat(4, axis=1)
+
+        for group, expected in ((0, [0, 0, 2, 2, 3, 3]), (1, [3] * 6)):
+            drawn = sampler.draw(np.array([float(group)]), uniform, tau)
+            np.testing.assert_array_equal(drawn, sampler.stock.r[expected])
+
     def test_never_leaves_the_known_places(self):
         traces = people(2, R=5)
         known = np.array([True, True, False, True, False])
@@ -179,6 +195,10 @@ class TestSampler:
             sampler_of(traces, [0, 1, 1], strength=-1.0)
         with pytest.raises(ew.InvalidTraces, match="4 instants"):
             sampler_of(traces, [0, 1, 1], groups=Archetypes(np.full((2, 5, 2), 0.5)))
+        # the first class too many would be taken for no class, further ones for what is behind the table
+        for label in ([0, 1, 2], [0, 1, 5]):
+            with pytest.raises(ew.InvalidParameter, match="2 classes"):
+                sampler_of(traces, label)
 
 
 class TestGate:
@@ -217,9 +237,9 @@ class TestGate:
         np.testing.assert_allclose(np.exp(found), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-6, atol=1e-12)
 
 
-def test_the_preset_walks():
+def of_the_town():
     town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
-    fakes = ew.generate_fakes(
+    return ew.generate_fakes(
         town,
         preset="deniable",
         emission="walk",
@@ -230,7 +250,29 @@ def test_the_preset_walks():
         rng=np.random.default_rng(1),
     )
 
+
+def test_the_preset_walks():
+    fakes = of_the_town()
+
     assert isinstance(fakes.sampler, WalkSampler)
     assert fakes.learnt.known[fakes.r].all()
     # each released fake stands in its seed's bucket with at least one seed, the seed itself
     assert min(v.in_bucket for v in fakes.verdicts) >= 1
+    assert fakes.sampler.stock.copies.sum() == stock_for(60) > stock_for(1)
+
+
+def test_the_stock_is_for_the_seeds_planned_not_for_those_left(monkeypatch):
+    whole = generate._with_known_places
+
+    def fewer(roles, learnt, *, deniable):
+        roles = whole(roles, learnt, deniable=deniable)
+        return replace(roles, seeds=roles.seeds.select(np.arange(57)), seed_rows=roles.seed_rows[:57])
+
+    everybody = of_the_town().sampler.stock
+    monkeypatch.setattr(generate, "_with_known_places", fewer)
+    fakes = of_the_town()
+
+    # whether somebody's places are all rare is his secret: it changes how many fakes there are, not their laws
+    assert len(fakes.r) == 57
+    np.testing.assert_array_equal(fakes.sampler.stock.r, everybody.r)
+    np.testing.assert_array_equal(fakes.sampler.stock.log_p, everybody.log_p)

@@ -82,7 +82,6 @@ def sampler_of(
                 strength=settings.strength,
                 fakes=fakes,
                 lam=settings.lam,
-                theta=settings.theta,
                 tau=tau,
                 rng=rng,
             )
@@ -141,11 +140,13 @@ def release_fakes(
         seeds=len(seeds),
         released=n,
     )
+    planned = len(seeds) if roles.planned is None else roles.planned
     if settings.emission != "window" and settings.archetypes is None and roles.model is not None:
         # the manifest says how many
-        planned = len(seeds) if roles.planned is None else roles.planned
         settings = settings.changed(archetypes=groups_for(planned, roles.model.U, settings.k))
-    sampler = sampler_of(learnt, settings, tau, roles.model, np.random.default_rng(_child(entropy, 2)), fakes=n)
+    # by the number planned, like the groups: seeds that are left out for their places must not change the sampler
+    draw = np.random.default_rng(_child(entropy, 2))
+    sampler = sampler_of(learnt, settings, tau, roles.model, draw, fakes=per_seed * planned)
     mechanism = Mechanism.of(
         sampler,
         seeds.r,

@@ -1,4 +1,9 @@
-"""Compiled loops of the deniable sampler: the backward draw of a trace, and ln of its emissions under every code."""
+"""
+Compiled loops of the deniable sampler.
+
+Of the chain: the window of a semantic seed, the backward draw of a trace, ln of its emissions under every code. Of the
+stock: the life of a walk, the dual with its gradient, and the laws of the groups.
+"""
 
 import math
 
@@ -153,12 +158,15 @@ def sharing_loss(s, r, column, life, place, slot, by_life, level, weights, scale
 
 @njit
 def log_sigma(r, column, life, score, place, slot, by_life, level, out):
-    """`out[i, a]` = ln sigma(x_a(r_i))."""
+    """`out[i, a]` = ln sigma(x_a(r_i)); `score` (L, C, A), so that the groups are read side by side."""
     N, L = r.shape
+    x = np.empty(len(level))
     for i in range(N):
-        common = _common(r[i], column, life[i], place, slot, by_life)
-        for a in range(len(level)):
-            x = common - level[a]
-            for t in range(L):
-                x += score[a, t, column[r[i, t]]]
-            out[i, a] = min(x, 0.0) - math.log1p(math.exp(-abs(x)))
+        x[:] = _common(r[i], column, life[i], place, slot, by_life)
+        x -= level
+        for t in range(L):
+            row = score[t, column[r[i, t]]]
+            for a in range(len(x)):
+                x[a] += row[a]
+        for a in range(len(x)):
+            out[i, a] = min(x[a], 0.0) - math.log1p(math.exp(-abs(x[a])))

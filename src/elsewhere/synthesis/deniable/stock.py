@@ -3,13 +3,14 @@ A stock of walks and, for every group, how likely each of them is: the law of th
 
 The stock is drawn from the walk alone, so it says nothing of any seed. Group a then draws from it with probability
 
-    P_a(f) = n_f sigma(x_a(f)) / Z_a,     x_a(f) = b s_a(f) + theta . phi(f) - c_a,
+    P_a(f) = n_f sigma(x_a(f))^lam / Z_a,     x_a(f) = b s_a(f) + theta . phi(f) - c_a,
 
-n_f how often f is in the stock, s_a(f) how many instants f spends in the classes of group a beyond what anybody does,
-sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier than the stock does, these
-agree most with their groups, up to a softness 1 / b, while all groups together keep the features phi as the stock has
-them: how often each place is visited, each class at each instant, how many walks make so many moves, see so many places
-and spend so long at one. theta and c solve the convex dual; ridges say how closely each kind of feature is kept.
+n_f how often f is in the stock, s_a(f) how much likelier than anybody people of group a are to be in the class of f,
+summed over the instants, sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier
+than the stock does, these (with lam = 1) agree most with their groups, up to a softness 1 / b, while all groups
+together keep the features phi as the stock has them: how often each place is visited, each class at each instant, how
+many walks make so many moves, see so many places and spend so long at one. theta and c solve the convex dual; ridges
+say how closely each kind of feature is kept.
 """
 
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Stock:
     """
     Walks `r` (N, L), each once and in order, how often each was drawn, and ln P_a of each group, (N, A).
 
+    The bytes of `r` are big-endian, whose order is that of the places: a trace is looked up without copying the stock.
     `log_p` is kept in single precision and is what all sums are made of, so the laws of draws and of `log_p` are one.
     """
 
@@ -57,18 +59,21 @@ class Stock:
     ) -> Self:
         """`size` walks, and the laws of the groups; `lam` tempers them, 0 makes them all the walk's own."""
         r = _drawn(walk, size, rng)
+        _, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
+        own = r[first]
         share, weights = _padded(archetypes), archetypes.weights
         column = np.where(label >= 0, label, share.shape[2] - 1).astype(np.int64)
         with threadpool_limits(1):  # sums in one order on every machine (R5)
             if lam == 0 or len(share) == 1:
-                x = np.zeros((len(r), len(share)), dtype=np.float32)
+                log_p = np.zeros((len(own), len(share)), dtype=np.float32)
             else:
                 law = _Sharing.of(r[:TEACHERS], share, weights, column, len(walk.first), strength)
-                x = law.log_sigma(r)
-            _, first, copies = np.unique(_rows(r), return_index=True, return_counts=True)
-            log_p = np.float32(lam) * x[first] + np.log(copies)[:, None].astype(np.float32)
+                log_p = law.log_sigma(own)
+            # in place: of a million walks and 64 groups every copy is 256 MB
+            log_p *= np.float32(lam)
+            log_p += np.log(copies)[:, None].astype(np.float32)
             log_p -= log_p.max(axis=0)
-        return cls(r[first], copies, log_p)
+        return cls(own.astype(">i2"), copies, log_p)
 
     def __len__(self) -> int:
         """Number of different walks."""
@@ -76,7 +81,7 @@ class Stock:
 
     def find(self, r: Places) -> Ints:
         """(n,) where each trace is in the stock, -1 where it is not."""
-        every, wanted = _rows(self.r), _rows(r.astype(np.int16))
+        every, wanted = _rows(self.r), _rows(r)
         at = np.minimum(np.searchsorted(every, wanted), len(every) - 1)
         return np.where(every[at] == wanted, at, -1)
 
@@ -146,6 +151,8 @@ class _Sharing:
         start = np.concatenate([np.zeros(parts[2]), np.quantile(s, 1 - alpha, axis=0)])
         z = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": SWEEPS}).x
         theta, level = z[: parts[2]], z[parts[2] :]
+        # a group of nobody asks for nothing, so no c is its best: it is given the walk's own law
+        level[weights == 0] = -np.inf
         return cls(
             b * score,
             theta[: parts[0]].copy(),
@@ -160,7 +167,8 @@ class _Sharing:
         life = np.empty((len(r), 3), dtype=np.int64)
         life_of(r, life)
         out = np.empty((len(r), len(self.level)), dtype=np.float32)
-        log_sigma(r, self.column, life, self.score, self.place, self.slot, self.life, self.level, out)
+        score = np.ascontiguousarray(self.score.transpose(1, 2, 0))
+        log_sigma(r, self.column, life, score, self.place, self.slot, self.life, self.level, out)
         return out
 
 
@@ -179,7 +187,7 @@ def _padded(archetypes: Archetypes) -> Floats:
     return np.concatenate([archetypes.share, np.zeros((A, L, 1))], axis=2)
 
 
-def _rows(r: NDArray[np.int16]) -> NDArray[np.void]:
+def _rows(r: NDArray[np.integer]) -> NDArray[np.void]:
     """Each trace as one value that can be sorted and looked up."""
-    r = np.ascontiguousarray(r.astype(">i2"))
+    r = np.ascontiguousarray(r, dtype=">i2")
     return r.view(np.dtype((np.void, r.dtype.itemsize * r.shape[1]))).ravel()

@@ -71,7 +71,9 @@ class WalkSampler(DeniableSampler):
                 f"`walk` must be over the {model.R} places of the model, got {len(walk.first)}.", code="E_MISMATCH"
             )
         self.walk, self.strength = walk, require_between("strength", strength, 0, 10)
-        self._check(np.empty((0, archetypes.share.shape[1]), dtype=np.int32))
+        nobody = np.empty((0, archetypes.share.shape[1]), dtype=np.int32)
+        self._check(nobody)
+        codes_of(nobody, self.label, archetypes)  # a class that no group knows would be taken for none
         size = stock_for(require_whole("fakes", fakes, 1)) if stock is None else require_whole("stock", stock, 1)
         self.stock = Stock.of(walk, archetypes, self.label, size=size, strength=strength, lam=self.lam, rng=rng)
         self._reach = np.empty(self.stock.log_p.shape[::-1])

@@ -8,7 +8,7 @@ take, do not come back at once, and are movers or not. Two laws, both over all t
   the lengths of earlier moves, and the place;
 - where a move leads: softmax over all other places of
     ln of smoothed counts of the move r -> r', ln of how often r' is arrived at, ln of smoothed counts of r' after the
-    move into r, and weights by length of the move, turn from the last move and from the last three, places visited.
+    move into r, and weights by length of the move, turn from the last move and from the last four, places visited.
 
 Counts that enter a person's own likelihood leave that person out, so the weights are right for strangers.
 """
