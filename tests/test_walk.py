@@ -276,3 +276,14 @@ def test_the_stock_is_for_the_seeds_planned_not_for_those_left(monkeypatch):
     assert len(fakes.r) == 57
     np.testing.assert_array_equal(fakes.sampler.stock.r, everybody.r)
     np.testing.assert_array_equal(fakes.sampler.stock.log_p, everybody.log_p)
+
+
+def test_many_fakes_of_a_small_stock_are_alike_and_it_is_said(monkeypatch):
+    monkeypatch.setattr("elsewhere.synthesis.deniable.walk.MOST_STOCK", 300)
+    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+    given = {"preset": "deniable", "kappa": 4, "k": 16, "m_min": 2, "delta_target": 1e-3}
+    fakes = ew.generate_fakes(town, per_seed=4, rng=np.random.default_rng(1), **given)
+
+    distinct = len(np.unique(fakes.r, axis=0))
+    assert distinct < 0.8 * len(fakes)
+    assert any(f"only {distinct} of {len(fakes)} fakes differ" in note for note in fakes.notes)

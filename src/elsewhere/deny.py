@@ -23,8 +23,9 @@ from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.synthesis.deniable.walk import WalkSampler
 from elsewhere.synthesis.walk._kernels import Tables
 from elsewhere.synthesis.walk.fit import learn_walk
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.model import Ints, Places, Traces
 
+DISTINCT = 0.8  # least share of fakes unlike any other that goes without saying
 SEEDS_TO_A_GROUP = 1.25  # times k: groups differ in size, and most must pass
 USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
 MOST_GROUPS = 64
@@ -178,11 +179,21 @@ def release_fakes(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=roles.notes,
+        notes=(*roles.notes, *_alike(out.r)),
         ledger=ledger,
         published=np.zeros(len(out.r), dtype=bool),
         seed_rows=roles.seed_rows,
         sampler=sampler,
+    )
+
+
+def _alike(r: Places) -> tuple[str, ...]:
+    distinct = len(np.unique(r, axis=0))
+    if distinct >= DISTINCT * len(r):
+        return ()
+    return (
+        f"only {distinct} of {len(r)} fakes differ from each other: fakes are drawn independently, and many are drawn "
+        "alike; ask for fewer, or lower `strength`.",
     )
 
 
