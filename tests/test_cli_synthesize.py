@@ -259,6 +259,9 @@ def test_a_given_model_says_that_it_changes_the_emission(run, tmp_path):
     assert status == 0, err
     assert 'emission "window", lam 0.02 and eta 0.1 instead' in said
     assert "leave the model out" in said
+    # whom the model has met was found out, not asserted
+    assert "the ids here were compared" in said
+    assert "assertion" not in said
 
 
 def test_nothing_of_an_earlier_run_stays_beside_the_fakes(run, town, tmp_path):

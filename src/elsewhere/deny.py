@@ -106,6 +106,8 @@ def groups_of(learnt: Learnt, settings: Preset, model_traces: Traces, rng: np.ra
     shared = learnt.translate(model_traces)
     classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
     n = settings.archetypes or groups_for(model_traces.U, model_traces.U, settings.k)
+    if n > model_traces.U:
+        raise InvalidParameter(f"`archetypes` must be at most the {model_traces.U} people of the model, got {n}.")
     method = "means" if settings.emission == "archetypes" else "modes"
     return learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
 

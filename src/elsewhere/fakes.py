@@ -166,7 +166,10 @@ class Fakes:
         if self.ledger is None:
             return "no ledger was kept: nothing is claimed."
         if not self.laboratory:
-            return self.ledger.in_words()
+            return (
+                f"{self.ledger.in_words()} This is proven of the mechanism; whether the gate of this very run was "
+                "tried out against it (attack A9), its report says."
+            )
         return (
             "A laboratory run: whoever knows the number it started from can repeat the noise of the gate, so nothing "
             f"is claimed. Of the same run without that number it could be said: {self.ledger.in_words()}"

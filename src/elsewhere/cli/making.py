@@ -53,6 +53,7 @@ class Making:
         return parameters_of(self.parameters)
 
 
+ASSERTED = "is the caller's assertion"
 BY_DEFAULT = Making()
 makes = gives("making", Making)
 
@@ -109,7 +110,11 @@ def whole_rows(traces: "Traces") -> "Traces":
             "--max-gap or --step fills more.",
             code="E_GAPS",
         )
-    typer.echo(f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out.", err=True)
+    typer.echo(
+        f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out; a longer --max-gap or --step "
+        "fills more.",
+        err=True,
+    )
     return traces.select(whole)
 
 
@@ -135,7 +140,20 @@ def make_fakes(
             **given,
             **making.settings(),
         )
+    if model is not None and making.preset == "deniable":
+        fakes = _compared(fakes)
     return _on_this_map(fakes if people is traces else _in_file(fakes, people, traces), reading)
+
+
+def _compared(fakes: "Fakes") -> "Fakes":
+    """The same fakes; that no seed has met the model was not asserted by anybody, ids were compared (`_roles`)."""
+    from dataclasses import replace
+
+    note = (
+        "the ids here were compared with those of the model's people, and whoever is among them is no seed; a person "
+        "under another id would not be noticed."
+    )
+    return replace(fakes, notes=tuple(note if ASSERTED in said else said for said in fakes.notes))
 
 
 def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":

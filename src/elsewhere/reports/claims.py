@@ -117,7 +117,11 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     if run.get("reproducible") is True:
         return Claim(sentence, False, "a laboratory run: whoever knows its number can repeat the noise of the gate.")
     if a9 is None:
-        return Claim(sentence, False, "the gate itself has not been tried out (attack A9 was not run).")
+        return Claim(
+            sentence,
+            False,
+            "it is the theorem's, but the gate of this run has not been tried out (attack A9 was not run).",
+        )
     if a9.get("passed") is not True:
         return Claim(sentence, False, "attack A9 did not pass.")
     eps, proven = ledger.get("eps"), a9.get("main")
