@@ -1241,7 +1241,7 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
     for f, n in zip(r, copies, strict=True):
         moves = sum(a != b for a, b in itertools.pairwise(f))
         longest = max(f.count(place_) for place_ in f)
-        common = life[0][moves] + life[1][len(set(f))] + life[2][longest]
+        common = life[0][moves] + life[1][len(set(f))] + life[2][longest] + life[3][int(f[0] == f[-1])]
         common += sum(place[x] + slot[t][column[x]] for t, x in enumerate(f))
         row = []
         for a in range(len(level)):
@@ -1252,21 +1252,28 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
     return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
 
 
-def sharing_dual(r, share, weights, column, R, strength, sharpness, ridges, z):
+def sharing_dual(r, share, weights, column, R, strength, returns, sharpness, ridges, z):
     """
     The dual whose least value gives theta and c of synthesis/deniable/stock.py: z is theta, then c.
 
-    `share` (A, L, C) of padded classes; `ridges` of visits and classes, and of moves, places and longest stay.
+    `share` (A, L, C) of padded classes; `ridges` of visits and classes, of moves, places and longest stay, and of
+    coming home, which `returns` of all are to do.
     """
     A, L, C, N = len(share), len(share[0]), len(share[0][0]), len(r)
-    features = R + L * C + 3 * (L + 1)
+    features = R + L * C + 4 * (L + 1)
+    home = R + L * C + 3 * (L + 1)
     phi = []
     for f in r:
         row = [0.0] * features
         for t, x in enumerate(f):
             row[x] += 1
             row[R + t * C + column[x]] += 1
-        life = sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(f.count(x) for x in f)
+        life = (
+            sum(a != b for a, b in itertools.pairwise(f)),
+            len(set(f)),
+            max(f.count(x) for x in f),
+            int(f[0] == f[-1]),
+        )
         for k, n in enumerate(life):
             row[R + L * C + k * (L + 1) + n] += 1
         phi.append(row)
@@ -1283,6 +1290,7 @@ def sharing_dual(r, share, weights, column, R, strength, sharpness, ridges, z):
         common = sum(x * y for x, y in zip(theta, row, strict=True))
         for a in range(A):
             value += weights[a] * A * math.exp(strength) / N * math.log1p(math.exp(b * mine[a] + common - level[a]))
-        value -= common / N
+        value -= sum(x * y for x, y in zip(theta[:home], row[:home], strict=True)) / N
+    value -= (1 - returns) * theta[home] + returns * theta[home + 1]
     value += sum(w * c for w, c in zip(weights, level, strict=True))
-    return value + sum(x * x / 2 * ridges[int(j >= R + L * C)] for j, x in enumerate(theta))
+    return value + sum(x * x / 2 * ridges[int(j >= R + L * C) + int(j >= home)] for j, x in enumerate(theta))

@@ -15,6 +15,7 @@ from elsewhere.synthesis.deniable.walk import LEAST_STOCK, MOST_STOCK, stock_for
 from elsewhere.synthesis.walk.fit import learn_walk
 
 R, L, KAPPA = 8, 6, 3
+RIDGES = made.RIDGE_VISITS, made.RIDGE_LIFE, made.RIDGE_HOME
 LABEL = np.array([0, 0, 1, 1, 2, 2, -1, 0])
 
 
@@ -78,12 +79,12 @@ class TestLaw:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("scipy.optimize.minimize", spied)
-            made._Sharing.of(r, share, groups.weights, column, R, strength)
+            made._Sharing.of(r, share, groups.weights, column, R, strength=strength, returns=0.3)
         loss, start = asked[0]
 
         def dual(z):
-            given = r.tolist(), share.tolist(), groups.weights.tolist(), column.tolist(), R, strength
-            return naive.sharing_dual(*given, made.SHARPNESS, (made.RIDGE_VISITS, made.RIDGE_LIFE), z.tolist())
+            given = r.tolist(), share.tolist(), groups.weights.tolist(), column.tolist(), R, strength, 0.3
+            return naive.sharing_dual(*given, made.SHARPNESS, RIDGES, z.tolist())
 
         z = start + rng.normal(size=len(start))
         value, slope = loss(z)
@@ -110,6 +111,16 @@ class TestLaw:
         assert max(kept[:2]) < 0.12
         assert kept[2] < 0.03
         assert apart[1] > 3 * kept[1]
+
+    @pytest.mark.parametrize("returns", [0.05, 0.6])
+    def test_as_many_come_home_as_people_do(self, returns):
+        _, walk, groups = ground(9)
+        named = {"size": 20_000, "strength": 1.0, "lam": 1.0, "rng": lab()}
+        stock = Stock.of(walk._replace(returns=returns), groups, LABEL, **named)
+        home = stock.r[:, 0] == stock.r[:, -1]
+
+        assert (laws(stock) @ groups.weights)[home].sum() == pytest.approx(returns, abs=0.03)
+        assert abs(stock.copies[home].sum() / stock.copies.sum() - returns) > 0.05  # the stock itself does not
 
     @settings(max_examples=20)
     @given(st.integers(0, 2**31), st.sampled_from([0.0, 1.0, 3.0]))

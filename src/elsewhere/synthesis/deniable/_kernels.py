@@ -101,7 +101,7 @@ def log_emissions(fakes, column, log_e, place, log_e_own, out):
 
 @njit
 def life_of(r, out):
-    """`out` (N, 3): moves, different places and instants at the place visited most, of each trace (N, L)."""
+    """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
     N, L = r.shape
     for i in range(N):
         ordered = np.sort(r[i])
@@ -115,11 +115,12 @@ def life_of(r, out):
                 places += 1
                 run = 1
         out[i, 0], out[i, 1], out[i, 2] = moves, places, longest
+        out[i, 3] = 1 if r[i, 0] == r[i, L - 1] else 0
 
 
 @njit
 def _common(f, column, life, place, slot, by_life):
-    total = by_life[0, life[0]] + by_life[1, life[1]] + by_life[2, life[2]]
+    total = by_life[0, life[0]] + by_life[1, life[1]] + by_life[2, life[2]] + by_life[3, life[3]]
     for t in range(len(f)):
         total += place[f[t]] + slot[t, column[f[t]]]
     return total
@@ -151,7 +152,7 @@ def sharing_loss(s, r, column, life, place, slot, by_life, level, weights, scale
             for t in range(r.shape[1]):
                 at_place[r[i, t]] += chosen
                 at_slot[t, column[r[i, t]]] += chosen
-            for k in range(3):
+            for k in range(4):
                 at_life[k, life[i, k]] += chosen
     return value
 

@@ -9,8 +9,8 @@ n_f how often f is in the stock, s_a(f) how much likelier than anybody people of
 summed over the instants, sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier
 than the stock does, these (with lam = 1) agree most with their groups, up to a softness 1 / b, while all groups
 together keep the features phi as the stock has them: how often each place is visited, each class at each instant, how
-many walks make so many moves, see so many places and spend so long at one. theta and c solve the convex dual; ridges
-say how closely each kind of feature is kept.
+many walks make so many moves, see so many places and spend so long at one; as many end where they start as people do.
+theta and c solve the convex dual; ridges say how closely each kind of feature is kept.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from elsewhere.synthesis.walk._kernels import Tables, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
-RIDGE_VISITS, RIDGE_LIFE = 0.05, 1e-2  # docs/decisions/0008-stock.md
+RIDGE_VISITS, RIDGE_LIFE, RIDGE_HOME = 0.05, 1e-2, 1e-3  # docs/decisions/0008-stock.md
 TEACHERS = 100_000  # walks that theta is found on
 SWEEPS = 80
 BLOCK = 50_000  # walks drawn at once
@@ -67,7 +67,8 @@ class Stock:
             if lam == 0 or len(share) == 1:
                 log_p = np.zeros((len(own), len(share)), dtype=np.float32)
             else:
-                law = _Sharing.of(r[:TEACHERS], share, weights, column, len(walk.first), strength)
+                teachers, R = r[:TEACHERS], len(walk.first)
+                law = _Sharing.of(teachers, share, weights, column, R, strength=strength, returns=walk.returns)
                 log_p = law.log_sigma(own)
             # in place: of a million walks and 64 groups every copy is 256 MB
             log_p *= np.float32(lam)
@@ -93,37 +94,51 @@ class _Sharing:
     score: Floats  # (A, L, C) b s, per instant and class
     place: Floats  # (R,)
     slot: Floats  # (L, C)
-    life: Floats  # (3, L + 1)
+    life: Floats  # (4, L + 1)
     level: Floats  # (A,)
     column: Ints
 
     @classmethod
-    def of(cls, r: NDArray[np.int16], share: Floats, weights: Floats, column: Ints, R: int, strength: float) -> Self:
-        """The convex dual, by a quasi-Newton method."""
+    def of(
+        cls,
+        r: NDArray[np.int16],
+        share: Floats,
+        weights: Floats,
+        column: Ints,
+        R: int,
+        *,
+        strength: float,
+        returns: float,
+    ) -> Self:
+        """The convex dual, by a quasi-Newton method; `returns` is the share of people who end where they start."""
         from scipy.optimize import minimize
 
         (A, L, C), N = share.shape, len(r)
         score = share - np.einsum("a,atc->tc", weights, share)
-        life = np.empty((N, 3), dtype=np.int64)
+        life = np.empty((N, 4), dtype=np.int64)
         life_of(r, life)
         s = np.zeros((N, A))
         for t in range(L):
             s += score[:, t].T[column[r[:, t]]]
         b = SHARPNESS / max(float(s.std()), 1e-9)
         alpha = np.exp(-strength) / A
-        parts = np.cumsum([R, L * C, 3 * (L + 1)])
+        parts = np.cumsum([R, L * C, 4 * (L + 1)])
         ridge = np.full(parts[-1], RIDGE_VISITS)
         ridge[parts[1] :] = RIDGE_LIFE
+        home = parts[1] + 3 * (L + 1)
+        ridge[home:] = RIDGE_HOME
         goal = (
             np.concatenate(
                 [
                     np.bincount(r.ravel(), minlength=R),
                     *(np.bincount(column[r[:, t]], minlength=C) for t in range(L)),
-                    *(np.bincount(life[:, i], minlength=L + 1) for i in range(3)),
+                    *(np.bincount(life[:, i], minlength=L + 1) for i in range(4)),
                 ]
             )
             / N
         )
+        # a walk does not know where it started, people do: as many are to come home as the model's people
+        goal[home : home + 2] = 1 - returns, returns
         s *= b
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -136,13 +151,13 @@ class _Sharing:
                 life,
                 theta[: parts[0]],
                 theta[parts[0] : parts[1]].reshape(L, C),
-                theta[parts[1] :].reshape(3, L + 1),
+                theta[parts[1] :].reshape(4, L + 1),
                 level,
                 weights,
                 1 / (alpha * N),
                 moments[: parts[0]],
                 moments[parts[0] : parts[1]].reshape(L, C),
-                moments[parts[1] :].reshape(3, L + 1),
+                moments[parts[1] :].reshape(4, L + 1),
                 mass,
             )
             value += float(weights @ level - theta @ goal + (ridge * theta**2).sum() / 2)
@@ -157,14 +172,14 @@ class _Sharing:
             b * score,
             theta[: parts[0]].copy(),
             theta[parts[0] : parts[1]].reshape(L, C).copy(),
-            theta[parts[1] :].reshape(3, L + 1).copy(),
+            theta[parts[1] :].reshape(4, L + 1).copy(),
             level.copy(),
             column,
         )
 
     def log_sigma(self, r: NDArray[np.int16]) -> NDArray[np.float32]:
         """ln sigma(x_a(f)) of walks, (N, A)."""
-        life = np.empty((len(r), 3), dtype=np.int64)
+        life = np.empty((len(r), 4), dtype=np.int64)
         life_of(r, life)
         out = np.empty((len(r), len(self.level)), dtype=np.float32)
         score = np.ascontiguousarray(self.score.transpose(1, 2, 0))

@@ -45,6 +45,7 @@ class Tables(NamedTuple):
     moving: NDArray[np.float64]  # (MOVING,) logits
     leaving: NDArray[np.float64]  # (R,) logits
     slot: NDArray[np.int64]  # (L,)
+    returns: float  # share of people who end where they start, which no step of a walk knows
 
 
 @njit

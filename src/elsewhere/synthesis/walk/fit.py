@@ -97,6 +97,7 @@ def learn_walk(
         moving=weights[:MOVING],
         leaving=weights[MOVING:],
         slot=slot,
+        returns=float(np.mean(r[:, 0] == r[:, -1])),
     )
 
 
