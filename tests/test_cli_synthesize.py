@@ -78,6 +78,54 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     assert run("publish", private, "-o", tmp_path / "again", "--per-seed", "2")[0] == 2
 
 
+def in_words_of_its_own(text):
+    return text.replace("uid,datetime,lat,lng,location", "who,when,breite,laenge,wo")
+
+
+WORDS = "user=who,time=when,lat=breite,lon=laenge,place=wo"
+
+
+def test_the_stages_publish_in_the_columns_of_the_input_too(run, town, tmp_path):
+    source = tmp_path / "traces.csv"
+    source.write_text(in_words_of_its_own(town.read_text()))
+    lab = [*SMALL, "--columns", WORDS, "--seed", "7"]
+    assert run("synthesize", source, "-o", tmp_path / "whole", *lab, "--i-know", "--no-report")[0] == 0
+    assert run("generate", source, "-o", tmp_path / "private", *lab)[0] == 0
+    status, said, _ = run("publish", tmp_path / "private", "-o", tmp_path / "pool", "--i-know", "--json")
+
+    assert status == 0
+    whole, pool = tmp_path / "whole", tmp_path / "pool"
+    assert {p.name for p in pool.iterdir()} == {p.name for p in whole.iterdir()} == set(json.loads(said)["files"])
+    lines = [(folder / "fakes.csv").read_text().splitlines() for folder in (whole, pool)]
+    assert lines[0][0] == lines[1][0] == "who,when,breite,laenge,wo"
+    one, other = (sorted(line.split(",", 1)[1] for line in some) for some in lines)
+    assert one == other  # but for the ids, which are drawn anew
+    assert b"CANARY" not in b"".join(p.read_bytes() for p in (*pool.iterdir(), *(tmp_path / "private").iterdir()))
+
+
+def test_the_stages_publish_in_the_form_of_the_input_too(run, tmp_path):
+    people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    for name, form in (("town.trace", "fakes.trace"), ("town.gpx", "fakes.gpx")):
+        ew.write_traces(people, tmp_path / name)
+        private, pool = tmp_path / f"private-{form}", tmp_path / f"pool-{form}"
+        assert run("generate", tmp_path / name, "-o", private, *SMALL)[0] == 0
+        assert run("publish", private, "-o", pool)[0] == 0
+        assert form in {p.name for p in pool.iterdir()}
+
+
+def test_publish_says_that_dates_are_nobodys(run, town, tmp_path):
+    lines = town.read_text().splitlines()
+    users = list(dict.fromkeys(line.split(",")[0] for line in lines[1:]))
+    day = {user: str(np.datetime64("2024-03-04") + i) for i, user in enumerate(users)}
+    moved = [line.replace("2024-03-04", day[line.split(",")[0]]) for line in lines[1:]]
+    (tmp_path / "apart.csv").write_text("\n".join([lines[0], *moved, ""]))
+    assert run("generate", tmp_path / "apart.csv", "-o", tmp_path / "private", *SMALL)[0] == 0
+    status, said, _ = run("publish", tmp_path / "private", "-o", tmp_path / "pool", "--json")
+    assert status == 0
+    assert "2001-01-01" in json.loads(said)["notes"][0]
+    assert "2001-01-01" in (tmp_path / "pool" / "fakes.csv").read_text().splitlines()[1]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "code"),
     [

@@ -17,7 +17,18 @@ FILES = sorted(SRC.rglob("*.py"))
 
 BASE = {"errors", "files", "scale", "_jit", "_version"}
 ROOMS = ["traces", "profiles", "similarity", "semantics", "synthesis", "privacy"]
-ROOMS += ["presets", "contributors", "split", "learnt", "fakes", "links", "deny", "tries", "generate"]  # the stairs
+ROOMS += [
+    "presets",
+    "contributors",
+    "split",
+    "learnt",
+    "frame",
+    "fakes",
+    "links",
+    "deny",
+    "tries",
+    "generate",
+]  # the stairs
 ROOMS += ["evaluation", "tuning", "judge", "reports", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed

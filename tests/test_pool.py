@@ -52,6 +52,22 @@ class TestPublish:
         with pytest.raises(ew.InvalidModel):
             ew.Fakes.load(tmp_path)
 
+    @pytest.mark.parametrize(
+        "columns", [{"user": "uid", "time": 3}, {"lat": "y"}, {"user": "a", "lat": "a"}, {"user": "a", "name": "b"}, []]
+    )
+    def test_private_fakes_with_columns_of_no_table_are_refused(self, fakes, tmp_path, columns):
+        fakes.save(tmp_path)
+        told = json.loads((tmp_path / "fakes.json").read_text())
+        (tmp_path / "fakes.json").write_text(json.dumps({**told, "input": {"columns": columns, "format": "csv"}}))
+        with pytest.raises(ew.InvalidModel, match="E_FAKES"):
+            ew.Fakes.load(tmp_path)
+
+    def test_private_fakes_of_before_columns_were_kept_are_read(self, fakes, tmp_path):
+        fakes.save(tmp_path)
+        told = json.loads((tmp_path / "fakes.json").read_text())
+        (tmp_path / "fakes.json").write_text(json.dumps({n: v for n, v in told.items() if n != "input"}))
+        assert ew.Fakes.load(tmp_path).frame.columns == {}
+
     def test_ids_are_random_and_differ(self, fakes):
         ids = ew.publish(fakes).ids.tolist()
         assert len(set(ids)) == len(ids)

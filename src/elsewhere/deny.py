@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.fakes import Fakes, Frame
+from elsewhere.fakes import Fakes
+from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.presets import Preset
 from elsewhere.privacy.deniability import deniability_ledger

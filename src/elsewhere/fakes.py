@@ -28,6 +28,7 @@ from elsewhere.errors import (
     require_whole,
 )
 from elsewhere.files import check_folder, read_index, read_regular, write_files
+from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
 from elsewhere.presets import OF_THE_GATE, Preset
@@ -36,56 +37,6 @@ from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
 LARGEST = 2**32  # bytes of all arrays
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """
-    The places, the clock and the dates of a dataset, without its traces: what a published fake may show of it.
-
-    Only `known` places, those that enough users share, are shown on a published map (E31), and only `dates` that
-    enough of the model's users share.
-    """
-
-    locations: Locations
-    known: NDArray[np.bool_]
-    dates: NDArray[np.datetime64] | None
-    step_minutes: float
-    start: str
-    tz: str
-
-    @staticmethod
-    def of(traces: Traces, learnt: Learnt, people: Traces | None) -> "Frame":
-        """The frame of these traces, with what `people`, those the model was learnt from, share."""
-        dates = None
-        if people is not None and people.dates is not None:
-            day, user = people.dates.astype(np.int64), people.user
-            pairs = np.unique(np.column_stack([day, user]), axis=0)
-            days, users = np.unique(pairs[:, 0], return_counts=True)
-            shared = days[users >= learnt.preset.m_min]
-            dates = shared.astype("datetime64[D]") if len(shared) else None
-        return Frame(traces.locations, learnt.known, dates, traces.step_minutes, traces.start, traces.tz)
-
-    def public_locations(self, r: NDArray[Any]) -> Locations:
-        """
-        The map with every unknown place moved to the middle of the known ones, its number kept.
-
-        Places without coordinates keep their names where they are known and the fakes `r` go there.
-        """
-        where = self.locations
-        if where.xy is not None:
-            return Locations(xy=np.where(self.known[:, None], where.xy, where.xy[self.known].mean(axis=0)))
-        if where.lat is not None and where.lon is not None:
-            # the known place nearest to the middle: a mean of longitudes would fail across the antimeridian
-            flat = where.planar()
-            middle = flat[self.known].mean(axis=0)
-            stand_in = np.flatnonzero(self.known)[np.argmin(((flat[self.known] - middle) ** 2).sum(axis=1))]
-            shown = np.where(self.known, np.arange(len(where)), stand_in)
-            return Locations(lat=where.lat[shown], lon=where.lon[shown])
-        if where.names is None:
-            return where
-        said = self.known & np.isin(np.arange(len(where)), r)
-        return Locations(n=len(where), names=[name if say else "" for name, say in zip(where.names, said, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +150,7 @@ class Fakes:
             "places": len(f.locations),
             "names": None if f.locations.names is None else list(f.locations.names),
             "clock": {"step_minutes": f.step_minutes, "start": f.start, "tz": f.tz},
+            "input": {"columns": dict(f.columns), "format": f.format},
             "tally": dict(self.tally),
             "preset": asdict(self.preset),
             "kappa": self.kappa,
@@ -230,7 +182,7 @@ class Fakes:
                 verdicts=(),
                 tally=told["tally"],
                 seeds=None,
-                frame=Frame(Locations(**where), arrays["known"], dates, **told["clock"]),
+                frame=Frame(Locations(**where), arrays["known"], dates, **told["clock"], **told.get("input", {})),
                 learnt=None,
                 preset=preset,
                 kappa=told["kappa"],

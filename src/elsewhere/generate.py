@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
-from elsewhere.fakes import Fakes, Frame
+from elsewhere.fakes import Fakes
+from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt, learn, only_known
 from elsewhere.presets import Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest

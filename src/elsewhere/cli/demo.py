@@ -56,7 +56,7 @@ def demo(
     shown += tables(made)
     if out is not None:
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
-        written = write_pool(pool, out, None, [])
+        written = write_pool(pool, out, fakes.frame, [])
         assert mine is not None  # noqa: S101 - there is a folder for fakes
         kept = write_links(traces, fakes, pool, rows, mine)
         if report:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,8 @@ import typer
 from elsewhere.cli.finish import REPORT
 
 if TYPE_CHECKING:
+    from elsewhere.fakes import Fakes
+    from elsewhere.frame import Frame
     from elsewhere.pool import Pool
     from elsewhere.traces.fixes import Preparation
 
@@ -24,14 +27,21 @@ ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
 OURS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations", REPORT)  # beside the pool
 
 
-def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[str]) -> list[str]:
+def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
+    """The same fakes, which remember the columns and the format of the input: they are published as it is."""
+    # a column that was read as two things is written as one: where that is not the user, the usual ones are written
+    columns = read.columns if "user" in read.columns else {}
+    return replace(fakes, frame=replace(fakes.frame, columns=columns, format=read.format))
+
+
+def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list[str]:
     """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
-    columns = None if read is None else read.columns or None
-    if read is not None and read.format in ALSO:
-        also = sorted({*also, read.format})
+    columns = frame.columns or None
+    if frame.format in ALSO:
+        also = sorted({*also, frame.format})
     if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
         columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
@@ -41,6 +51,13 @@ def write_pool(pool: "Pool", out: Path, read: "Preparation | None", also: list[s
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(name_beside(ALSO["sglt"]))
     return seal(pool, out, names)
+
+
+def undated(pool: "Pool", frame: "Frame") -> list[str]:
+    """A word on dates that are nobody's, where the input had some."""
+    if pool.traces.dates is not None or not {"time", "utc", "local", "date"} & set(frame.columns):
+        return []
+    return ["no date is shared by enough people: the fakes are dated 2001-01-01, a Monday."]
 
 
 def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:

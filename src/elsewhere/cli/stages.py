@@ -18,7 +18,7 @@ from elsewhere.cli.making import (
 )
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say, stage
-from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, write_pool
+from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, undated, write_pool
 from elsewhere.cli.summary import summary, tables
 from elsewhere.errors import require_choice
 from elsewhere.files import check_folder
@@ -84,7 +84,7 @@ def generate(
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
     traces, read = read_whole(source, reading)
-    fakes = make_fakes(traces, making, reading, per_seed, workers, model)
+    fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
     fakes.save(out, force=force)
     told = summary(fakes, traces) | {"read": counts(read)}
     say(
@@ -107,7 +107,11 @@ def publish(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Publish fakes: without seeds, order, likelihoods or entropy, and within the budget of each seed."""
+    """
+    Publish fakes: without seeds, order, likelihoods or entropy, and within the budget of each seed.
+
+    They are written in the columns of the file that `generate` read, as `synthesize` does.
+    """
     check_folder(out, force=force)
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
@@ -118,6 +122,11 @@ def publish(
     pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
     # the budget is spent before anything leaves: a second run after a crash can only publish less
     private.save(fakes, force=True)
-    written = write_pool(pool, out, None, also or [])
+    written = write_pool(pool, out, private.frame, also or [])
     warn_of_strangers(out, OURS, written)
-    say({"fakes": len(pool), "files": written}, [f"published {len(pool)} fakes into {out}"], as_json=as_json)
+    notes = undated(pool, private.frame)
+    say(
+        {"fakes": len(pool), "notes": notes, "files": written},
+        [*notes, f"published {len(pool)} fakes into {out}"],
+        as_json=as_json,
+    )

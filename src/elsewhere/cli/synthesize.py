@@ -17,7 +17,7 @@ from elsewhere.cli.finish import (
 from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fakes, makes, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
-from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, seal, write_pool
+from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, seal, undated, write_pool
 from elsewhere.cli.summary import summary, tables
 from elsewhere.errors import InvalidParameter, require_between, require_choice
 from elsewhere.files import check_folder
@@ -65,16 +65,15 @@ def synthesize(
     _check_laboratory(making.preset, seed, i_know)
     traces, read = read_whole(source, reading)
     traces, aside = _aside(traces, holdout, seed)
-    fakes = make_fakes(traces, making, reading, per_seed, workers)
+    fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     from elsewhere.fakes import publish_linked
 
     pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())
     told = summary(fakes, traces)
     # whole already before it is judged: what is interrupted then is only the judge
     kept = write_links(traces, fakes, pool, rows, mine)
-    written = write_pool(pool, out, read, also or [])
-    if pool.traces.dates is None and {"time", "utc", "local", "date"} & set(read.columns):
-        told["notes"].append("no date is shared by enough people: the fakes are dated 2001-01-01, a Monday.")
+    written = write_pool(pool, out, fakes.frame, also or [])
+    told["notes"] += undated(pool, fakes.frame)
     told["read"] = counts(read)
     shown = [*opening(told["read"]), *tables(told)]
     if report:
