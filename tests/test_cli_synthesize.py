@@ -78,6 +78,54 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     assert run("publish", private, "-o", tmp_path / "again", "--per-seed", "2")[0] == 2
 
 
+@pytest.fixture(scope="module")
+def two_towns(tmp_path_factory):
+    """Traces of one half of the people, of the other half, and files of the places of both."""
+    folder = tmp_path_factory.mktemp("halves")
+    people = ew.simulate_town(users=120, locations=80, rng=np.random.default_rng(3)).traces
+    for name, who in (("some.csv", np.arange(60)), ("others.csv", np.arange(60, 120))):
+        ew.write_traces(people.of_users(who), folder / name)
+    lat, lon = people.locations.lat.tolist(), people.locations.lon.tolist()
+    lines = [f"{i},{y},{x}" for i, (y, x) in enumerate(zip(lat, lon, strict=True))]
+    (folder / "places.csv").write_text("\n".join(["id,lat,lon", *lines, ""]))
+    south, west = min(lat), min(lon)
+    height, width = (max(lat) - south) / 8, (max(lon) - west) / 8
+    squares = []
+    for i in range(8):
+        for j in range(8):
+            corners = [(i, j), (i, j + 1.001), (i + 1.001, j + 1.001), (i + 1.001, j), (i, j)]
+            ring = [[west + width * x, south + height * y] for y, x in corners]
+            shape = {"type": "Polygon", "coordinates": [ring]}
+            squares.append({"type": "Feature", "properties": {}, "geometry": shape})
+    (folder / "squares.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": squares}))
+    return folder
+
+
+def test_a_model_of_other_people_says_how_the_maps_differ_and_what_to_do(run, two_towns, tmp_path):
+    assert run("fit", two_towns / "some.csv", "-o", tmp_path / "model", *SMALL)[0] == 0
+    model = ["--model", tmp_path / "model", *SMALL]
+    status, _, err = run("generate", two_towns / "others.csv", "-o", tmp_path / "fakes", *model)
+
+    some, others = (ew.read_traces(two_towns / name) for name in ("some.csv", "others.csv"))
+    places = [set(zip(t.locations.lat, t.locations.lon, strict=True)) for t in (some, others)]
+    both = len(places[0] & places[1])
+    assert (status, err[:12]) == (2, "E_MISMATCH: ")
+    assert f"the model has {some.R} places, the traces have {others.R}, and {both} of them are the same" in err
+    assert "--model must be" in err
+    assert "--locations" in err
+    assert "--regions" in err
+    assert not (tmp_path / "fakes").exists()
+
+
+@pytest.mark.parametrize("map_of_both", [("--locations", "places.csv"), ("--regions", "squares.geojson")])
+def test_one_map_for_fit_and_generate_lets_a_model_meet_other_people(run, two_towns, tmp_path, map_of_both):
+    given = [map_of_both[0], two_towns / map_of_both[1], *SMALL]
+    assert run("fit", two_towns / "some.csv", "-o", tmp_path / "model", *given)[0] == 0
+    words = ["generate", two_towns / "others.csv", "-o", tmp_path / "fakes", "--model", tmp_path / "model", *given]
+    assert run(*words)[0] == 0
+    assert len(ew.Fakes.load(tmp_path / "fakes")) > 0
+
+
 def in_words_of_its_own(text):
     return text.replace("uid,datetime,lat,lng,location", "who,when,breite,laenge,wo")
 

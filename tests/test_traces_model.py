@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.traces.locations import apart
 from elsewhere.traces.model import Evidence
 
 THREE = ew.Locations(n=3)
@@ -352,3 +353,28 @@ def test_a_dated_row_is_at_most_a_day():
     with pytest.raises(ew.InvalidTraces) as caught:
         ew.Traces(place, ew.Locations(n=1), dates=["2013-04-15"])
     assert caught.value.code == "E_SHAPE"
+
+
+@pytest.mark.parametrize(
+    ("model", "here", "words"),
+    [
+        (ew.Locations(n=3), ew.Locations(n=4), "the model has 3 places, the traces have 4"),
+        (
+            ew.Locations(xy=[[0, 0], [0, 1], [1, 0]]),
+            ew.Locations(xy=[[0, 1], [2, 2]]),
+            "the model has 3 places, the traces have 2, and 1 of them are the same",
+        ),
+        (
+            ew.Locations([46.5, 46.6], [6.6, 6.7]),
+            ew.Locations([46.6, 46.5], [6.7, 6.6]),
+            "the model has 2 places, the traces have 2, and 2 of them are the same, in another order",
+        ),
+        (
+            ew.Locations([46.5], [6.6]),
+            ew.Locations(n=1),
+            "the model has 1 places with latitude and longitude, the traces have 1 with no coordinates",
+        ),
+    ],
+)
+def test_how_two_maps_differ_is_told_in_counts(model, here, words):
+    assert apart(model, here) == words

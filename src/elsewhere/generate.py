@@ -19,7 +19,7 @@ from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
-from elsewhere.learnt import Learnt, learn, only_known
+from elsewhere.learnt import Learnt, learn, only_known, require_one_map
 from elsewhere.presets import Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
@@ -243,8 +243,7 @@ def _learn(
         assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
-    if learnt.model.locations != roles.seeds.locations:
-        raise InvalidParameter("`model` and `traces` are not on the same map.", code="E_MISMATCH")
+    require_one_map(learnt.model.locations, roles.seeds.locations)
     learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(

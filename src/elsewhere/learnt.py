@@ -27,7 +27,8 @@ from elsewhere.profiles.markov import fit_profiles
 from elsewhere.semantics.classes import SemanticClasses, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.semantics.rare import merge_rare
-from elsewhere.traces.model import Ints, Periods, Traces
+from elsewhere.traces.locations import apart
+from elsewhere.traces.model import Ints, Locations, Periods, Traces
 
 KIND, FORMAT = "elsewhere model", 1
 LARGEST = 2**31  # bytes in one array
@@ -72,8 +73,7 @@ class Learnt:
         On a map without coordinates nothing does: such instants become missing, and rows without any other are left
         out.
         """
-        if traces.locations != self.model.locations:
-            raise InvalidParameter("these traces and the model are not on the same map.", code="E_MISMATCH")
+        require_one_map(self.model.locations, traces.locations)
         if np.array_equal(self.place, np.arange(len(self.place))):
             return traces
         r = np.where(traces.r >= 0, self.place[traces.r], -1)
@@ -167,6 +167,17 @@ def learn(
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = semantic_clustering(graph, kappa=kappa, method=settings.method, c_min=settings.c_min, rng=rng)
     return only_known(Learnt(model, classes, settings, place, graph))
+
+
+def require_one_map(model: Locations, here: Locations) -> None:
+    """Refuse a model of another map than that of the traces (B53), with what differs and what to do."""
+    if model != here:
+        raise InvalidParameter(
+            f"`model` must be on the map of the traces: {apart(model, here)}. Places found in some people's traces are "
+            "not those found in others': give the same `locations` (a file of places) or the same `regions` (polygons) "
+            "both where the model is learnt and here, or learn it from these people.",
+            code="E_MISMATCH",
+        )
 
 
 def only_known(learnt: Learnt) -> Learnt:

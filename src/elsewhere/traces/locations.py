@@ -132,6 +132,28 @@ class Locations:
         return digest.hexdigest()
 
 
+def apart(model: Locations, here: Locations) -> str:
+    """How the maps of a model and of traces differ, in counts: a coordinate can be somebody's home."""
+    kinds = [
+        "latitude and longitude" if m.lat is not None else "x and y" if m.xy is not None else "no coordinates"
+        for m in (model, here)
+    ]
+    if kinds[0] != kinds[1]:
+        return f"the model has {len(model)} places with {kinds[0]}, the traces have {len(here)} with {kinds[1]}"
+    text = f"the model has {len(model)} places, the traces have {len(here)}"
+    if not model.has_coordinates:
+        return text
+    both = len(_points(model) & _points(here))
+    return f"{text}, and {both} of them are the same" + (
+        ", in another order" if both == len(model) == len(here) else ""
+    )
+
+
+def _points(locations: Locations) -> set[tuple[float, ...]]:
+    sides = [side for side in (locations.lat, locations.lon, locations.xy) if side is not None]
+    return set(map(tuple, np.column_stack(sides).tolist()))
+
+
 def _coordinates(name: str, values: Any) -> Floats:
     try:
         array = np.asarray(values, dtype=np.float64)
