@@ -3,10 +3,12 @@
 import inspect
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, app
 from elsewhere.cli.door import Door, front
+from elsewhere.cli.options import Reading
 from elsewhere.cli.words import speak_of, spoken
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
@@ -139,7 +142,8 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
         ),
         ("publish", "raise `per_seed` of `generate_fakes`", "raise --per-seed of `generate_fakes`"),
         ("synthesize", "no place is visited by `m_min` = 5 users", "no place is visited by --set m_min = 5 users"),
-        ("synthesize", '`kappa` with `emission="window"`', "--kappa with --set emission=window"),
+        ("synthesize", '`kappa` with `emission="window"`', "--kappa with --emission window"),
+        ("synthesize", "for `k` = 50, `eps0` = 1, `gamma` = 4", "for -k = 50, --eps0 = 1, --set gamma = 4"),
         (
             "prepare",
             'not utf-8 text; give `encoding`, `tz`, `gaps="split"`',
@@ -407,3 +411,18 @@ def test_people_are_apart_and_alike_as_the_docs_show(run, people):
     # the shape of fig:real-gs-similarity: geographic piled near 0, semantic high
     assert np.argmax(result["geographic"]["histogram"]) == 0
     assert result["semantic"]["quantiles"]["25"] >= 0.5 > result["geographic"]["quantiles"]["95"]
+
+
+def test_how_an_input_is_read_can_be_typed_again():
+    other = {str: "a b", int: 7, float: 0.3, bool: True}
+    changed = {f.name: other.get(type(f.default), "a b") for f in fields(Reading)}
+    words = shlex.split(" ".join(Reading(**changed).words()))
+    for command in ("synthesize", "tune"):
+        context = (
+            get_command(app)
+            .commands[command]
+            .make_context(command, [*words, "x", *(["-o", "y"] if command == "synthesize" else ["--seeds", "5"])])
+        )
+        # a path is a path again
+        assert {n: v if type(v) in other else str(v) for n, v in context.params.items() if n in changed} == changed
+    assert Reading().words() == []

@@ -77,14 +77,14 @@ ROWS = {
         lambda: town(1),
         (*SYNTHESIZE, "--preset", "paper"),
         code="E_TOO_FEW",
-        message="need at least 2 users for --set k",
+        message="need at least 2 users for -k",
     ),
-    "B37 product": Row(lambda: town(9), code="E_TOO_FEW", message="need at least 10 users for --set k = 10"),
+    "B37 product": Row(lambda: town(9), code="E_TOO_FEW", message="need at least 10 users for -k = 10"),
     "B37 deniable": Row(
         lambda: town(60),
         (*SYNTHESIZE, "--preset", "deniable"),
         code="E_TOO_FEW",
-        message="needs at least 70 users for --set k = 50",
+        message="needs at least 70 users for -k = 50",
     ),
     "B38 all users are one": Row(
         lambda: town(same=True),

@@ -1,6 +1,7 @@
 """Tuning on users of the model: more seeds allow more groups, and what is predicted is what other people give."""
 
 import json
+import shlex
 
 import naive
 import numpy as np
@@ -222,3 +223,71 @@ def test_command(town, tmp_path):
     assert refused(answered("--json", changed=[*call[:3], "10", *call[4:]])) == "E_TOO_FEW"
     for wrong in (["--emission", "loud"], ["--set", "strength=11"], ["--set", "acceptance=0.5"], ["--set", "x=1"]):
         assert refused(answered(*wrong, "--json")) == "E_PARAM"
+
+
+def test_what_tune_says_can_be_typed(tmp_path):
+    some, others = tmp_path / "some people.csv", tmp_path / "others.csv"
+    for path, rng in ((others, lab(3)), (some, lab(4))):
+        people = ew.simulate_town(users=100, locations=40, step_minutes=60, rng=rng).traces
+        ew.write_traces(people, path, columns={"user": "who is it", "time": "when", "lat": "y", "lon": "x"})
+    reading = ["--step", "1h", "--columns", "user=who is it,time=when,lat=y,lon=x", "--min-coverage", "0.6"]
+    gate = ["--seeds", "50", "-k", "20", "--eps0", "2.5", "--emission", "walk", "--kappa", "4", "--set", "m_min=2"]
+    advised = CliRunner().invoke(app, ["tune", str(others), *gate, *reading], env={"COLUMNS": "60"})
+    assert advised.exit_code == 0, advised.output
+    (line,) = [line for line in advised.stdout.splitlines() if "use: elsewhere synthesize INPUT -o DIR " in line]
+    said = shlex.split(line.split("use: elsewhere ")[1])
+    names = {"INPUT": str(some), "DIR": str(tmp_path / "out")}
+    words = [names.get(word, word) for word in said]
+
+    done = CliRunner().invoke(app, [*words, "--no-report", "--json"])
+
+    assert done.exit_code == 0, done.output
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    used = manifest["provenance"]["parameters"]
+    assert (used["k"], used["eps0"], used["emission"], used["m_min"]) == (20, 2.5, "walk", 2)
+    told = CliRunner().invoke(app, ["tune", str(others), *gate, *reading, "--json"])
+    settings = json.loads(told.stdout)["settings"]
+    assert {name: used[name] for name in settings} == settings
+    assert manifest["provenance"]["kappa"] == 4
+    assert (tmp_path / "out" / "fakes.csv").read_text().startswith("who is it,when,y,x")
+
+
+def test_tune_gives_no_advice_that_the_run_would_refuse(town, tmp_path):
+    ew.write_traces(town, tmp_path / "town.csv")
+    words = ["tune", str(tmp_path / "town.csv"), "--seeds", "200", "-k", "10", "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    said = json.loads(done.stdout)["error"]
+    assert said["code"] == "E_PARAM"
+    assert said["message"].startswith("-k must be at least 18 for delta <= 1e-06")
+
+
+@pytest.mark.parametrize("command", ["tune", "synthesize", "fit", "generate"])
+def test_a_parameter_given_twice_is_refused(tmp_path, command):
+    more = ["--seeds", "60"] if command == "tune" else ["-o", str(tmp_path / "out")]
+    for option, word in (
+        (["-k", "20"], "k=21"),
+        (["--eps0", "2.5"], "eps0=1"),
+        (["--emission", "walk"], "emission=window"),
+    ):
+        done = CliRunner().invoke(app, [command, str(tmp_path / "no.csv"), *more, *option, "--set", word, "--json"])
+        assert done.exit_code == 2
+        assert json.loads(done.stdout)["error"]["code"] == "E_PARAM"
+        assert f"{' '.join(option)} and --set {word}" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_k_is_an_option_and_a_parameter_of_both_commands(town, tmp_path):
+    ew.write_traces(town, tmp_path / "town.csv")
+    small = ["--kappa", "4", "--set", "m_min=2", "--step", "1h"]
+    for i, way in enumerate((["-k", "4"], ["--set", "k=4"], ["-k", "4", "--set", "k=4"])):
+        words = [str(tmp_path / "town.csv"), "-o", str(tmp_path / f"out{i}"), "--no-report", "--set", "c_min=1", *way]
+        done = CliRunner().invoke(app, ["synthesize", *words, *small])
+        assert done.exit_code == 0, done.output
+        manifest = json.loads((tmp_path / f"out{i}" / "manifest.json").read_text())
+        assert manifest["provenance"]["parameters"]["k"] == 4
+    told = []
+    for way in (["-k", "20"], ["--set", "k=20"]):
+        words = [str(tmp_path / "town.csv"), "--seeds", "200", "--emission", "archetypes", "--json"]
+        told.append(json.loads(CliRunner().invoke(app, ["tune", *words, *way, *small]).stdout))
+    assert told[0] == told[1]
+    assert told[0]["k"] == 20

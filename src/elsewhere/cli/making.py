@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from elsewhere.fakes import Fakes
+    from elsewhere.presets import Preset
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Traces
 
@@ -22,7 +23,24 @@ Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set k=5; repeatable."),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set m_min=3; repeatable."
+    ),
+]
+K = Annotated[
+    int | None,
+    typer.Option(
+        "-k", metavar="N", help="Users behind a fake: alternates and seed, or threshold of the deniable gate."
+    ),
+]
+Eps0 = Annotated[
+    float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: parameter of the gate's noise.")
+]
+Emission = Annotated[
+    str | None,
+    typer.Option(
+        "--emission", metavar="walk|allotted|archetypes|window", help="Deniable preset: how fakes follow a seed."
+    ),
 ]
 
 
@@ -34,6 +52,9 @@ class Making:
         "product"
     )
     kappa: Kappa = "auto"
+    k: K = None
+    eps0: Eps0 = None
+    emission: Emission = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -49,8 +70,14 @@ class Making:
         return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
 
     def settings(self) -> dict[str, Any]:
-        """The parameters given by `--set`, by name."""
-        return parameters_of(self.parameters)
+        """The parameters given by `--set`, and those with an option of their own, by name."""
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, emission=self.emission)
+
+    def check(self) -> "Preset":
+        """The preset with all that was given, refused before a large input is read."""
+        from elsewhere.presets import preset_of
+
+        return preset_of(self.preset, **self.settings())
 
 
 ASSERTED = "is the caller's assertion"
@@ -68,8 +95,8 @@ def kappa_of(text: str) -> int | str:
         raise InvalidParameter(f'`--kappa` must be a whole number or "auto", got {text!r}.') from None
 
 
-def parameters_of(words: list[str] | None) -> dict[str, Any]:
-    """The parameters in words NAME=VALUE."""
+def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
+    """The parameters in words NAME=VALUE, and those that were given by `options` of their own (None: not given)."""
     import ast
 
     from elsewhere.presets import check_names
@@ -84,7 +111,12 @@ def parameters_of(words: list[str] | None) -> dict[str, Any]:
             found[name] = words_for[value.lower()] if value.lower() in words_for else ast.literal_eval(value)
         except (ValueError, SyntaxError):
             found[name] = value
-    return check_names(found)
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given:
+        if name in found and found[name] != given[name]:
+            option = f"-{name}" if len(name) == 1 else f"--{name}"
+            raise InvalidParameter(f"{option} {given[name]} and --set {name}={found[name]} differ; leave one out.")
+    return check_names({**found, **given})
 
 
 def read_whole(source: Path, reading: Reading) -> "tuple[Traces, Preparation]":

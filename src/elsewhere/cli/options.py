@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -123,6 +124,15 @@ class Reading:
             "any_date": self.any_date,
             "allow_truncated": self.allow_truncated,
         }
+
+    def words(self) -> list[str]:
+        """The options as they are to be typed again: all that are not by default."""
+        said = []
+        for f in fields(self):
+            value, option = getattr(self, f.name), "--format" if f.name == "form" else f"--{f.name.replace('_', '-')}"
+            if value != f.default:
+                said.append(option if value is True else f"{option} {shlex.quote(str(value))}")
+        return said
 
 
 @dataclass(frozen=True)

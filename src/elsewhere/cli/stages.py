@@ -36,15 +36,13 @@ def fit(
 ) -> None:
     """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
     check_folder(out, force=force)
+    settings = making.check()
     traces, read = read_whole(source, reading)
-    from elsewhere.learnt import learn
-    from elsewhere.presets import preset_of
-
-    settings = preset_of(making.preset, **making.settings())
     import numpy as np
 
     from elsewhere.contributors import contributors_file
     from elsewhere.files import write_files
+    from elsewhere.learnt import learn
     from elsewhere.split import split_users
 
     rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
@@ -83,6 +81,7 @@ def generate(
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
+    making.check()
     traces, read = read_whole(source, reading)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
     fakes.save(out, force=force)

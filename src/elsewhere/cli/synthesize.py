@@ -61,6 +61,7 @@ def synthesize(
     require_between("--holdout", holdout, 0, 0.5)
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
+    making.check()
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
     traces, read = read_whole(source, reading)

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from elsewhere.cli.making import Kappa, Set, kappa_of, parameters_of, read_whole
+from elsewhere.cli.making import Emission, Eps0, K, Kappa, Set, kappa_of, parameters_of, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Draws, Json, Reading, reads
 from elsewhere.cli.output import bar, counts, opening, say
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.presets import PRESETS, preset_of
+from elsewhere.presets import preset_of
 
 
 @reads
@@ -19,13 +19,10 @@ def tune(
         Path, typer.Argument(metavar="INPUT", help="Traces of people who will be no seeds.", show_default=False)
     ],
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Number of seeds planned.")],
-    emission: Annotated[
-        str | None,
-        typer.Option("--emission", metavar="walk|allotted|archetypes|window", help="Of the preset by default: walk."),
-    ] = None,
+    emission: Emission = None,
     acceptance: Annotated[float, typer.Option("--acceptance", help="Share of attempts that should pass.")] = 0.8,
-    k: Annotated[int, typer.Option("-k", help="Threshold of the gate.")] = 50,
-    eps0: Annotated[float, typer.Option("--eps0", help="Parameter of the gate's noise.")] = 1.0,
+    k: K = None,
+    eps0: Eps0 = None,
     kappa: Kappa = "auto",
     parameters: Set = None,
     seed: Draws = 1,
@@ -36,20 +33,31 @@ def tune(
     Choose the settings of the deniable preset for a wanted acceptance, on people who will be no seeds.
 
     Some of them stand in for the seeds, the others are learnt from: fakes are drawn, and what would pass the gate is
-    counted. The last line says what to add to `synthesize --preset deniable`.
+    counted. The last line is the `synthesize` to type, with the names of your input and folder.
 
     Example: elsewhere tune others.csv --seeds 500
     """
     import numpy as np
 
+    from elsewhere.privacy.deniability import deniability_ledger
     from elsewhere.tuning.search import TUNED
     from elsewhere.tuning.search import tune as tuned
 
     number = kappa_of(kappa)
-    settings = {"k": k, "eps0": eps0, "emission": emission or PRESETS["deniable"].emission, **parameters_of(parameters)}
+    settings = parameters_of(parameters, k=k, eps0=eps0, emission=emission)
     if "acceptance" in settings:
         raise InvalidParameter("`acceptance` of a preset is the floor of a run; give the wish as --acceptance.")
-    preset_of("deniable", **settings)  # refused before a large input is read
+    wanted = preset_of("deniable", **settings)  # refused before a large input is read
+    if seeds >= wanted.k:
+        # and what `synthesize` would refuse: advice that cannot be followed is none
+        deniability_ledger(
+            k=wanted.k,
+            gamma=wanted.gamma,
+            eps0=wanted.eps0,
+            delta_target=wanted.delta_target,
+            acceptance=wanted.acceptance,
+            seeds=seeds,
+        )
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
     traces, read = read_whole(source, reading)
     with bar("tuning") as progress:
@@ -65,7 +73,7 @@ def tune(
         tried = (f"{getattr(trial, name):g}" for name in names)
         shown.add_row(*tried, f"{trial.accepted:.0%}", f"{trial.kept:+.3f}", f"{trial.moves:.2f}{chosen}")
     known = counts(read)
-    told = f"use: elsewhere synthesize INPUT -o DIR --preset deniable {found.words}"
+    told = " ".join(["use: elsewhere synthesize INPUT -o DIR", *reading.words(), "--preset deniable", found.words])
     if not found.met:
         told = f"nothing that was tried passes as often as wished, {acceptance:.0%}; the nearest is {told}"
     say({"command": "tune", **found.to_dict(), "read": known}, [*opening(known), shown, told], as_json=as_json)

@@ -1,5 +1,5 @@
 """
-The library's words in those of the command line: `max_gap` is --max-gap here, `k` is --set k, `rng` is --seed.
+The library's words in those of the command line: `max_gap` is --max-gap here, `m_min` is --set m_min, `rng` is --seed.
 
 Messages and notes come from the library, which names its parameters; whoever typed a command knows only options. What
 the running command has no option for keeps its own name.
