@@ -591,6 +591,27 @@ class TestLedger:
         # the formula gives delta' = 1.02: nothing is claimed, and said as a probability
         assert ew.deniability_ledger(k=50, gamma=4, eps0=0.01, t=49, acceptance=0.9905, seeds=50, released=5).delta == 1
 
+    @pytest.mark.parametrize(
+        ("eps0", "seeds", "why"),
+        [
+            (1, 500, None),
+            (5.5, 500, None),
+            (6.5, 500, "more than the 500 seeds"),
+            (6.5, 5000, None),
+            (9.5, 10**6, None),
+            (10, 10**6, "above 10"),
+            (20, 500, "a factor of 5.2e+08"),
+            (1000, 500, "without limit"),
+        ],
+    )
+    def test_an_eps_that_promises_nothing_is_said_to(self, eps0, seeds, why):
+        ledger = ew.deniability_ledger(k=50, gamma=4, eps0=eps0, acceptance=0.1, seeds=seeds, released=5)
+        assert (ledger.vacuous is not None) == (ledger.eps > 10 or ledger.eps > math.log(seeds)) == (why is not None)
+        assert ("promises nothing in practice" in ledger.in_words()) == (why is not None)
+        assert why is None or why in ledger.vacuous
+        assert "`eps0`" in (ledger.vacuous or "`eps0`")
+        assert max(map(len, ledger.in_words().split())) < 40  # no number of three hundred digits
+
     @pytest.mark.parametrize("value", ["4", "", None, float("nan"), math.inf, -math.inf, True, np.True_, [4], 10**400])
     @pytest.mark.parametrize("name", ["k", "gamma", "eps0", "t", "delta_target", "acceptance", "seeds", "released"])
     def test_refuses_what_is_no_number(self, name, value):

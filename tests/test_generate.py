@@ -351,6 +351,15 @@ class TestDeniable:
         assert "nothing is claimed" in fakes.promise()
         assert replace(fakes, laboratory=False).promise().startswith(fakes.ledger.in_words())
 
+    def test_an_eps_that_promises_nothing_is_said_to_in_result_and_manifest(self):
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        loud = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=3, **{**SMALL_GATE, "eps0": 1000})
+        told = ew.publish(loud, laboratory=True).provenance
+        for said in ("\n".join(loud.notes), loud.promise(), "\n".join(told["notes"]), told["in_words"]):
+            assert "promises nothing in practice: eps = 1000 is above 10" in said
+        usual = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=3, **SMALL_GATE)
+        assert "promises nothing" not in "\n".join([*usual.notes, usual.promise()])
+
     def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
         gate = {**SMALL_GATE, "k": np.int64(SMALL_GATE["k"]), "gamma": np.float32(4)}

@@ -451,6 +451,14 @@ class TestClaims:
         assert "too large" not in sentence
         assert f"changes the same odds by a factor of at most {np.exp(few['eps_all']):.3g}" in sentence
 
+    @pytest.mark.parametrize("eps0", [6.5, 20, 1000])
+    def test_an_eps_that_promises_nothing_is_no_claim(self, eps0):
+        loud = ew.deniability_ledger(k=50, gamma=4, eps0=eps0, acceptance=0.1, seeds=500)
+        a9 = {"status": "run", "passed": True, "main": 0.5, "t": loud.t}
+        said = claims({"A9": a9}, {"preset": "deniable", "ledger": loud.told()})[2]
+        assert not said.met
+        assert "promises nothing in practice" in said.because
+
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}
 

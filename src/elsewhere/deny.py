@@ -16,7 +16,7 @@ from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.presets import Preset
-from elsewhere.privacy.deniability import deniability_ledger
+from elsewhere.privacy.deniability import Ledger, deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
 from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
@@ -182,12 +182,16 @@ def release_fakes(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_alike(out.r)),
+        notes=(*roles.notes, *_vacuous(ledger), *_alike(out.r)),
         ledger=ledger,
         published=np.zeros(len(out.r), dtype=bool),
         seed_rows=roles.seed_rows,
         sampler=sampler,
     )
+
+
+def _vacuous(ledger: Ledger) -> tuple[str, ...]:
+    return () if ledger.vacuous is None else (f"the ledger is kept, but {ledger.vacuous}",)
 
 
 def _alike(r: Places) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from elsewhere.traces.model import Floats
 SAME = 1e-9  # nats by which two computations of one probability may differ; rounding gives 1e-12 at L = 100
 LARGEST_EXP = 700.0
 MOST = 10**12  # of people and of fakes
+VACUOUS = 10.0  # eps of one fake above which odds may change by a factor of 22,000: a promise in name only
 MEANINGLESS = 20.0  # eps from which on odds may change by a factor of 5e8: nothing is claimed (section 11)
 
 
@@ -119,17 +120,24 @@ class Ledger:
         eps, delta = self.basic
         return {**self.to_dict(), "eps_basic": eps, "delta_basic": delta}
 
+    @property
+    def vacuous(self) -> str | None:
+        """Why the promise of a single fake promises nothing, see `vacuous`; None where it does promise something."""
+        return vacuous(self.eps, self.seeds)
+
     def in_words(self) -> str:
         """What an adversary who knows everything else can learn, from one fake and from all."""
-        factor = math.exp(self.eps) if self.eps < LARGEST_EXP else math.inf
         one = (
             f"Each released fake is (eps = {self.eps:.3f}, delta = {self.delta:.2g})-differentially private, one seed "
             "user added or removed, the model being learnt on other users and the map being given: a theorem, against "
             "which the test-suite audits the code of the gate (A9). From one fake, whoever knows everything else "
             "changes the odds that a given person was among the seeds by a factor of at most "
-            f"{factor:.2f}, except with probability {self.delta:.2g}, and names its seed with probability "
-            f"at most {self.named:.3f} (k = {self.k}, of which t = {self.t} is claimed, gamma = {self.gamma:g})."
+            f"{odds_factor(self.eps)}, except with probability {self.delta:.2g}, and names its seed with "
+            f"probability at most {self.named:.3f} (k = {self.k}, of which t = {self.t} is claimed, gamma = "
+            f"{self.gamma:g})."
         )
+        if self.vacuous is not None:
+            one += f" But {self.vacuous}"
         if self.released == 1:
             return one
         eps, delta = self.basic
@@ -143,6 +151,39 @@ class Ledger:
             f"{one} From all {self.released} together: {basic}; by {self.composition} composition, eps = "
             f"{self.eps_all:.3f} and delta = {self.delta_all:.2g}."
         )
+
+
+def odds_factor(eps: float) -> str:
+    """exp(eps) for people: the factor by which odds can change, however large."""
+    if eps >= LARGEST_EXP:
+        return "inf"
+    return f"{math.exp(eps):.2f}" if eps < VACUOUS else f"{math.exp(eps):.1e}"
+
+
+def vacuous(eps: float, seeds: int | None) -> str | None:
+    """
+    Why an eps of one fake promises nothing in practice, in words; None where it promises something.
+
+    It is so above `VACUOUS`, and where odds may change by more than the number of seeds: then who is one of the seeds
+    can go from as likely as any other to more likely than all others together.
+
+    Examples
+    --------
+    >>> vacuous(1.1, 500) is None, vacuous(7, 500) is None, vacuous(7, 5000) is None
+    (True, False, True)
+
+    """
+    by = "without limit" if eps >= LARGEST_EXP else f"by a factor of {odds_factor(eps)}"
+    if eps > VACUOUS:
+        why = f"eps = {eps:.4g} is above {VACUOUS:g}, one fake may change the odds on a person {by}"
+    elif seeds is not None and math.exp(eps) > seeds:
+        why = f"one fake may change the odds on a person {by}, more than the {seeds} seeds there are"
+    else:
+        return None
+    return (
+        f"as differential privacy this promises nothing in practice: {why}; a smaller `eps0`, and the larger `k` that "
+        "it needs, would."
+    )
 
 
 def deniability_ledger(

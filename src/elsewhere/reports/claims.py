@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elsewhere.privacy.deniability import MEANINGLESS
+from elsewhere.privacy.deniability import MEANINGLESS, odds_factor, vacuous
 from elsewhere.reports.attacks import QUESTIONS, counts, shown, strongest
 from elsewhere.reports.given import Plain, findings
 from elsewhere.reports.markup import percent
@@ -114,6 +114,9 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         if large
         else f": whoever holds them all changes the same odds by a factor of at most {math.exp(together):.3g}."  # type: ignore[arg-type]
     )
+    nothing = _vacuous(ledger)
+    if nothing is not None:
+        return Claim(sentence, False, f"true as it is, {nothing}")
     if run.get("reproducible") is True:
         return Claim(sentence, False, "a laboratory run: whoever knows its number can repeat the noise of the gate.")
     if a9 is None:
@@ -131,6 +134,14 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     return Claim(sentence, True, "deniable mode, and A9 passed.")
 
 
+def _vacuous(ledger: Mapping[str, Any]) -> str | None:
+    eps, seeds = ledger.get("eps"), ledger.get("seeds")
+    if not isinstance(eps, (int, float)):
+        return None
+    said = vacuous(eps, seeds if isinstance(seeds, int) else None)
+    return None if said is None else said.replace("`", "")
+
+
 def _from_one(ledger: Mapping[str, Any]) -> str:
     """What a single fake tells, for who does not read ε."""
     eps, delta, named = (ledger.get(name) for name in ("eps", "delta", "named"))
@@ -138,7 +149,7 @@ def _from_one(ledger: Mapping[str, Any]) -> str:
         return ""
     return (
         " In plain words: from one fake, somebody who knows everything else (the model, the classes, all other people) "
-        f"can change his odds that a given person was among the seeds by a factor of at most {math.exp(eps):.2f}, "  # type: ignore[arg-type]
+        f"can change his odds that a given person was among the seeds by a factor of at most {odds_factor(eps)}, "  # type: ignore[arg-type]
         f"except with probability {_g(delta)}; and if he knows that the person was, he names the seed of the fake with "
         f"probability at most {_g(named)}."
     )
