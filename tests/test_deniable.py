@@ -600,7 +600,7 @@ class TestLedger:
             (6.5, 5000, None),
             (9.5, 10**6, None),
             (10, 10**6, "above 10"),
-            (20, 500, "a factor of 5.2e+08"),
+            (20, 500, "a factor of 5.3e+08"),
             (1000, 500, "without limit"),
         ],
     )
