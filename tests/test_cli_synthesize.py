@@ -126,6 +126,34 @@ def test_one_map_for_fit_and_generate_lets_a_model_meet_other_people(run, two_to
     assert len(ew.Fakes.load(tmp_path / "fakes")) > 0
 
 
+def test_who_has_no_usable_day_is_counted_and_said_why(run, town, tmp_path):
+    lines = town.read_text().splitlines()
+    users = list(dict.fromkeys(line.split(",")[0] for line in lines[1:]))
+    late, thin = set(users[:7]), set(users[7:10])
+
+    def known(line):
+        user, hour = line.split(",")[0], int(line.split(",")[1][11:13])
+        return not (user in late and 13 <= hour < 17) and not (user in thin and hour >= 6)
+
+    (tmp_path / "gaps.csv").write_text("\n".join([lines[0], *filter(known, lines[1:]), ""]))
+    words = [tmp_path / "gaps.csv", *SMALL]
+    status, said, _ = run("generate", *words, "-o", tmp_path / "one")
+    _, machine, _ = run("generate", *words, "-o", tmp_path / "two", "--json")
+
+    told = json.loads(machine)
+    assert status == 0
+    assert (told["read"]["users"], told["read"]["users_dropped"], told["users"]) == (57, 3, 50)
+    assert told["seeds"] == len(np.unique(ew.Fakes.load(tmp_path / "two").seed_rows)) == 35
+    assert told["fakes"] <= told["seeds"]
+    assert (
+        "50 of 60 people have a usable day, one without a gap: 3 have too little known of any day (less than "
+        "--min-coverage) and 7 have days with gaps alone (--max-gap)" in said
+    )
+    assert "fakes of 35 seeds, of 50 users with a usable day" in said
+    _, machine, _ = run("generate", town, *SMALL, "-o", tmp_path / "whole", "--json")
+    assert not [note for note in json.loads(machine)["read"]["notes"] if "usable" in note]
+
+
 def in_words_of_its_own(text):
     return text.replace("uid,datetime,lat,lng,location", "who,when,breite,laenge,wo")
 

@@ -1,6 +1,6 @@
 """How fakes are made of an input: the options of `synthesize`, `fit` and `generate`, and the work behind them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -126,7 +126,21 @@ def read_whole(source: Path, reading: Reading) -> "tuple[Traces, Preparation]":
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords())
-    return whole_rows(traces), reports[0]
+    whole, read = whole_rows(traces), reports[0]
+    return whole, replace(read, notes=(*read.notes, *_without_a_day(whole, read)))
+
+
+def _without_a_day(whole: "Traces", read: "Preparation") -> list[str]:
+    """How many people have a day that can be used, and why the others have none."""
+    given, gaps = read.users + read.users_dropped, read.users - whole.U
+    if whole.U == given:
+        return []
+    why = []
+    if read.users_dropped:
+        why.append(f"{read.users_dropped:,} have too little known of any day (less than `min_coverage`)")
+    if gaps:
+        why.append(f"{gaps:,} have days with gaps alone" + (" (`max_gap`)" if read.max_gap_minutes is not None else ""))
+    return [f"{whole.U:,} of {given:,} people have a usable day, one without a gap: {' and '.join(why)}"]
 
 
 def whole_rows(traces: "Traces") -> "Traces":
@@ -179,8 +193,6 @@ def make_fakes(
 
 def _compared(fakes: "Fakes") -> "Fakes":
     """The same fakes; that no seed has met the model was not asserted by anybody, ids were compared (`_roles`)."""
-    from dataclasses import replace
-
     note = (
         "the ids here were compared with those of the model's people, and whoever is among them is no seed; a person "
         "under another id would not be noticed."
@@ -190,8 +202,6 @@ def _compared(fakes: "Fakes") -> "Fakes":
 
 def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
     """Fakes of some people of a file, with their seeds counted as rows of the whole file."""
-    from dataclasses import replace
-
     import numpy as np
 
     rows = np.flatnonzero(np.isin(traces.users.astype(str), np.array([str(label) for label in people.labels])))
@@ -228,8 +238,6 @@ def _on_this_map(fakes: "Fakes", reading: Reading) -> "Fakes":
     """The same fakes; those with a ledger say so where their map was made of people whom the ledger protects."""
     if fakes.ledger is None or reading.locations is not None or reading.regions is not None:
         return fakes
-    from dataclasses import replace
-
     note = (
         "the places were found in the input, seeds included: eps and delta take the map as given; --locations or "
         "--regions give one that no seed has shaped."

@@ -23,6 +23,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
     told: dict[str, Any] = {
         "preset": fakes.preset.name,
         "users": traces.U,
+        "seeds": traces.U if fakes.seed_rows is None else len(np.unique(traces.user[fakes.seed_rows])),
         "rows": len(traces),
         "kappa": fakes.kappa,
         "fakes": len(fakes),
@@ -46,7 +47,8 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
     shown: list[Any] = [
-        f"preset {told['preset']}: {told['fakes']} fakes of {told['users']} users, {told['kappa']} classes"
+        f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
+        f"usable day; {told['kappa']} classes"
     ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
