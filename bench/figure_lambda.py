@@ -11,7 +11,8 @@ from pathlib import Path
 
 from compare_emissions import DATA, Bench
 
-from elsewhere.reports.figures import fidelity_against_deniability, png
+from elsewhere.reports.sheet import png
+from elsewhere.reports.tempering import fidelity_against_deniability
 
 LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 GROUPS = 8

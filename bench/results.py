@@ -29,7 +29,8 @@ from elsewhere.judge.run import WhiteBox
 from elsewhere.judge.service import OURS, judge_service, two_days
 from elsewhere.learnt import learn
 from elsewhere.presets import PRESETS
-from elsewhere.reports.figures import location_privacy, png
+from elsewhere.reports.figures import location_privacy
+from elsewhere.reports.sheet import png
 from elsewhere.split import Roles
 
 ROOT = Path(__file__).resolve().parents[1]

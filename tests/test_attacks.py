@@ -505,11 +505,55 @@ def test_rare_places_are_counted_in_seed_users_and_judged_where_the_bar_can_be_r
     assert finding.details["few_contributors"] == 0
     assert "fewer than 5 seed users" in finding.words
     assert "at least 5 of the people the model was learnt from" in finding.words
+    allowed = sum((seeds == r).any(axis=1).sum() < 5 for r in range(R))
+    assert finding.null == (allowed, 0, allowed)
+    assert f"without any seed may go to {allowed} places of so few seed users: no verdict" in finding.words
     # a place that the model itself has from few people, or from nobody, is flagged as ever
     for visitors in (few, two):
         finding = found(visitors)
         assert (finding.main, finding.passed, finding.reachable) == (1, False, True)
         assert finding.details["few_contributors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("main", "chance", "judged"),
+    [
+        (Rate(0.55, 0.49, 0.61), Rate(0.5, 0.4, 0.6), True),
+        (Rate(0.55, 0.49, 0.61), Rate(0.7, 0.6, 0.8), True),
+        (Rate(0.62, 0.58, 0.66), Rate(0.52, 0.48, 0.56), False),
+        (Rate(0.62, 0.58, 0.66), Rate(0.62, 0.58, 0.66), None),  # walks without any seed are told as well
+        (Rate(0.62, 0.58, 0.66), Rate(0.7, 0.66, 0.74), None),
+        (Rate(0.82, 0.78, 0.86), Rate(0.62, 0.58, 0.66), False),  # but not as well as that
+    ],
+)
+def test_densities_are_judged_where_walks_without_a_seed_pass(main, chance, judged):
+    assert membership._includes_half(main, chance) is judged
+
+
+def test_closeness_to_people_whom_the_generator_has_learnt_from_is_no_finding(world):
+    strangers = People(world["holdout"], np.arange(len(world["holdout"])), len(world["holdout"]))
+    rng = np.random.default_rng(8)
+    learnt = free_walks([strangers], len(world["null"]), R=PLACES, m_min=1, rng=rng)
+
+    def found(fakes, **given):
+        return ew.audit(
+            world["seeds"],
+            world["holdout"],
+            fakes,
+            None,
+            attacks=["A10"],
+            m_min=1,
+            rng=np.random.default_rng(1),
+            **given,
+        )["A10"]
+
+    met = found(learnt, holdout_met=True)
+    assert (met.passed, met.reachable) == (None, False)
+    assert "whom the model was learnt from" in met.words
+    assert found(learnt).passed is False
+    # whoever copies the seeds is found out whatever the control is, and so is who stands closer to the strangers by far
+    assert found(world["seeds"], holdout_met=True).passed is False
+    assert found(world["holdout"], holdout_met=True).passed is False
 
 
 def test_order_and_tries_are_flagged(world):

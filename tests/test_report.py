@@ -5,9 +5,10 @@ import pytest
 from reports_made import world
 
 import elsewhere as ew
-from elsewhere.reports import figures, similarity
-from elsewhere.reports.figures import png, save_figures, similarity_histograms
+from elsewhere.reports import figures, maps, similarity
+from elsewhere.reports.figures import save_figures, similarity_histograms
 from elsewhere.reports.given import Given
+from elsewhere.reports.sheet import png
 from elsewhere.reports.similarity import pair_similarity, shares
 
 
@@ -104,8 +105,8 @@ class TestFiguresOfResults:
         visits = np.bincount(w["fakes"].r.ravel(), minlength=w["fakes"].R)
         where = w["fakes"].locations
 
-        assert len(figures.visited_places(where, visits).axes[0].collections[0].get_offsets()) == np.sum(visits > 0)
-        drawn = figures.places_by_class(where, w["classes"]).axes[0].collections
+        assert len(maps.visited_places(where, visits).axes[0].collections[0].get_offsets()) == np.sum(visits > 0)
+        drawn = maps.places_by_class(where, w["classes"]).axes[0].collections
         assert [len(c.get_offsets()) for c in drawn] == w["classes"].sizes.tolist()
 
     def test_the_same_file_twice_and_what_cannot_be_drawn(self, tmp_path):

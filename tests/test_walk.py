@@ -187,6 +187,9 @@ class TestSampler:
             np.testing.assert_array_equal(mine, mine[:, :1].repeat(mine.shape[1], axis=1))
         assert np.abs(log_prob[:, code == 0][:, 0] - log_prob[:, code == 1][:, 0]).max() > 0.1
 
+    def test_says_what_it_is(self):
+        assert sampler_of(people(), [0, 1, 1]).emission == "walk"
+
     def test_refuses_what_it_cannot_do(self):
         traces = people()
         with pytest.raises(ew.InvalidTraces, match="4 instants"):

@@ -67,7 +67,7 @@ def check_out(out: Path | None, force: bool) -> None:
     """Refuse, before any work, an output that could not be written, and figures that could not be drawn."""
     if out is not None:
         check_folder(out, force=force)
-        from elsewhere.reports.figures import new_figure
+        from elsewhere.reports.sheet import new_figure
 
         new_figure(1, 1)
 
@@ -76,7 +76,8 @@ def compare(
     traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None
 ) -> tuple[dict[str, Any], list[Any]]:
     """Similarity of all pairs, as a result and as tables for people; with `out`, histograms.png and similarity.json."""
-    from elsewhere.reports.figures import png, similarity_histograms
+    from elsewhere.reports.figures import similarity_histograms
+    from elsewhere.reports.sheet import png
     from elsewhere.reports.similarity import pair_similarity
 
     with stage("comparing all pairs"):

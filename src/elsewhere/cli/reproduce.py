@@ -87,7 +87,8 @@ def _traces(
 def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:
     import numpy as np
 
-    from elsewhere.reports import figures
+    from elsewhere.reports import figures, maps
+    from elsewhere.reports.sheet import png
 
     drawn = {
         "similarity": figures.similarity_histograms(found.geographic, found.semantic),
@@ -101,9 +102,9 @@ def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:
     train, learnt = found.train, found.fakes.learnt
     if train.locations.has_coordinates and learnt is not None:
         visits = np.bincount(train.r.ravel(), minlength=train.R)
-        drawn["dataset-visits"] = figures.visited_places(train.locations, visits)
-        drawn["dataset-classes"] = figures.places_by_class(train.locations, learnt.classes.label)
-    files = {f"{name}.png": figures.png(figure) for name, figure in drawn.items()}
+        drawn["dataset-visits"] = maps.visited_places(train.locations, visits)
+        drawn["dataset-classes"] = maps.places_by_class(train.locations, learnt.classes.label)
+    files = {f"{name}.png": png(figure) for name, figure in drawn.items()}
     pictures = "".join(f"\n![{name.removesuffix('.png')}]({name})\n" for name in files)
     files["reproduce.md"] = (found.markdown() + pictures).encode()
     files["reproduce.json"] = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()

@@ -94,7 +94,8 @@ def lbs(
     shown = [*tables(result), *told["notes"]]
     if out is not None:
         from elsewhere.files import write_files
-        from elsewhere.reports.figures import location_privacy, png
+        from elsewhere.reports.figures import location_privacy
+        from elsewhere.reports.sheet import png
 
         numbers_file = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
         write_files(out, {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file})

@@ -87,6 +87,7 @@ def audit(
     gate_runs: int = 20_000,
     m_min: int = 5,
     shadows: int = 16,
+    holdout_met: bool = False,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
 ) -> AuditResult:
@@ -130,6 +131,9 @@ def audit(
         Users that a place must have (E31).
     shadows
         Shadow runs of A10.
+    holdout_met
+        Whether the hold-out people are those whom the generator has learnt from, as in the deniable mode: fakes are
+        then closer to them whoever the seeds are, which A10 does not hold against them.
     progress
         Called with (attacks done, attacks in all) after every attack.
     rng
@@ -161,6 +165,7 @@ def audit(
         "gate_runs": require_whole("gate_runs", gate_runs, 4),
         "m_min": require_whole("m_min", m_min, 1),
         "shadows": require_whole("shadows", shadows, 2),
+        "holdout_met": bool(holdout_met),
         **gate(k, float(gamma), float(eps0), t, acceptance),
     }
     ground = Ground.of(

@@ -99,7 +99,9 @@ def judge_run(
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
     days = traces.of_users(np.unique(traces.user[seed_rows]))
-    attacked, more = _attacked(seeds, days, control, fakes, pool.traces.r, owner, progress, second, third)
+    attacked, more = _attacked(
+        seeds, days, control, holdout is None, fakes, pool.traces.r, owner, progress, second, third
+    )
     return Judgement(kept, attacked, _told(traces, fakes, pool, seeds, control), (*notes, *more))
 
 
@@ -114,7 +116,8 @@ def _control(
         return None, ("no control: every person is a seed (--holdout sets people aside); what needs one is not run.",)
     role = {
         "product": "the alternates of the differential test, who have not met the model",
-        "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model",
+        "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
+        "(--holdout sets others aside)",
     }
     who = role.get(fakes.preset.name, "people who are nobody's seed")
     return traces.of_users(free), (f"control: {len(free)} people, {who}.",)
@@ -124,6 +127,7 @@ def _attacked(
     seeds: Traces,
     days: Traces,
     control: Traces | None,
+    of_this_run: bool,
     fakes: Fakes,
     published: Any,
     owner: Ints,
@@ -152,6 +156,7 @@ def _attacked(
     if learnt is not None:
         given |= {"model": learnt.model, "classes": learnt.classes}
     if fakes.ledger is not None:
+        given["holdout_met"] = of_this_run
         # the gate as the ledger claims it: another t would judge another claim
         given |= {name: getattr(fakes.ledger, name) for name in ("k", "gamma", "eps0", "t", "acceptance")}
         if fakes.sampler is not None and learnt is not None:

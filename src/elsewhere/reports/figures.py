@@ -1,11 +1,10 @@
 """
-The figures of the paper, one function per figure, each returning a matplotlib `Figure` that nothing global knows.
+The figures of results, as in the paper: one function each, returning a matplotlib `Figure` that nothing global knows.
 
 Each takes a result, or the dictionary that its `to_dict` gives; `save_figures` writes all that a set of results has.
 """
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,21 +12,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.errors import InvalidParameter, MissingExtra, require_choice
+from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.files import write_files
 from elsewhere.reports.given import Given, Plain, findings
+from elsewhere.reports.sheet import (
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    MARKERS,
+    PURPLE,
+    VERMILION,
+    as_bytes,
+    finish,
+    new_figure,
+)
 from elsewhere.reports.similarity import BIN_EDGES, shares
-from elsewhere.traces.model import Floats, Locations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito: told apart by colour-blind readers, and in print
-BLUE, VERMILION = "#0072B2", "#D55E00"
-GREEN, PURPLE, ORANGE, SKY, GREY, YELLOW = "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B7280", "#C9B800"
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, YELLOW)
-MARKERS = "os^DPXv*"
 FORMATS = ("png", "pdf")
 SIDES = {
     "testing": ("testing", GREEN, "//"),
@@ -38,42 +43,12 @@ SIDES = {
 }
 
 
-def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of this size in inches, or `MissingExtra` where matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("figures need matplotlib: pip install 'elsewhere[plot]'.") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def png(figure: "Figure") -> bytes:
-    """The figure as the bytes of a PNG file, the same for the same figure."""
-    return _bytes(figure, "png")
-
-
-def _bytes(figure: "Figure", form: str) -> bytes:
-    # neither the library nor the hour: the same figure is the same file
-    metadata = {"Software": None} if form == "png" else {"CreationDate": None, "Producer": None, "Creator": None}
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=form, dpi=150, metadata=metadata)
-    return buffer.getvalue()
-
-
 def _plain(result: Any, kind: str) -> Plain:
     """The plain numbers of one result of a kind."""
     found: dict[str, Plain] = getattr(Given.of(result), kind)
     if len(found) != 1:
         raise InvalidParameter(f"`result` must be one result of the kind {kind!r}, got {len(found)} of them.")
     return next(iter(found.values()))
-
-
-def _finish(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
-    axes.set_xlabel(x, fontsize=9)
-    axes.set_ylabel(y, fontsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    if title is not None:
-        axes.set_title(title, fontsize=9)
 
 
 def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure":
@@ -110,43 +85,6 @@ def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure
     return figure
 
 
-def _about_the_middle(locations: Locations) -> Floats:
-    where = locations.planar()
-    return np.asarray(where - (where.min(axis=0) + where.max(axis=0)) / 2)
-
-
-def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
-    """Places as discs whose area is their number of visits (fig:visited-locs); east and north in kilometres."""
-    count = np.asarray(visits, dtype=np.float64)
-    figure = new_figure(4.2, 4.0)
-    axes = figure.subplots()
-    where, there = _about_the_middle(locations), count > 0
-    axes.scatter(
-        where[there, 0], where[there, 1], s=120 * count[there] / count.max() + 1, color=BLUE, alpha=0.55, linewidths=0
-    )
-    axes.set_aspect("equal")
-    _finish(axes, "east (km)", "north (km)", f"area: visits, at most {count.max():,.0f}")
-    return figure
-
-
-def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
-    """Places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
-    classes = np.asarray(getattr(label, "label", label))
-    figure = new_figure(5.2, 4.0)
-    axes = figure.subplots()
-    where = _about_the_middle(locations)
-    for c in np.unique(classes[classes >= 0]).tolist():
-        marker = MARKERS[(c + c // len(COLOURS)) % len(MARKERS)]
-        here = where[classes == c]
-        axes.scatter(
-            here[:, 0], here[:, 1], s=14, color=COLOURS[c % len(COLOURS)], marker=marker, linewidths=0, label=f"{c + 1}"
-        )
-    axes.set_aspect("equal")
-    _finish(axes, "east (km)", "north (km)")
-    figure.legend(title="class", loc="outside right center", fontsize=8, ncols=1 + int(classes.max()) // 16)
-    return figure
-
-
 def _mean(value: Any) -> float:
     value = value.get("mean") if isinstance(value, dict) else value
     return float("nan") if value is None else float(value)
@@ -169,7 +107,7 @@ def aggregate_similarity(result: Any) -> "Figure":
     for axes, (name, title) in zip(figure.subplots(1, 2), (("pi_bar", "π̄"), ("p_bar", "p̄")), strict=True):
         _bars(axes, found[name])
         axes.set_ylim(0, 1)
-        _finish(axes, "dataset", "similarity to real (0 to 1)", title)
+        finish(axes, "dataset", "similarity to real (0 to 1)", title)
     return figure
 
 
@@ -179,7 +117,7 @@ def visiting_divergence(result: Any) -> "Figure":
     figure = new_figure(7.2, 2.9)
     for axes, name in zip(figure.subplots(1, 2), ("all", "top"), strict=True):
         _bars(axes, found[name])
-        _finish(axes, "dataset", "KL from real (nats)", f"{name}: {found[name]['places']} places")
+        finish(axes, "dataset", "KL from real (nats)", f"{name}: {found[name]['places']} places")
     return figure
 
 
@@ -189,7 +127,7 @@ def time_allocation(result: Any) -> "Figure":
     figure = new_figure(7.6, 2.9)
     for axes, (rank, title) in zip(figure.subplots(1, 3), zip("123", ("1st", "2nd", "3rd"), strict=True), strict=True):
         _bars(axes, found[rank])
-        _finish(axes, "dataset", "KL from real (nats)", f"{title} place")
+        finish(axes, "dataset", "KL from real (nats)", f"{title} place")
     return figure
 
 
@@ -199,7 +137,7 @@ def _histogram(axes: "Axes", edges: Sequence[float], told: Plain, colour: str, x
              color=colour, edgecolor="white")  # fmt: skip
     axes.axvline(told["mean"], color="black", linewidth=1, linestyle="--")
     axes.set_xlim(0, 1)
-    _finish(axes, x, "share of pairs (%)", f"mean {told['mean']:.2f} (dashed)")
+    finish(axes, x, "share of pairs (%)", f"mean {told['mean']:.2f} (dashed)")
 
 
 def _seed_histogram(result: Any, name: str) -> tuple[list[float], Plain]:
@@ -239,7 +177,7 @@ def similarity_qq(result: Any) -> "Figure":
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     correlation = "" if qq["correlation"] is None else f"correlation {qq['correlation']:.4f}"
-    _finish(axes, "among real traces, sim_S", "among fakes, sim_S", correlation)
+    finish(axes, "among real traces, sim_S", "among fakes, sim_S", correlation)
     return figure
 
 
@@ -259,7 +197,7 @@ def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str =
                               markersize=5, linewidth=1, linestyle=("-", "--", "-.", ":")[i % 4],
                               label=name if cost == "diversity" else None)  # fmt: skip
         axes.set_ylim(0, 1.02)
-        _finish(axes, x, "true places missed (share)", "a" if cost == "diversity" else "b")
+        finish(axes, x, "true places missed (share)", "a" if cost == "diversity" else "b")
     figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
@@ -291,7 +229,7 @@ def attack_intervals(result: Any) -> "Figure":
             )
     axes.set_yticks(range(len(ran)), [f"{n} {f['title']}" for n, f in ran.items()], fontsize=8)
     axes.invert_yaxis()
-    _finish(axes, "figure of the attack (share, or AUC: A10, A15)", "attack")
+    finish(axes, "figure of the attack (share, or AUC: A10, A15)", "attack")
     figure.legend(loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
@@ -344,61 +282,6 @@ def save_figures(results: Any, folder: str | PathLike[str], formats: Sequence[st
                 except InvalidParameter:
                     continue  # a figure whose numbers this result does not have
                 stem = draw.__name__ + (f"_{i + 1}" if i else "")
-                files |= {f"{stem}.{form}": _bytes(figure, form) for form in formats}
+                files |= {f"{stem}.{form}": as_bytes(figure, form) for form in formats}
     write_files(Path(folder), files)
     return list(files)
-
-
-def fidelity_against_deniability(
-    lam: ArrayLike, runs: Mapping[str, Mapping[str, ArrayLike]], *, title: str = ""
-) -> "Figure":
-    """
-    What a fake keeps of its seed against what whoever knows everything learns of it, over lambda.
-
-    Parameters
-    ----------
-    lam
-        Temper of the emissions, one value per point of a curve.
-    runs
-        Name of a curve -> its figures at every lambda: `kept`, class agreement with the own seed minus that with other
-        seeds; `named`, share of the fakes whose seed the white-box attack names; `accepted`, share of attempts that
-        pass the gate.
-    title
-        Of the figure.
-
-    Examples
-    --------
-    >>> from elsewhere.reports.figures import fidelity_against_deniability
-    >>> walk = {"kept": [0, .2], "named": [.002, .01], "accepted": [1, .9]}
-    >>> [a.get_xlabel() for a in fidelity_against_deniability([0, 1], {"walk": walk}).axes]
-    ['seed named by the white box (%)', 'attempts that pass the gate (%)']
-
-    """
-    figure = new_figure(8.0, 3.6)
-    panels = {"named": "seed named by the white box (%)", "accepted": "attempts that pass the gate (%)"}
-    for axes, (kind, label) in zip(figure.subplots(1, 2, sharey=True), panels.items(), strict=True):
-        # kept grows with what the white box learns and falls with what passes: numbers stand outside the two curves
-        lean = -1 if kind == "named" else 1
-        for i, ((name, run), colour) in enumerate(zip(runs.items(), (BLUE, VERMILION, GREEN), strict=False)):
-            x, y = 100 * np.asarray(run[kind], dtype=float), np.asarray(run["kept"], dtype=float)
-            axes.plot(x, y, marker="os^"[i], markersize=4, color=colour, linewidth=1)
-            side = -1 if i % 2 else 1
-            named = int(np.argmin(np.abs(y - (y.min() + y.max()) / 2)))
-            told = np.inf
-            for j in range(len(x) - 1, -1, -1):
-                if j < len(x) - 1 and abs(told - y[j]) < 0.06 * np.ptp(y):
-                    continue  # too close to the last number to be read
-                told = y[j]
-                number = f"{np.asarray(lam, dtype=float)[j]:g}"
-                axes.annotate(
-                    f"{name}, {number}" if j == named else number, (x[j], y[j]), textcoords="offset points",
-                    xytext=(6 * lean * side, 5 * side), fontsize=8, color=colour, va="center",
-                    ha="left" if lean * side > 0 else "right",
-                )  # fmt: skip
-        axes.margins(0.12, 0.16)
-        axes.set_xlabel(label, fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("class agreement kept (own - others)", fontsize=9)
-    if title:
-        figure.suptitle(title, fontsize=9)
-    return figure

@@ -126,6 +126,10 @@ class Ground:
             [self.seeds, self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng
         )
 
+    def taught_walks(self, rng: np.random.Generator) -> Ints:
+        """As many walks as there are fakes, learnt from the hold-out people alone."""
+        return free_walks([self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng)
+
     @cached_property
     def dataset(self) -> Ints:
         """Number of each fake among those of its seed: fakes with one number make one dataset."""

@@ -179,6 +179,15 @@ def density_membership(ground: Ground) -> Finding:
     tpr = max(early.values(), key=lambda rate: rate.value)
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
     telling = verdict(tpr, TPR_BAR, null_tpr)
+    includes, chance, beyond = _includes_half(best, free_best), free_best, ""
+    closer = curves[name].value < 0.5
+    if closer and ground.parameters["holdout_met"]:
+        # what has learnt from the strangers alone is closer to them whoever the seeds are: here that is chance
+        taught, _ = judge(scores(people, ground.taught_walks(rng), ground.R, ground.hour), U)
+        chance = max([free_best, *(_upright(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value)
+        towards = [_includes_half(c, free_best) for c in curves.values() if c.value >= 0.5]
+        includes = _worst([_includes_half(best, chance), *towards])
+        beyond = f", whom the model was learnt from; walks learnt from them, without any seed, reach {chance.value:.3f}"
     members, strangers = unlike_others(people, U, ground.R, ground.hour)
     return Finding(
         "A10",
@@ -187,15 +196,15 @@ def density_membership(ground: Ground) -> Finding:
         control=free_best.value,
         control_interval=free_best,
         baseline=0.5,
-        null=free_best,
+        null=chance,
         bar=0.5,
-        passed=bool(best.low <= 0.5 and telling is not False),
-        reachable=free_best.low <= 0.5,
+        passed=False if telling is False else includes,
+        reachable=chance.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells the people behind the fakes from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
-        + (" The fakes are closer to the strangers." if curves[name].value < 0.5 else ""),
+        + (f" The fakes are closer to the strangers{beyond}." if closer else ""),
         details={
             "auc": curves,
             "tpr_at_1_percent": tpr,
@@ -204,6 +213,17 @@ def density_membership(ground: Ground) -> Finding:
             "tpr_reachable": null_tpr.high <= TPR_BAR,
         },
     )
+
+
+def _includes_half(best: Rate, chance: Rate) -> bool | None:
+    """The bar of A10, one half within the interval, as `verdict` holds a bar: no verdict where chance fails it too."""
+    if best.low <= 0.5:
+        return True
+    return False if chance.low <= 0.5 or best.low > chance.high else None
+
+
+def _worst(verdicts: list[bool | None]) -> bool | None:
+    return False if False in verdicts else None if None in verdicts else True
 
 
 def _upright(rate: Rate) -> Rate:

@@ -3,13 +3,15 @@ A13: do the fakes visit places that too few people visit? (E31)
 
 Counted are seed users, as the suite says, and beside them the people the model was learnt from. In the deniable mode
 these are others, by whom alone a place comes into a fake. Where enough of them visit every place of the fakes, walks of
-the model without any seed go to places of few seed users too: the bar is then out of reach, and there is no verdict.
+the model without any seed may go to places of few seed users too, the more the longer they walk: the bar is then out of
+reach, and only more places than these would be a failure.
 """
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.finding import Finding
+from elsewhere.evaluation.attacks.finding import Finding, verdict
 from elsewhere.evaluation.attacks.ground import Ground, users_per_place
+from elsewhere.evaluation.attacks.intervals import Rate
 
 
 def unique_places(ground: Ground) -> Finding:
@@ -25,15 +27,15 @@ def unique_places(ground: Ground) -> Finding:
     by_model = int((learnt[used] < m_min).sum())
     # what a model that knows no seed may go to
     free = visitors is not None and by_model == 0 and in_model == 0
-    reachable = not (free and np.any(users[learnt >= m_min] < m_min))
+    allowed = int((users[learnt >= m_min] < m_min).sum()) if free else 0
+    null = Rate(float(allowed), 0.0, float(allowed)) if free else None
     baseline = control = None
     if ground.holdout is not None:
         lived = np.unique(ground.holdout.r)
         baseline = float((users[lived] < m_min).sum())
         control = float((users_per_place(ground.holdout, ground.R)[used] < m_min).sum())
-    passed: bool | None = len(rare) == 0 and in_model == 0
-    if not passed and not reachable:
-        passed = None
+    main = Rate(*[float(len(rare))] * 3)
+    passed = False if in_model else verdict(main, 0.0, null)
     words = f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
     words += "." if len(rare) == 0 else f"; {int(on_rare.any(axis=1).sum())} fakes visit one of them."
     if in_model:
@@ -44,14 +46,17 @@ def unique_places(ground: Ground) -> Finding:
             if by_model == 0
             else f" {by_model} places of the fakes have fewer than {m_min} of the people the model was learnt from."
         )
+    if passed is None:
+        words += f" Walks of the model without any seed may go to {allowed} places of so few seed users: no verdict."
     return Finding(
         "A13",
-        main=float(len(rare)),
+        main=main.value,
         control=control,
         baseline=baseline,
         bar=0.0,
+        null=null,
         passed=passed,
-        reachable=reachable,
+        reachable=allowed == 0,
         words=words,
         details={
             "m_min": m_min,

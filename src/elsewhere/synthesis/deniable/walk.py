@@ -66,6 +66,7 @@ class WalkSampler(DeniableSampler):
         **parameters: Any,
     ) -> None:
         super().__init__(model, classes, emission="allotted", archetypes=archetypes, **parameters)
+        self.emission = "walk"  # groups as "allotted" has them, fakes of its own
         if len(walk.first) != model.R:
             raise InvalidParameter(
                 f"`walk` must be over the {model.R} places of the model, got {len(walk.first)}.", code="E_MISMATCH"
