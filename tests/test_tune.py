@@ -291,3 +291,19 @@ def test_k_is_an_option_and_a_parameter_of_both_commands(town, tmp_path):
         told.append(json.loads(CliRunner().invoke(app, ["tune", *words, *way, *small]).stdout))
     assert told[0] == told[1]
     assert told[0]["k"] == 20
+
+
+def test_the_least_stock_predicts_what_a_larger_one_does(town, monkeypatch):
+    # the run's stock grows with its fakes, the rehearsal's does not (docs/deniable.md)
+    settings = preset_of("deniable", archetypes=6, k=K, m_min=2)
+    one, other = np.array_split(lab(2).permutation(town.U), 2)
+    rehearsal = Rehearsal.of(town.of_users(np.sort(one)), town.of_users(np.sort(other)), settings, 4, lab())
+    found, error = [], 0.0
+    for stock in (20_000, 100_000):
+        monkeypatch.setattr("elsewhere.synthesis.deniable.walk.LEAST_STOCK", stock)
+        drawn = rehearsal(settings)
+        found.append(weighed([drawn], settings, SEEDS))
+        error += drawn.kept.var() / len(drawn.kept)
+    # four standard errors of the difference: a stock of 500 walks keeps .025 less, and would fail
+    assert abs(found[0].kept - found[1].kept) < 4 * np.sqrt(error) < 0.024
+    assert abs(found[0].accepted - found[1].accepted) < 0.03
