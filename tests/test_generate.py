@@ -349,7 +349,32 @@ class TestDeniable:
             ew.publish(fakes, laboratory=True)
         # the noise of a laboratory run can be repeated: it carries no claim (R5)
         assert "nothing is claimed" in fakes.promise()
+        assert "nothing is claimed" in pool.provenance["in_words"]
         assert replace(fakes, laboratory=False).promise().startswith(fakes.ledger.in_words())
+
+    def test_fewer_seeds_than_k_once_rare_places_are_gone(self):
+        # 30 people on their own island: their seeds are left out, and too few stay
+        rng = lab(2)
+        r = np.vstack([rng.integers(6, size=(40, 4)), np.arange(6, 126).reshape(30, 4)])
+        with pytest.raises(ew.NotEnoughUsers, match="at least 30 seed users") as said:
+            ew.generate_fakes(ew.Traces(r, ew.Locations(n=126)), preset="deniable", k=30, eps0=1.5, m_min=2, rng=lab())
+        assert said.value.code == "E_TOO_FEW"
+
+    @pytest.mark.parametrize("preset", ["product", "deniable"])
+    def test_a_user_of_many_days_counts_once(self, preset):
+        # 300 days of one of 160 people: whom the model is learnt from are people, not days (E61)
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        rows = np.concatenate([np.arange(160), np.full(299, 7)])
+        settings = PRESETS[preset].changed(k=16)
+        for draw in range(4):
+            people = split_users(town.select(rows), settings, None, lab(draw)).model
+            assert np.bincount(people.user).max() == 1
+        week = ew.simulate_town(users=160, days=3, locations=60, rng=lab(6)).traces
+        assert np.bincount(split_users(week, settings, None, lab()).model.user).min() == 3
+        others = ew.simulate_town(users=20, locations=60, rng=lab(7)).traces
+        if preset == "product":
+            people = split_users(town.select(rows), settings, others, lab()).model
+            assert np.bincount(people.user).max() == 1
 
     def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.fakes import Fakes, Frame
 from elsewhere.learnt import Learnt
 from elsewhere.presets import Preset
@@ -132,6 +132,11 @@ def release_fakes(
     seeds = learnt.translate(roles.seeds)
     if len(np.unique(seeds.user)) != len(seeds):
         raise InvalidParameter("one trace per user may be a seed in the deniable mode: `max_days` must be 1 (E61).")
+    if len(seeds) < settings.k:  # those who visit rare places alone are no seeds any more
+        raise NotEnoughUsers(
+            f"the gate needs at least {settings.k} seed users for `k` = {settings.k}, and {len(seeds)} seeds visit a "
+            "place that `m_min` of the model's users share; give more users or larger places, or lower `k`."
+        )
     tau = learnt.tau(seeds)
     n = per_seed * len(seeds)
     ledger = deniability_ledger(
