@@ -376,6 +376,23 @@ class TestDeniable:
             people = split_users(town.select(rows), settings, others, lab()).model
             assert np.bincount(people.user).max() == 1
 
+    def test_seeds_that_the_model_has_met_are_refused_whatever_is_asserted(self):
+        rows = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        town = ew.Traces(rows.r, rows.locations, users=[f"person {i}" for i in range(160)])
+        learnt = ew.learn(town.of_users(np.arange(80)), PRESETS["deniable"].changed(m_min=3), kappa=6, rng=lab())
+        run = {"preset": "deniable", "model": learnt, "disjoint": True, "m_min": 3, "lam": 0.05, "eta": 0.5}
+        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed") as said:
+            ew.generate_fakes(town, rng=lab(), **run, **SMALL_GATE)
+        assert said.value.code == "E_DISJOINT"
+        others = town.of_users(np.arange(80, 160))
+        assert len(ew.generate_fakes(others, rng=lab(), **run, **SMALL_GATE)) == 80
+        met = learnt.update(others, kappa=6, rng=lab())
+        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed"):
+            ew.generate_fakes(others, rng=lab(), **{**run, "model": met}, **SMALL_GATE)
+        assert "person" not in repr(learnt)
+        # rows without names are numbered from 0 in every table: the same numbers need not be the same people
+        assert len(ew.generate_fakes(rows, rng=lab(), **{**run, "model": learnt}, **SMALL_GATE)) == 160
+
     def test_what_the_gate_does_not_read_is_said(self):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
         run = {"preset": "deniable", "kappa": 6, "m_min": 3, **SMALL_GATE}
