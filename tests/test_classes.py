@@ -245,6 +245,34 @@ def test_auto_tries_at_most_24_values_in_geometric_steps(town, monkeypatch):
     assert tried[-1] in scouted
 
 
+def test_auto_leaves_out_only_what_cannot_win(monkeypatch):
+    asked, whole = [], 0
+    clusters = room._clusters
+    monkeypatch.setattr(room, "_clusters", lambda rows, kappa, *a: asked.append(kappa) or clusters(rows, kappa, *a))
+    for draw in range(12):
+        traces = ew.Traces(rng(draw).integers(0, 10 + 4 * draw, (25, 8)), ew.Locations(n=60))
+        asked.clear()
+        found = ew.semantic_clustering(graph_of(traces), method="kmeans", rng=rng(draw))
+        tried = asked[:-1]  # the last one repeats the winner with more starts
+        rows = room_rows(traces)
+        every = np.unique(np.geomspace(2, len(rows), 24).round().astype(int)).tolist()
+        assert tried == every[: len(tried)]
+        whole += len(tried) == len(every)
+        entropy = int(rng(draw).integers(2**31))
+        told = [room.silhouette(rows, clusters(rows, kappa, entropy, room.SCOUTS)) for kappa in every]
+        assert int(np.argmax(told)) < len(tried)
+        assert found.kappa == every[int(np.argmax(told))]
+    assert whole < 12
+
+
+def room_rows(traces):
+    graph = graph_of(traces)
+    order = np.lexsort(np.round(graph.roles[graph.visited], 9).T[::-1])
+    w = graph.w_visited[np.ix_(order, order)]
+    table = np.round(w / w.max(), 12)
+    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300)
+
+
 def test_auto_merges_where_no_partition_fits(monkeypatch):
     traces, _ = planted(3)
     monkeypatch.setattr(room, "_clusters", lambda rows, kappa, *_: np.minimum(np.arange(len(rows)), kappa - 1))

@@ -507,6 +507,11 @@ class TestLedger:
         assert ledger.delta == pytest.approx(delta, rel=5e-3)
         assert ledger.named == pytest.approx(named, abs=5e-5)
 
+    @pytest.mark.parametrize("eps0", [1e-320, 5e-324, 1e-12])
+    def test_an_eps0_for_which_no_k_is_enough(self, eps0):
+        with pytest.raises(ew.InvalidParameter, match="`k` must be above 1000000000000"):
+            ew.deniability_ledger(k=50, gamma=4, eps0=eps0)
+
     def test_t_is_the_best_that_meets_the_target(self):
         chosen = ew.deniability_ledger(k=50, gamma=4, eps0=1, acceptance=0.3, seeds=400)
         assert chosen.delta <= 1e-6

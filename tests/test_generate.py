@@ -349,6 +349,7 @@ class TestDeniable:
             ew.publish(fakes, laboratory=True)
         # the noise of a laboratory run can be repeated: it carries no claim (R5)
         assert "nothing is claimed" in fakes.promise()
+        assert "nothing is claimed" in pool.provenance["in_words"]
         assert replace(fakes, laboratory=False).promise().startswith(fakes.ledger.in_words())
 
     def test_an_eps_that_promises_nothing_is_said_to_in_result_and_manifest(self):
@@ -359,6 +360,58 @@ class TestDeniable:
             assert "promises nothing in practice: eps = 1000 is above 10" in said
         usual = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=3, **SMALL_GATE)
         assert "promises nothing" not in "\n".join([*usual.notes, usual.promise()])
+
+    def test_fewer_seeds_than_k_once_rare_places_are_gone(self):
+        # 30 people on their own island: their seeds are left out, and too few stay
+        rng = lab(2)
+        r = np.vstack([rng.integers(6, size=(40, 4)), np.arange(6, 126).reshape(30, 4)])
+        with pytest.raises(ew.NotEnoughUsers, match="at least 30 seed users") as said:
+            ew.generate_fakes(ew.Traces(r, ew.Locations(n=126)), preset="deniable", k=30, eps0=1.5, m_min=2, rng=lab())
+        assert said.value.code == "E_TOO_FEW"
+
+    @pytest.mark.parametrize("preset", ["product", "deniable"])
+    def test_a_user_of_many_days_counts_once(self, preset):
+        # 300 days of one of 160 people: whom the model is learnt from are people, not days (E61)
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        rows = np.concatenate([np.arange(160), np.full(299, 7)])
+        settings = PRESETS[preset].changed(k=16)
+        for draw in range(4):
+            people = split_users(town.select(rows), settings, None, lab(draw)).model
+            assert np.bincount(people.user).max() == 1
+        week = ew.simulate_town(users=160, days=3, locations=60, rng=lab(6)).traces
+        assert np.bincount(split_users(week, settings, None, lab()).model.user).min() == 3
+        others = ew.simulate_town(users=20, locations=60, rng=lab(7)).traces
+        if preset == "product":
+            people = split_users(town.select(rows), settings, others, lab()).model
+            assert np.bincount(people.user).max() == 1
+
+    def test_seeds_that_the_model_has_met_are_refused_whatever_is_asserted(self):
+        rows = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        town = ew.Traces(rows.r, rows.locations, users=[f"person {i}" for i in range(160)])
+        learnt = ew.learn(town.of_users(np.arange(80)), PRESETS["deniable"].changed(m_min=3), kappa=6, rng=lab())
+        run = {"preset": "deniable", "model": learnt, "disjoint": True, "m_min": 3, "lam": 0.05, "eta": 0.5}
+        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed") as said:
+            ew.generate_fakes(town, rng=lab(), **run, **SMALL_GATE)
+        assert said.value.code == "E_DISJOINT"
+        others = town.of_users(np.arange(80, 160))
+        assert len(ew.generate_fakes(others, rng=lab(), **run, **SMALL_GATE)) == 80
+        met = learnt.update(others, kappa=6, rng=lab())
+        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed"):
+            ew.generate_fakes(others, rng=lab(), **{**run, "model": met}, **SMALL_GATE)
+        assert "person" not in repr(learnt)
+        # rows without names are numbered from 0 in every table: the same numbers need not be the same people
+        assert len(ew.generate_fakes(rows, rng=lab(), **{**run, "model": learnt}, **SMALL_GATE)) == 160
+
+    def test_what_the_gate_does_not_read_is_said(self):
+        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
+        run = {"preset": "deniable", "kappa": 6, "m_min": 3, **SMALL_GATE}
+        asked = ew.generate_fakes(town, rng=lab(), min_sim=0.5, strict=True, theta=0.1, lam=0.9, **run)
+        (said,) = [note for note in asked.notes if "without effect" in note]
+        assert all(f"`{name}`" in said for name in ("min_sim", "strict", "theta"))
+        assert "lam" not in said
+        assert not any("without effect" in note for note in ew.generate_fakes(town, rng=lab(), **run).notes)
+        window = ew.generate_fakes(town, rng=lab(), emission="window", lam=0.05, eta=0.5, par_m=0.5, **run)
+        assert not any("without effect" in note for note in window.notes)
 
     def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces

@@ -412,6 +412,7 @@ class TestClaims:
         assert self.met(self.CLEAN, {"parameters": {"strict": True}})[0]
         assert self.met(self.CLEAN, {"parameters": {"fold_intersection": True}})[0]
         assert not self.met(self.CLEAN, {"parameters": {"strict": False}})[0]
+        assert not self.met(self.CLEAN, {"parameters": {"strict": True}, "preset": "deniable"})[0]
         assert not self.met(self.CLEAN, {})[0]
         assert not self.met(dirty, {"parameters": {"strict": True}})[0]
         assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"strict": True}})[0]

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,25 @@ from elsewhere.files import read_index
 from elsewhere.traces.model import Traces
 
 FILE = "contributors.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Contributors:
+    """The same in memory, beside a model that is not on disk: whoever asserts that no seed is among them is checked."""
+
+    key: bytes = field(repr=False)
+    users: frozenset[str] = field(repr=False)
+
+    @staticmethod
+    def of(traces: Traces, before: "Contributors | None" = None) -> "Contributors":
+        """The users of these traces, and those of `before`."""
+        key = secrets.token_bytes(32) if before is None else before.key
+        named = {_hash(key, label) for label in traces.labels}
+        return Contributors(key, frozenset(named) if before is None else before.users | named)
+
+    def met(self, traces: Traces) -> int:
+        """How many users here are among them by name; numbers name nobody: rows without names are numbered too."""
+        return sum(_hash(self.key, label) in self.users for label in traces.labels if isinstance(label, str))
 
 
 def contributors_file(traces: Traces) -> dict[str, bytes]:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
-from elsewhere.presets import Preset
+from elsewhere.presets import PRESETS, Preset
 from elsewhere.privacy.deniability import Ledger, deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
@@ -30,6 +30,18 @@ DISTINCT = 0.8  # least share of fakes unlike any other that goes without saying
 SEEDS_TO_A_GROUP = 1.25  # times k: groups differ in size, and most must pass
 USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
 MOST_GROUPS = 64
+# what the other presets read, and the parameters that only some emissions do
+OF_THE_TESTS = (
+    *("par_s", "par_i", "par_d", "par_v", "intersection", "against", "min_sim", "alternates", "max_tries", "sampler"),
+    *("law", "tempo", "realism", "subsample", "merge", "shift", "strict", "moves_min"),
+)
+OF_EMISSIONS = {
+    **dict.fromkeys(("par_c", "par_m", "par_l"), ("window",)),
+    "eta": ("window", "archetypes", "allotted"),
+    "theta": ("allotted",),
+    "strength": ("walk",),
+    "archetypes": ("archetypes", "allotted", "walk"),
+}
 
 
 class GateVerdict(NamedTuple):
@@ -47,6 +59,21 @@ def groups_for(seeds: int, users: int, k: int) -> int:
     the theorem; nothing else of them is used. `users` of the model must be enough to tell so many groups apart.
     """
     return max(1, min(int(seeds / (SEEDS_TO_A_GROUP * k)), users // USERS_TO_A_GROUP, MOST_GROUPS))
+
+
+def not_read(settings: Preset) -> tuple[str, ...]:
+    """What was changed in the settings and yet changes nothing: the gate tests no fake against its seed alone."""
+    usual = PRESETS["deniable"]
+    idle = [n for n in OF_THE_TESTS if getattr(settings, n) != getattr(usual, n)]
+    idle += [
+        n
+        for n, readers in OF_EMISSIONS.items()
+        if settings.emission not in readers and getattr(settings, n) != getattr(usual, n)
+    ]
+    if not idle:
+        return ()
+    named = ", ".join(f"`{name}`" for name in idle)
+    return (f'not read in the deniable mode with emission "{settings.emission}", so without effect: {named}.',)
 
 
 def sampler_of(
@@ -131,8 +158,14 @@ def release_fakes(
 ) -> Fakes:
     """`per_seed` times the number of seeds, through the gate, with their ledger."""
     seeds = learnt.translate(roles.seeds)
+    idle = not_read(settings)
     if len(np.unique(seeds.user)) != len(seeds):
         raise InvalidParameter("one trace per user may be a seed in the deniable mode: `max_days` must be 1 (E61).")
+    if len(seeds) < settings.k:  # those who visit rare places alone are no seeds any more
+        raise NotEnoughUsers(
+            f"the gate needs at least {settings.k} seed users for `k` = {settings.k}, and {len(seeds)} seeds visit a "
+            "place that `m_min` of the model's users share; give more users or larger places, or lower `k`."
+        )
     tau = learnt.tau(seeds)
     n = per_seed * len(seeds)
     ledger = deniability_ledger(
@@ -182,7 +215,7 @@ def release_fakes(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_vacuous(ledger), *_alike(out.r)),
+        notes=(*roles.notes, *idle, *_vacuous(ledger), *_alike(out.r)),
         ledger=ledger,
         published=np.zeros(len(out.r), dtype=bool),
         seed_rows=roles.seed_rows,

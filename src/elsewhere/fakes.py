@@ -343,5 +343,6 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "per_seed": per_seed if fakes.ledger is None else None,
         "notes": list(fakes.notes),
         "ledger": None if fakes.ledger is None else fakes.ledger.told(),
-        "in_words": None if fakes.ledger is None else fakes.ledger.in_words(),
+        # of a laboratory run nothing is claimed (R5), in its manifest neither
+        "in_words": None if fakes.ledger is None else fakes.promise() if fakes.laboratory else fakes.ledger.in_words(),
     }

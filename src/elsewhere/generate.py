@@ -235,6 +235,12 @@ def _learn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=3
         )
     given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
+    known = model.contributors if settings.name == "deniable" and isinstance(model, Learnt) else None
+    if known is not None and (met := known.met(roles.seeds)):
+        raise InvalidParameter(
+            f"{met} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
+            code="E_DISJOINT",
+        )
     if isinstance(model, Learnt):
         learnt = replace(model, preset=settings, classes=given or model.classes)
     elif model is not None and given is not None:

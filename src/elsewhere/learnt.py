@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
+from elsewhere.contributors import Contributors
 from elsewhere.errors import InvalidModel, InvalidParameter
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 from elsewhere.presets import PRESETS, Preset
@@ -40,7 +41,8 @@ class Learnt:
     Model, classes and clock, learnt under one preset.
 
     `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
-    `graph` is kept in memory so that users can be added; it is not part of the model file.
+    `graph` is kept in memory so that users can be added, `contributors` to know who must not be a seed; neither is part
+    of the model file.
     """
 
     model: AggregateModel
@@ -48,6 +50,7 @@ class Learnt:
     preset: Preset
     place: Ints = field(repr=False)
     graph: LocationGraph | None = field(default=None, repr=False)
+    contributors: Contributors | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
         """Period of each instant of these traces; a model of one period serves any clock."""
@@ -88,7 +91,8 @@ class Learnt:
         profiles = fit_profiles(shared, periods=self.preset.periods, missing="skip")
         graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
         classes = semantic_clustering(graph, kappa=kappa, method=self.preset.method, c_min=self.preset.c_min, rng=rng)
-        return replace(self, model=self.model.update(profiles), classes=classes, graph=graph)
+        known = Contributors.of(traces, self.contributors)
+        return replace(self, model=self.model.update(profiles), classes=classes, graph=graph, contributors=known)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write `model.npz` and `model.json` into a folder."""
@@ -166,7 +170,7 @@ def learn(
     finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = semantic_clustering(graph, kappa=kappa, method=settings.method, c_min=settings.c_min, rng=rng)
-    return only_known(Learnt(model, classes, settings, place, graph))
+    return only_known(Learnt(model, classes, settings, place, graph, Contributors.of(traces)))
 
 
 def require_one_map(model: Locations, here: Locations) -> None:

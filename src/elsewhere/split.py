@@ -48,8 +48,10 @@ def split_users(
     if alternates is not None:
         if not isinstance(alternates, Traces):
             raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
-        rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
-        return Roles(traces.select(rows), rows, alternates, traces, _days_note(traces, rows))
+        everybody = np.arange(traces.U)
+        rows = _seed_rows(traces, everybody, settings, rng)
+        model, even = (traces, ()) if settings.name == "paper" else evenly(traces, everybody, rng)
+        return Roles(traces.select(rows), rows, alternates, model, (*_days_note(traces, rows), *even))
     if settings.alternates == "all":
         if max(2, settings.k) > traces.U:
             raise NotEnoughAlternates(
@@ -66,27 +68,48 @@ def split_users(
     people = rng.permutation(traces.U)
     seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
     rows = _seed_rows(traces, seeds, settings, rng)
+    model, even = evenly(traces, seeds, rng)
     note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
-    return Roles(
-        traces.select(rows), rows, traces.of_users(others), traces.of_users(seeds), (note, *_days_note(traces, rows))
-    )
+    return Roles(traces.select(rows), rows, traces.of_users(others), model, (note, *_days_note(traces, rows), *even))
 
 
 def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:
     """At most `max_days` rows of each of these users, chosen at random."""
     rows = np.flatnonzero(np.isin(traces.user, users))
-    if settings.max_days is None:
-        return rows
+    return rows if settings.max_days is None else _some_days(traces, rows, settings.max_days, rng)
+
+
+def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
     shuffled = rng.permutation(rows)
     order = shuffled[np.argsort(traces.user[shuffled], kind="stable")]
     rank = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])
-    return np.sort(order[rank < settings.max_days])
+    return np.sort(order[rank < most])
+
+
+def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Traces, tuple[str, ...]]:
+    """
+    The days of these users that a model is learnt from: of nobody more than of the median user.
+
+    A user counts once everywhere (E61), but moves, paces and groups are learnt from days: one person with a thousand
+    of them would be whom everybody's fakes are like.
+    """
+    rows = np.flatnonzero(np.isin(traces.user, users))
+    days = np.bincount(traces.user[rows], minlength=traces.U)[users]
+    most = int(np.ceil(np.median(days)))
+    if days.max() <= most:
+        return traces.select(rows), ()
+    note = f"the model is learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median (E61)."
+    return traces.select(_some_days(traces, rows, most, rng)), (note,)
 
 
 def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
     users = traces.user[rows]
     left_out = int(np.isin(traces.user, users).sum()) - len(rows)
-    return (f"{left_out} further days of the seed users served the model only (`max_days`).",) if left_out else ()
+    return (
+        (f"{left_out} further days of the seed users are no seeds (`max_days`), and serve the model only.",)
+        if left_out
+        else ()
+    )
 
 
 def _deniable(
@@ -112,4 +135,5 @@ def _deniable(
     rows = _seed_rows(traces, seeds, settings, rng)
     # the number of seeds stands in the ledger, once: beside another one it would tell how many were left out since
     note = f"the model is learnt from {len(others)} users chosen at random, who are no seeds."
-    return Roles(traces.select(rows), rows, None, traces.of_users(others), (note, ONE_DAY), n_seeds)
+    model, even = evenly(traces, others, rng)
+    return Roles(traces.select(rows), rows, None, model, (note, *even, ONE_DAY), n_seeds)

@@ -238,11 +238,13 @@ def deniability_ledger(
     # the correction multiplies delta by a constant, so the largest t that meets the target is in closed form
     factor = 1.0 if acceptance is None or seeds is None else (1 + 1 / seeds) / acceptance
     if t is None:
-        t = k - max(1, math.ceil(math.log(factor / delta_target) / eps0 - 1e-12))
+        # a tiny eps0 asks for more people than there are, or than a number can say
+        needed = 1 + min(math.log(factor / delta_target) / eps0, float(MOST))
+        t = k + 1 - max(2, math.ceil(needed - 1e-12))
         if t < 1:
-            needed = 1 + math.ceil(math.log(factor / delta_target) / eps0)
+            least = f"at least {math.ceil(needed)}" if needed <= MOST else f"above {MOST}"
             raise InvalidParameter(
-                f"`k` must be at least {needed} for delta <= {delta_target:g} at eps0 = {eps0:g}, got {k}; "
+                f"`k` must be {least} for delta <= {delta_target:g} at eps0 = {eps0:g}, got {k}; "
                 "raise `k`, `eps0` or `delta_target`."
             )
     t = require_whole("t", t, 1, k - 1)

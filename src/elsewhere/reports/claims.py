@@ -66,7 +66,8 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         return Claim(sentence, False, "attack A1 was not run.")
     if a1.get("own_seed_zero") is not True or a1.get("main") != 0:
         return Claim(sentence, False, f"A1 found a shared place in {percent(a1.get('main'))} of the fakes.")
-    if _parameter(run, "strict") is True:
+    # the deniable mode does not read `strict`: finding none is luck then
+    if _parameter(run, "strict") is True and run.get("preset") != "deniable":
         return Claim(sentence, True, "A1 found none, and the generator removes every place of the seed (`strict`).")
     if _parameter(run, "fold_intersection") is True:
         return Claim(sentence, True, "A1 found none, and the test is part of the gate.")

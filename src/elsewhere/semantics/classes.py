@@ -137,7 +137,10 @@ def semantic_clustering(
     require_choice("method", method, METHODS)
     places = np.flatnonzero(graph.visited)
     if len(places) < 2:
-        raise InvalidTraces("all people are at one place: there is nothing to classify.", code="E_TOO_FEW_PLACES")
+        raise InvalidTraces(
+            "all people are at one place, or at places that too few share: there is nothing to classify.",
+            code="E_TOO_FEW_PLACES",
+        )
     require_whole("c_min", c_min, 1)
     if kappa != "auto" and not isinstance(kappa, str):
         require_whole("kappa", kappa, 2, len(places))
@@ -227,11 +230,19 @@ def _best(rows: Floats, w: Floats, c_min: int, entropy: int) -> Ints:
             code="E_TOO_FEW_PLACES",
         )
     tried = np.unique(np.geomspace(2, most, MOST_TRIES).round().astype(int)).tolist()
-    partitions = [_clusters(rows, kappa, entropy, SCOUTS) for kappa in tried]
-    fit = [label for label in partitions if _fits(label, c_min)]
-    if not fit:
+    distinct = len(np.unique(np.round(rows, 9), axis=0))
+    partitions: list[Ints] = []
+    best, reached = None, -np.inf
+    for kappa in tried:
+        # of n places in so many classes at least 2 classes - n are alone in theirs and count 0, the others at most 1:
+        # what cannot win any more is not computed, and the largest numbers cost most
+        if c_min == 1 and 2 - 2 * min(kappa, distinct) / len(rows) <= reached:
+            break
+        partitions.append(_clusters(rows, kappa, entropy, SCOUTS))
+        if _fits(partitions[-1], c_min) and (told := silhouette(rows, partitions[-1])) > reached:
+            best, reached = partitions[-1], told
+    if best is None:
         return max((_merged(label, w, c_min) for label in partitions), key=lambda label: silhouette(rows, label))
-    best = max(fit, key=lambda label: silhouette(rows, label))
     again = _clusters(rows, int(best.max()) + 1, entropy)
     return max(best, again, key=lambda label: (_fits(label, c_min), silhouette(rows, label)))
 

@@ -17,6 +17,7 @@ from elsewhere.deny import MOST_GROUPS, SEEDS_TO_A_GROUP, USERS_TO_A_GROUP
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_between, require_whole
 from elsewhere.learnt import learn
 from elsewhere.presets import PRESETS, Preset, preset_of
+from elsewhere.split import evenly
 from elsewhere.traces.model import Traces
 from elsewhere.tuning.rehearsal import MOST_LEARNT, MOST_STAND_INS, Rehearsal, Trial, weighed
 
@@ -166,9 +167,8 @@ class _Search:
                 one, other = np.array_split(rng.permutation(traces.U), 2)
             else:  # both halves have their turn
                 one, other = other, one
-            people, others = (
-                traces.of_users(np.sort(part[:most])) for part, most in ((one, MOST_LEARNT), (other, MOST_STAND_INS))
-            )
+            people, _ = evenly(traces, np.sort(one[:MOST_LEARNT]), rng)
+            others = traces.of_users(np.sort(other[:MOST_STAND_INS]))
             self.rehearsals.append(Rehearsal.of(people, others, settings, kappa, rng))
             self.tell()
 
