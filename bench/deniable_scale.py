@@ -2,7 +2,7 @@
 Fidelity and cost of the deniable mode against the number of seeds, on simulated towns: the tables of docs/deniable.md.
 
 `python bench/deniable_scale.py [walk|allotted|window] [SEEDS ...]` (walk, 500 5000 50000 100000 by default; minutes).
-Groups are as many as leave 1.25 k planned seeds to each, at most 64; with "window" every seed is a group of its own.
+Groups are as many as leave 1.5 k planned seeds to each, at most 64; with "window" every seed is a group of its own.
 One process per size, so that its peak memory is its own; compiled before it is timed.
 """
 
@@ -15,12 +15,13 @@ import warnings
 import numpy as np
 
 import elsewhere as ew
+from elsewhere.deny import groups_for
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.archetypes import learn_archetypes
 from elsewhere.synthesis.deniable.walk import WalkSampler
 from elsewhere.synthesis.walk.fit import learn_walk
 
-MODEL, KAPPA, K, COMPARED, MOST, FLOOR = 2000, 6, 50, 500, 64, 0.1
+MODEL, KAPPA, K, COMPARED, FLOOR = 2000, 6, 50, 500, 0.1
 FAKES = {"walk": 1000, "allotted": 1000, "window": 50}
 WINDOW = {"lam": 0.05, "eta": 0.1}  # usable at k 50 and 500 seeds; every seed counts for itself
 
@@ -49,7 +50,7 @@ def one(emission, seeds):
     learnt = ew.learn(model, "deniable", kappa=KAPPA, rng=np.random.default_rng(2))
     label, r = np.asarray(learnt.classes.label), learnt.translate(rest).r
     tau = learnt.tau(rest)
-    n = min(MOST, int(seeds / (1.25 * K)))
+    n = groups_for(seeds, MODEL, K)
     gate = {"k": K, "gamma": 4.0, "eps0": 1.0}
 
     few = Mechanism.of(sampler_of(emission, learnt, model.select(np.arange(100)), 2, tau), r[: 2 * K], tau, **gate)

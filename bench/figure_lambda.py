@@ -15,7 +15,7 @@ from elsewhere.reports.sheet import png
 from elsewhere.reports.tempering import fidelity_against_deniability
 
 LAMBDAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-GROUPS = 8
+GROUPS = 6
 CURVES = {"walk": ("walk", {}), "allotted": ("allotted", {"eta": 0.01})}
 
 

@@ -369,7 +369,7 @@ holds its bars against the upper end of the interval.
 ## The same, hold-out people 750-999
 
 `deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any
-generator. Fewer hold-out people make every distance from them larger, for every column. Its 8 groups leave 1.25 k
+generator. Fewer hold-out people make every distance from them larger, for every column. Its 6 groups leave 1.5 k
 of the 500 seeds to each; "allotted" is its other emission ([decision 5](decisions/0005-emissions.md)). Classes shared:
 share of instants at which fake and seed are in one class of the generator's own, few or many, a rare place of a seed
 standing for the place that replaces it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out

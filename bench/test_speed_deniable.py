@@ -10,7 +10,7 @@ from compare_emissions import DATA, Bench
 import elsewhere as ew
 from elsewhere.privacy.mechanism import Mechanism, release
 
-K, GAMMA, EPS0, GROUPS, TARGET = 50, 4.0, 1.0, 8, 2000
+K, GAMMA, EPS0, GROUPS, TARGET = 50, 4.0, 1.0, 6, 2000
 HOW = {
     "walk": ("modes", GROUPS, {}),
     "allotted": ("modes", GROUPS, {"eta": 0.01}),

@@ -1235,6 +1235,20 @@ def stroll(uniform, w, L):
     return trace
 
 
+def likeness(label, like):
+    """How much more people agree with the `like` others who agree most with them than with anybody."""
+    N, total, near = len(label), 0.0, 0.0
+    for i, mine in enumerate(label):
+        agreement = sorted(
+            sum(a == b >= 0 for a, b in zip(mine, theirs, strict=True)) / len(mine)
+            for j, theirs in enumerate(label)
+            if j != i
+        )
+        total += sum(agreement) / (N - 1)
+        near += sum(agreement[-like:]) / like
+    return (near - total) / N
+
+
 def stock_law(r, copies, score, place, slot, life, level, column, lam):
     """Pr of each walk of a stock under each group, from the definition at the head of synthesis/deniable/stock.py."""
     table = []
@@ -1252,12 +1266,13 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
     return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
 
 
-def sharing_dual(r, share, weights, column, R, strength, returns, sharpness, ridges, z):
+def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, sharpness, ridges, z):
     """
     The dual whose least value gives theta and c of synthesis/deniable/stock.py: z is theta, then c.
 
     `share` (A, L, C) of padded classes; `ridges` of visits and classes, of moves, places and longest stay, and of
-    coming home, which `returns` of all are to do.
+    coming home. Goals are the means over the walks; but for classes at instants and lives they are those of `people`
+    people, whose lives are `lives`, and of `trust` like the walks; for coming home those of the people alone.
     """
     A, L, C, N = len(share), len(share[0]), len(share[0][0]), len(r)
     features = R + L * C + 4 * (L + 1)
@@ -1284,13 +1299,23 @@ def sharing_dual(r, share, weights, column, R, strength, returns, sharpness, rid
         s.append([x - anybody for x in here])
     mean = sum(map(sum, s)) / (N * A)
     b = sharpness / math.sqrt(sum((x - mean) ** 2 for row in s for x in row) / (N * A))
+    goal = [sum(row[j] for row in phi) / N for j in range(features)]
+    for t in range(L):
+        nowhere = goal[R + t * C + C - 1]
+        for c in range(C - 1):
+            anybody = sum(w * share[a][t][c] for a, w in enumerate(weights)) * (1 - nowhere)
+            goal[R + t * C + c] = (people * anybody + trust * goal[R + t * C + c]) / (people + trust)
+    for k in range(4):
+        for n in range(L + 1):
+            j = R + L * C + k * (L + 1) + n
+            goal[j] = lives[k][n] if k == 3 else (people * lives[k][n] + trust * goal[j]) / (people + trust)
     theta, level = z[:features], z[features:]
     value = 0.0
     for row, mine in zip(phi, s, strict=True):
         common = sum(x * y for x, y in zip(theta, row, strict=True))
         for a in range(A):
             value += weights[a] * A * math.exp(strength) / N * math.log1p(math.exp(b * mine[a] + common - level[a]))
-        value -= sum(x * y for x, y in zip(theta[:home], row[:home], strict=True)) / N
-    value -= (1 - returns) * theta[home] + returns * theta[home + 1]
-    value += sum(w * c for w, c in zip(weights, level, strict=True))
+    value += sum(w * c for w, c in zip(weights, level, strict=True)) - sum(
+        x * y for x, y in zip(theta, goal, strict=True)
+    )
     return value + sum(x * x / 2 * ridges[int(j >= R + L * C) + int(j >= home)] for j, x in enumerate(theta))

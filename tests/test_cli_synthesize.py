@@ -363,11 +363,11 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
         assert len({p.stat().st_mtime_ns for p in (tmp_path / name).iterdir()}) == 1
         # eps and delta say nothing about places that the seeds themselves have shaped
         assert any("the map as given" in note for note in notes) is (name == "found")
-        # what was chosen for the caller is recorded: 60 seeds planned, 1.25 k to a group
+        # what was chosen for the caller is recorded: 60 seeds planned, 1.5 k to a group
         chosen = json.loads((tmp_path / name / "manifest.json").read_text())["provenance"]["parameters"]
         assert {n: chosen[n] for n in ("emission", "archetypes", "strength")} == {
             "emission": "walk",
-            "archetypes": 3,
+            "archetypes": 2,
             "strength": 3.0,
         }
 

@@ -67,7 +67,7 @@ class TestLaw:
     @given(st.integers(0, 2**31), st.sampled_from([0.0, 2.0]))
     def test_the_dual_and_its_slope_equal_the_definition(self, seed, strength):
         asked = []
-        _, _, groups = ground(seed, A=2)
+        _, walk, groups = ground(seed, A=2)
         rng = lab(seed)
         r = rng.integers(0, R, (25, L)).astype(np.int16)
         share = np.concatenate([groups.share, np.zeros((2, L, 1))], axis=2)
@@ -79,12 +79,13 @@ class TestLaw:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("scipy.optimize.minimize", spied)
-            made._Sharing.of(r, share, groups.weights, column, R, strength=strength, returns=0.3)
+            made._Sharing.of(r, share, groups.weights, column, R, strength=strength, walk=walk)
         loss, start = asked[0]
 
         def dual(z):
-            given = r.tolist(), share.tolist(), groups.weights.tolist(), column.tolist(), R, strength, 0.3
-            return naive.sharing_dual(*given, made.SHARPNESS, RIDGES, z.tolist())
+            given = r.tolist(), share.tolist(), groups.weights.tolist(), column.tolist(), R, strength
+            people = walk.people, walk.lives.tolist(), made.TRUST
+            return naive.sharing_dual(*given, *people, made.SHARPNESS, RIDGES, z.tolist())
 
         z = start + rng.normal(size=len(start))
         value, slope = loss(z)
@@ -116,11 +117,35 @@ class TestLaw:
     def test_as_many_come_home_as_people_do(self, returns):
         _, walk, groups = ground(9)
         named = {"size": 20_000, "strength": 1.0, "lam": 1.0, "rng": lab()}
-        stock = Stock.of(walk._replace(returns=returns), groups, LABEL, **named)
+        lives = walk.lives.copy()
+        lives[3, :2] = 1 - returns, returns
+        stock = Stock.of(walk._replace(lives=lives), groups, LABEL, **named)
         home = stock.r[:, 0] == stock.r[:, -1]
 
         assert (laws(stock) @ groups.weights)[home].sum() == pytest.approx(returns, abs=0.03)
         assert abs(stock.copies[home].sum() / stock.copies.sum() - returns) > 0.05  # the stock itself does not
+
+    def test_all_groups_together_live_as_people_do_the_more_there_are_of_them(self):
+        _, walk, groups = ground(5)
+        lives = walk.lives.copy()
+        lives[0] = 0
+        lives[0, [4, 5]] = 0.7, 0.3  # of the walks .32 and .63
+        share = np.einsum("a,atc->tc", groups.weights, groups.share)
+        away = []
+        for people in (0, 200, 100_000):
+            named = {"size": 20_000, "strength": 1.0, "lam": 1.0, "rng": lab()}
+            stock = Stock.of(walk._replace(lives=lives, people=people), groups, LABEL, **named)
+            together, column = laws(stock) @ groups.weights, LABEL[stock.r]
+            moves = np.bincount((stock.r[:, 1:] != stock.r[:, :-1]).sum(axis=1), together, L + 1)
+            classes = np.array([[together[column[:, t] == c].sum() for c in range(KAPPA)] for t in range(L)])
+            classes /= classes.sum(axis=1, keepdims=True)
+            away.append((abs(moves[4] - 0.7), np.abs(classes - share).mean()))
+        (nobody, as_many, many) = np.array(away)
+        # up to their ridges: of nobody the walk's own, of as many as the walks count for half way, of very many theirs
+        assert nobody[0] > 0.3
+        assert 0.3 < as_many[0] / nobody[0] < 0.7
+        assert many[0] < 0.25 * nobody[0]
+        assert many[1] < as_many[1] < nobody[1]
 
     @settings(max_examples=20)
     @given(st.integers(0, 2**31), st.sampled_from([0.0, 1.0, 3.0]))

@@ -189,9 +189,9 @@ def test_refuses_what_cannot_be_tuned(town):
 
 def test_the_manifest_tells_the_number_of_groups(town):
     fakes = ew.generate_fakes(town, preset="deniable", kappa=4, k=16, m_min=2, delta_target=1e-3, rng=lab())
-    assert fakes.preset.archetypes == 4
+    assert fakes.preset.archetypes == 3
     pool = ew.publish(fakes, laboratory=True, rng=lab(2))
-    assert pool.provenance["parameters"]["archetypes"] == 4
+    assert pool.provenance["parameters"]["archetypes"] == 3
     assert pool.provenance["parameters"]["emission"] == "walk"
 
 

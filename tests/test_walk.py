@@ -101,6 +101,19 @@ class TestLaw:
 
         assert law[8] > 20 * law[6]
 
+    def test_nobody_goes_much_farther_than_anybody_went(self):
+        # two towns, 16,700 km apart, and nobody goes from one to the other
+        rng = np.random.default_rng(0)
+        lat = np.concatenate([46.5 + 0.05 * rng.standard_normal(20), -33.9 + 0.05 * rng.standard_normal(20)])
+        lon = np.concatenate([6.6 + 0.05 * rng.standard_normal(20), 151.2 + 0.05 * rng.standard_normal(20)])
+        r = rng.integers(0, 20, (100, 12)) + 20 * (np.arange(100) % 2)[:, None]
+        walk = learn_walk(r, ew.Locations(lat=lat, lon=lon), np.ones(40, dtype=bool), rng=rng)
+        fakes = np.empty((5000, 12), dtype=np.int16)
+        stroll(walk, rng.random((5000, 23)), fakes)
+        town = fakes >= 20
+        assert 0.4 < town[:, 0].mean() < 0.6
+        assert (town == town[:, :1]).all()
+
     def test_gaps_are_stays(self):
         r = np.array([[-1, 2, -1, 1], [-1, -1, -1, -1], [0, 1, 2, -1]])
 

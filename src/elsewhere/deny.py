@@ -27,7 +27,7 @@ from elsewhere.synthesis.walk.fit import learn_walk
 from elsewhere.traces.model import Ints, Places, Traces
 
 DISTINCT = 0.8  # least share of fakes unlike any other that goes without saying
-SEEDS_TO_A_GROUP = 1.25  # times k: groups differ in size, and most must pass
+SEEDS_TO_A_GROUP = 1.5  # times k: groups differ in size, and nearly all must pass (docs/decisions/0009-telling.md)
 USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
 MOST_GROUPS = 64
 # what the other presets read, and the parameters that only some emissions do
@@ -53,7 +53,7 @@ class GateVerdict(NamedTuple):
 
 def groups_for(seeds: int, users: int, k: int) -> int:
     """
-    The number of groups where none is given: 1.25 k of the seeds planned to each; `tune` finds better ones.
+    The number of groups where none is given: 1.5 k of the seeds planned to each; `tune` finds better ones.
 
     A group passes the gate if k of the seeds are in it. The number of seeds is fixed by the split and taken as known by
     the theorem; nothing else of them is used. `users` of the model must be enough to tell so many groups apart.

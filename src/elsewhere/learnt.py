@@ -8,6 +8,7 @@ and the file with its sha256. Both hold sums over users that at least `m_min` of
 import hashlib
 import io
 import json
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ from elsewhere.profiles.markov import fit_profiles
 from elsewhere.semantics.classes import SemanticClasses, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.semantics.rare import merge_rare
+from elsewhere.semantics.telling import most_telling
 from elsewhere.traces.locations import apart
 from elsewhere.traces.model import Ints, Locations, Periods, Traces
 
@@ -169,7 +171,7 @@ def learn(
     model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
     finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
-    classes = semantic_clustering(graph, kappa=kappa, method=settings.method, c_min=settings.c_min, rng=rng)
+    classes = _classes(graph, kappa, settings, shared, rng)
     return only_known(Learnt(model, classes, settings, place, graph, Contributors.of(traces)))
 
 
@@ -182,6 +184,20 @@ def require_one_map(model: Locations, here: Locations) -> None:
             "both where the model is learnt and here, or learn it from these people.",
             code="E_MISMATCH",
         )
+
+
+def _classes(
+    graph: LocationGraph, kappa: int | str, settings: Preset, people: Traces, rng: np.random.Generator
+) -> SemanticClasses:
+    """The classes of one clustering, or the most telling of `class_draws`; those after the first have its number."""
+    named: dict[str, Any] = {"method": settings.method, "c_min": settings.c_min, "rng": rng}
+    found = [semantic_clustering(graph, kappa=kappa, **named)]
+    if found[0].kappa < 2:
+        return found[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the first has said how many classes there are
+        found += [semantic_clustering(graph, kappa=found[0].kappa, **named) for _ in range(settings.class_draws - 1)]
+    return found[0] if len(found) == 1 else most_telling(found, people.r, rng)
 
 
 def only_known(learnt: Learnt) -> Learnt:

@@ -23,6 +23,7 @@ class Preset:
     order: int = 0
     mapping: str = "per-period"  # E19
     method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
+    class_draws: int = 1  # clusterings of which the most telling is taken (docs/decisions/0009-telling.md)
     sampler: str = "viterbi"  # E46, E49
     law: str = "mean"  # E35: mean over visitors; "pooled": all moves count alike
     tempo: bool = False  # whether fakes keep the population's pace (docs/decisions/0002-tempo.md)
@@ -60,7 +61,7 @@ class Preset:
     delta_target: float = 1e-6
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
-    archetypes: int | None = None  # groups of model users; None: 1.25 k planned seeds to a group; see `tune`
+    archetypes: int | None = None  # groups of model users; None: 1.5 k planned seeds to a group; see `tune`
 
     def __post_init__(self) -> None:
         for f in fields(self):  # a number of numpy's is a number, but not for the manifest
@@ -74,6 +75,7 @@ class Preset:
         require_whole("order", self.order, 0, 1)
         require_choice("mapping", self.mapping, ("per-period", "common"))
         require_choice("method", self.method, ("roles", "kmeans"))
+        require_whole("class_draws", self.class_draws, 1, 1000)
         require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
         require_choice("law", self.law, ("mean", "pooled"))
         if self.realism is not None:
@@ -160,6 +162,7 @@ PRESETS = {
         periods=4,
         class_periods=12,
         method="roles",
+        class_draws=20,
         sampler="ffbs",
         m_min=5,
         k=50,

@@ -100,25 +100,6 @@ def log_emissions(fakes, column, log_e, place, log_e_own, out):
 
 
 @njit
-def life_of(r, out):
-    """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
-    N, L = r.shape
-    for i in range(N):
-        ordered = np.sort(r[i])
-        moves, places, longest, run = 0, 1, 1, 1
-        for t in range(1, L):
-            moves += r[i, t] != r[i, t - 1]
-            if ordered[t] == ordered[t - 1]:
-                run += 1
-                longest = max(longest, run)
-            else:
-                places += 1
-                run = 1
-        out[i, 0], out[i, 1], out[i, 2] = moves, places, longest
-        out[i, 3] = 1 if r[i, 0] == r[i, L - 1] else 0
-
-
-@njit
 def _common(f, column, life, place, slot, by_life):
     total = by_life[0, life[0]] + by_life[1, life[1]] + by_life[2, life[2]] + by_life[3, life[3]]
     for t in range(len(f)):

@@ -8,9 +8,9 @@ The stock is drawn from the walk alone, so it says nothing of any seed. Group a 
 n_f how often f is in the stock, s_a(f) how much likelier than anybody people of group a are to be in the class of f,
 summed over the instants, sigma the logistic function. Of all laws that make no walk more than 1 / alpha times likelier
 than the stock does, these (with lam = 1) agree most with their groups, up to a softness 1 / b, while all groups
-together keep the features phi as the stock has them: how often each place is visited, each class at each instant, how
-many walks make so many moves, see so many places and spend so long at one; as many end where they start as people do.
-theta and c solve the convex dual; ridges say how closely each kind of feature is kept.
+together keep the features phi: how often each place is visited, as the stock has it; each class at each instant, how
+many make so many moves, see so many places and spend so long at one, as stock and people have it together; how many end
+where they start, as people do. theta and c solve the convex dual; ridges say how closely each kind is kept.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.deniable._kernels import life_of, log_sigma, sharing_loss
+from elsewhere.synthesis.deniable._kernels import log_sigma, sharing_loss
 from elsewhere.synthesis.deniable.archetypes import Archetypes
-from elsewhere.synthesis.walk._kernels import Tables, stroll
+from elsewhere.synthesis.walk._kernels import Tables, life_of, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
 RIDGE_VISITS, RIDGE_LIFE, RIDGE_HOME = 0.05, 1e-2, 1e-3  # docs/decisions/0008-stock.md
 TEACHERS = 100_000  # walks that theta is found on
 SWEEPS = 80
+TRUST = 200  # people as many as whom all walks of the stock weigh when goals are set
 BLOCK = 50_000  # walks drawn at once
 
 
@@ -68,7 +69,7 @@ class Stock:
                 log_p = np.zeros((len(own), len(share)), dtype=np.float32)
             else:
                 teachers, R = r[:TEACHERS], len(walk.first)
-                law = _Sharing.of(teachers, share, weights, column, R, strength=strength, returns=walk.returns)
+                law = _Sharing.of(teachers, share, weights, column, R, strength=strength, walk=walk)
                 log_p = law.log_sigma(own)
             # in place: of a million walks and 64 groups every copy is 256 MB
             log_p *= np.float32(lam)
@@ -108,9 +109,9 @@ class _Sharing:
         R: int,
         *,
         strength: float,
-        returns: float,
+        walk: Tables,
     ) -> Self:
-        """The convex dual, by a quasi-Newton method; `returns` is the share of people who end where they start."""
+        """The convex dual, by a quasi-Newton method."""
         from scipy.optimize import minimize
 
         (A, L, C), N = share.shape, len(r)
@@ -127,18 +128,8 @@ class _Sharing:
         ridge[parts[1] :] = RIDGE_LIFE
         home = parts[1] + 3 * (L + 1)
         ridge[home:] = RIDGE_HOME
-        goal = (
-            np.concatenate(
-                [
-                    np.bincount(r.ravel(), minlength=R),
-                    *(np.bincount(column[r[:, t]], minlength=C) for t in range(L)),
-                    *(np.bincount(life[:, i], minlength=L + 1) for i in range(4)),
-                ]
-            )
-            / N
-        )
-        # a walk does not know where it started, people do: as many are to come home as the model's people
-        goal[home : home + 2] = 1 - returns, returns
+        visits = np.bincount(r.ravel(), minlength=R) / N
+        goal = np.concatenate([visits, *_goals(r, life, column, np.einsum("a,atc->tc", weights, share), walk)])
         s *= b
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -185,6 +176,25 @@ class _Sharing:
         score = np.ascontiguousarray(self.score.transpose(1, 2, 0))
         log_sigma(r, self.column, life, score, self.place, self.slot, self.life, self.level, out)
         return out
+
+
+def _goals(r: NDArray[np.int16], life: Ints, column: Ints, share: Floats, walk: Tables) -> tuple[Floats, Floats]:
+    """
+    What all groups together are to keep of classes at each instant, (L C,), and of lives, (4 (L + 1),).
+
+    People know what no step of a walk does: the hour, how they have lived so far, where the day began. But they are
+    few, and walks are many: the goal is what people and TRUST people like the walks do together. Whether a day ends at
+    its start is one number, for which people are enough.
+    """
+    (L, C), N = share.shape, len(r)
+    slot = np.stack([np.bincount(column[r[:, t]], minlength=C) for t in range(L)]) / N
+    lives = np.stack([np.bincount(of, minlength=L + 1) for of in life.T]) / N
+    known = 1 - slot[:, -1:]  # people's shares are of places with a class
+    slot = (walk.people * known * share + TRUST * slot) / (walk.people + TRUST)
+    slot[:, -1:] = 1 - known
+    lives[:3] = (walk.people * walk.lives[:3] + TRUST * lives[:3]) / (walk.people + TRUST)
+    lives[3] = walk.lives[3]
+    return slot.ravel(), lives.ravel()
 
 
 def _drawn(walk: Tables, size: int, rng: np.random.Generator) -> NDArray[np.int16]:

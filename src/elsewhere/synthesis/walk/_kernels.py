@@ -45,7 +45,27 @@ class Tables(NamedTuple):
     moving: NDArray[np.float64]  # (MOVING,) logits
     leaving: NDArray[np.float64]  # (R,) logits
     slot: NDArray[np.int64]  # (L,)
-    returns: float  # share of people who end where they start, which no step of a walk knows
+    people: int  # whose traces taught it
+    lives: NDArray[np.float64]  # (4, L + 1) share of them that live so (`life_of`), which no step of a walk knows
+
+
+@njit
+def life_of(r, out):
+    """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
+    N, L = r.shape
+    for i in range(N):
+        ordered = np.sort(r[i])
+        moves, places, longest, run = 0, 1, 1, 1
+        for t in range(1, L):
+            moves += r[i, t] != r[i, t - 1]
+            if ordered[t] == ordered[t - 1]:
+                run += 1
+                longest = max(longest, run)
+            else:
+                places += 1
+                run = 1
+        out[i, 0], out[i, 1], out[i, 2] = moves, places, longest
+        out[i, 3] = 1 if r[i, 0] == r[i, L - 1] else 0
 
 
 @njit

@@ -25,12 +25,14 @@ from elsewhere.synthesis.walk._kernels import (
     all_columns,
     all_moving_columns,
     destination_loss,
+    life_of,
 )
 from elsewhere.traces.model import Floats, Ints, Locations
 
 EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances between neighbours
 PAIR, ONWARD = 2.0, 3.0  # weight of the smoothing of moves, of moves after moves
 LEAST = 1e-12
+FAR = 1.25  # times the longest move of people: a step of one town to the next that nobody makes is none
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
 MOST_ROWS = 20_000  # to learn from: more teach nothing new, and take minutes
@@ -77,6 +79,7 @@ def learn_walk(
         theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
 
     log_step, log_arrivals = np.log(moves.step_law()), np.log(moves.arrivals)
+    near = _within_reach(locations, moves.now, moves.to)
     pair, start, onward, ratio = moves.onward()
     moving = np.empty((N, L - 1, 4), dtype=np.int64)
     all_moving_columns(r, lengths, sectors, slot, moving)
@@ -88,7 +91,7 @@ def learn_walk(
         places=np.flatnonzero(known),
         lengths=lengths,
         sectors=sectors,
-        steps=np.exp(theta[COLUMNS] * log_step + theta[COLUMNS + 1] * log_arrivals),
+        steps=np.exp(theta[COLUMNS] * log_step + theta[COLUMNS + 1] * log_arrivals) * near,
         pair=pair,
         start=start,
         onward=onward,
@@ -97,8 +100,19 @@ def learn_walk(
         moving=weights[:MOVING],
         leaving=weights[MOVING:],
         slot=slot,
-        returns=float(np.mean(r[:, 0] == r[:, -1])),
+        people=N,
+        lives=_lives(r),
     )
+
+
+def _within_reach(locations: Locations, now: Ints, to: Ints) -> Floats:
+    """(R, R) 1 for moves no longer than FAR times the longest that people make, next to nothing beyond."""
+    R = len(locations)
+    every = np.arange(R)
+    if len(now) == 0:
+        return np.ones((R, R))
+    most = FAR * float(locations.distance(now, to).max())
+    return np.stack([np.where(locations.distance(np.full(R, r), every) <= most, 1.0, LEAST) for r in range(R)])
 
 
 def without_gaps(r: Ints) -> Ints:
@@ -210,3 +224,10 @@ def _fit_moving(which: Ints, place: Ints, moved: NDArray[np.bool_], R: int) -> F
         return float(np.logaddexp(0, -margin).sum() + (ridge * at**2).sum() / 2), slope + ridge * at
 
     return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
+
+
+def _lives(r: Ints) -> Floats:
+    """(4, L + 1) share of the traces with so many moves, places, instants at their main place, ends at their start."""
+    life = np.empty((len(r), 4), dtype=np.int64)
+    life_of(r, life)
+    return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in life.T]) / len(r)

@@ -1,0 +1,95 @@
+"""Of several clusterings the one that says most about people."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import elsewhere as ew
+from elsewhere.presets import preset_of
+from elsewhere.semantics import telling
+from elsewhere.semantics.telling import likeness, most_telling
+
+
+def lab(number=0):
+    return np.random.default_rng(number)
+
+
+class TestLikeness:
+    @given(st.integers(2, 20).flatmap(lambda n: arrays(np.int64, (n, 5), elements=st.integers(-1, 3))))
+    def test_equals_the_definition(self, label):
+        like = max(1, round(len(label) / 8))
+        assert likeness(label) == pytest.approx(naive.likeness(label.tolist(), like), abs=1e-12)
+
+    def test_two_kinds_of_people(self):
+        # 16 people, two of whom are one's like: with them one agrees always, with all 15 others in 7 of 15 cases
+        label = np.repeat([[0], [1]], 8, axis=0) * np.ones(4, dtype=int)
+        assert likeness(label) == pytest.approx(1 - 7 / 15)
+
+    def test_one_person_is_like_nobody(self):
+        assert likeness(np.zeros((1, 3), dtype=int)) == 0
+
+    def test_places_of_no_class_are_no_agreement(self):
+        assert likeness(np.full((5, 3), -1)) == 0
+
+
+class TestChoice:
+    def test_takes_the_classes_that_tell_kinds_apart(self):
+        # people of two kinds: places 0-3 and 4-7; the first clustering mixes them, the second knows them
+        r = np.concatenate([lab().integers(0, 4, (20, 6)), lab(1).integers(4, 8, (20, 6))])
+        mixed, kinds = ew.SemanticClasses(np.arange(8) % 2), ew.SemanticClasses(np.arange(8) // 4)
+
+        assert most_telling([mixed, kinds], r, lab()) is kinds
+        assert most_telling([kinds, mixed], r, lab()) is kinds
+        assert most_telling([kinds, ew.SemanticClasses(1 - kinds.label)], r, lab()) is kinds  # the first of equals
+
+    def test_a_gap_is_in_no_class(self):
+        r = np.array([[0, 1], [0, 1], [-1, -1], [-1, -1]])
+        label = ew.SemanticClasses([0, 1])
+        assert most_telling([label], r, lab()) is label
+
+    def test_of_very_many_people_some_are_compared(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(telling, "likeness", lambda label: seen.append(len(label)) or 0.0)
+        most_telling([ew.SemanticClasses([0, 1])], np.zeros((2000, 3), dtype=int), lab())
+        assert seen == [telling.MOST_PEOPLE]
+
+
+class TestLearn:
+    def test_the_deniable_mode_takes_the_most_telling_of_its_draws(self, monkeypatch):
+        town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
+        offered = []
+        real = telling.most_telling
+
+        def spied(candidates, r, rng):
+            offered.append(list(candidates))
+            return real(candidates, r, rng)
+
+        monkeypatch.setattr("elsewhere.learnt.most_telling", spied)
+        learnt = ew.learn(town, preset_of("deniable", m_min=2, class_draws=7), kappa=5, rng=lab(2))
+
+        (candidates,) = offered
+        assert len(candidates) == 7
+        assert len({c.label.tobytes() for c in candidates}) > 1  # draws differ
+        r = learnt.translate(town).r
+        score = [likeness(np.where(r >= 0, c.label[r], -1)) for c in candidates]
+        np.testing.assert_array_equal(learnt.classes.label, candidates[int(np.argmax(score))].label)
+
+    def test_one_draw_is_one_clustering(self, monkeypatch):
+        town = ew.simulate_town(users=40, locations=60, rng=lab(1)).traces
+        monkeypatch.setattr("elsewhere.learnt.most_telling", lambda *_: pytest.fail("nothing to choose from"))
+        ew.learn(town, preset_of("product", m_min=2), kappa=4, rng=lab(2))
+
+    def test_auto_chooses_the_number_once(self):
+        town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
+        one, many = (
+            ew.learn(town, preset_of("deniable", m_min=2, class_draws=n), rng=lab(2)).classes.kappa for n in (1, 9)
+        )
+        assert one == many
+
+    @pytest.mark.parametrize("draws", [0, -1, 1.5, 1001, "many"])
+    def test_a_wrong_number_is_refused(self, draws):
+        with pytest.raises(ew.InvalidParameter, match="class_draws"):
+            preset_of("deniable", class_draws=draws)
