@@ -20,6 +20,7 @@ from elsewhere.privacy.deniability import Ledger, deniability_ledger
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.split import Roles
 from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
+from elsewhere.synthesis.deniable.carried import METHOD, MOST_GROUPS, USERS_TO_A_GROUP, Carried
 from elsewhere.synthesis.deniable.sampler import DeniableSampler
 from elsewhere.synthesis.deniable.walk import WalkSampler
 from elsewhere.synthesis.walk._kernels import Tables
@@ -28,8 +29,6 @@ from elsewhere.traces.model import Ints, Places, Traces
 
 DISTINCT = 0.8  # least share of fakes unlike any other that goes without saying
 SEEDS_TO_A_GROUP = 1.5  # times k: groups differ in size, and nearly all must pass (docs/decisions/0009-telling.md)
-USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
-MOST_GROUPS = 64
 # what the other presets read, and the parameters that only some emissions do
 OF_THE_TESTS = (
     *("par_s", "par_i", "par_d", "par_v", "intersection", "against", "min_sim", "alternates", "max_tries", "sampler"),
@@ -90,14 +89,10 @@ def sampler_of(
     """
     The deniable sampler of these settings; archetypes, if any, are learnt from the model's users alone.
 
-    `archetypes` and `walk` learnt from these users already are taken as they are; `fakes` is how many are planned.
+    Without their traces the model must carry what was learnt from them. `archetypes` and `walk` learnt from these users
+    already are taken as they are; `fakes` is how many are planned.
     """
     if settings.emission != "window":
-        if model_traces is None:
-            raise InvalidParameter(
-                'archetypes are learnt from the users of the model: with a given model take `emission="window"`.',
-                code="E_DISJOINT",
-            )
         if archetypes is None:
             archetypes = groups_of(learnt, settings, model_traces, rng)
         if settings.emission == "walk":
@@ -129,20 +124,37 @@ def sampler_of(
     )
 
 
-def groups_of(learnt: Learnt, settings: Preset, model_traces: Traces, rng: np.random.Generator) -> Archetypes:
-    """The groups of the model's users under these settings."""
+def groups_of(learnt: Learnt, settings: Preset, model_traces: Traces | None, rng: np.random.Generator) -> Archetypes:
+    """The groups of the model's users under these settings; without their traces, those that the model carries."""
+    if model_traces is None:
+        carried = carried_by(learnt, settings.emission)
+        return carried.of(settings.archetypes or carried.number(MOST_GROUPS))
     shared = learnt.translate(model_traces)
     classes = np.where(shared.r >= 0, learnt.classes.label[shared.r], -1)
     n = settings.archetypes or groups_for(model_traces.U, model_traces.U, settings.k)
     if n > model_traces.U:
         raise InvalidParameter(f"`archetypes` must be at most the {model_traces.U} people of the model, got {n}.")
-    method = "means" if settings.emission == "archetypes" else "modes"
-    return learn_archetypes(classes, learnt.classes.kappa, n, method=method, rng=rng)
+    return learn_archetypes(classes, learnt.classes.kappa, n, method=METHOD[settings.emission], rng=rng)
 
 
-def walk_of(learnt: Learnt, model_traces: Traces, rng: np.random.Generator) -> Tables:
+def walk_of(learnt: Learnt, model_traces: Traces | None, rng: np.random.Generator) -> Tables:
     """The walk of the model's users: ways through rare places are ways too, the walk itself keeps to known ones."""
+    if model_traces is None:
+        habits = carried_by(learnt, "walk").habits
+        assert habits is not None  # noqa: S101 - it serves the walk
+        return habits.tables(learnt.model.locations, learnt.known)
     return learn_walk(model_traces.r, learnt.model.locations, learnt.known, rng=rng)
+
+
+def carried_by(learnt: Learnt, emission: str) -> Carried:
+    """What the model carries for this emission, of people whose traces are not here."""
+    if learnt.carried is None or not learnt.carried.serves(emission):
+        raise InvalidParameter(
+            f'the model was learnt without what emission "{emission}" needs of its people: learn it again under the '
+            'deniable preset with this emission (and without `classes` of your own), or take `emission="window"`.',
+            code="E_DISJOINT",
+        )
+    return learnt.carried
 
 
 def release_fakes(
@@ -178,9 +190,13 @@ def release_fakes(
         released=n,
     )
     planned = len(seeds) if roles.planned is None else roles.planned
-    if settings.emission != "window" and settings.archetypes is None and roles.model is not None:
+    if settings.emission != "window" and settings.archetypes is None:
         # the manifest says how many
-        settings = settings.changed(archetypes=groups_for(planned, roles.model.U, settings.k))
+        users = learnt.model.n_users if roles.model is None else roles.model.U
+        groups = groups_for(planned, users, settings.k)
+        if roles.model is None:
+            groups = carried_by(learnt, settings.emission).number(groups)
+        settings = settings.changed(archetypes=groups)
     # by the number planned, like the groups: seeds that are left out for their places must not change the sampler
     draw = np.random.default_rng(_child(entropy, 2))
     sampler = sampler_of(learnt, settings, tau, roles.model, draw, fakes=per_seed * planned)

@@ -106,7 +106,9 @@ def generate_fakes(
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
     notes: tuple[str, ...] = ()
-    if given and settings.name == "deniable" and settings.emission != "window" and "emission" not in parameters:
+    carried = model.carried if isinstance(model, Learnt) and classes is None else None
+    carries = settings.emission == "window" or (carried is not None and carried.serves(settings.emission))
+    if given and settings.name == "deniable" and not carries and "emission" not in parameters:
         # there is nobody to learn archetypes from; what the caller has asked for stays
         instead = {"emission": "window", "lam": min(settings.lam, 0.3), "eta": max(settings.eta, 0.1)}
         wanted = settings
@@ -178,10 +180,10 @@ def _gathered(
 
 def _by_windows(wanted: Preset, taken: Preset) -> str:
     return (
-        f'the model was given without the traces of its people, from whom emission "{wanted.emission}" learns its '
-        f'groups: these fakes were made with emission "window", lam {taken.lam:g} and eta {taken.eta:g} instead, and '
-        "keep less of their seeds; leave the model out and it is learnt anew from half of the people, or set emission, "
-        "lam and eta yourself."
+        f'the model was learnt without what emission "{wanted.emission}" needs of its people: these fakes were made '
+        f'with emission "window", lam {taken.lam:g} and eta {taken.eta:g} instead, and keep less of their seeds; learn '
+        "the model again under the deniable preset, or leave it out and it is learnt anew from half of the people, or "
+        "set emission, lam and eta yourself."
     )
 
 
@@ -242,12 +244,14 @@ def _learn(
             code="E_DISJOINT",
         )
     if isinstance(model, Learnt):
-        learnt = replace(model, preset=settings, classes=given or model.classes)
+        # groups speak of the classes they were learnt with
+        carried = model.carried if given is None else None
+        learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
     elif model is not None and given is not None:
         learnt = Learnt(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, rng=rng)
+        learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
     require_one_map(learnt.model.locations, roles.seeds.locations)
     learnt.tau(roles.seeds)

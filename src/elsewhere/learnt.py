@@ -1,5 +1,6 @@
 """
-What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock.
+What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock; and, for the
+deniable mode, groups and walk of its people.
 
 On disk it is `model.npz` (arrays, no pickle) and `model.json`, written last, which names the arrays with their shapes
 and the file with its sha256. Both hold sums over users that at least `m_min` of them share, never a user.
@@ -30,6 +31,8 @@ from elsewhere.semantics.classes import SemanticClasses, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.semantics.rare import merge_rare
 from elsewhere.semantics.telling import most_telling
+from elsewhere.synthesis.deniable.carried import Carried
+from elsewhere.synthesis.deniable.carried import carry as carry_of
 from elsewhere.traces.locations import apart
 from elsewhere.traces.model import Ints, Locations, Periods, Traces
 
@@ -43,6 +46,7 @@ class Learnt:
     Model, classes and clock, learnt under one preset.
 
     `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
+    `carried` is what the emission of the deniable mode needs; None in other presets, and in files of older versions.
     `graph` is kept in memory so that users can be added, `contributors` to know who must not be a seed; neither is part
     of the model file.
     """
@@ -53,6 +57,7 @@ class Learnt:
     place: Ints = field(repr=False)
     graph: LocationGraph | None = field(default=None, repr=False)
     contributors: Contributors | None = field(default=None, repr=False)
+    carried: Carried | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
         """Period of each instant of these traces; a model of one period serves any clock."""
@@ -86,7 +91,11 @@ class Learnt:
         return (traces if left.all() else traces.select(left)).with_places(r[left])
 
     def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "Learnt":
-        """Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph."""
+        """
+        Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
+
+        Groups and walk do not add up, and the classes they speak of are new: the result carries none.
+        """
         if self.graph is None:
             raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
         shared = self.translate(traces)
@@ -94,7 +103,8 @@ class Learnt:
         graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
         classes = semantic_clustering(graph, kappa=kappa, method=self.preset.method, c_min=self.preset.c_min, rng=rng)
         known = Contributors.of(traces, self.contributors)
-        return replace(self, model=self.model.update(profiles), classes=classes, graph=graph, contributors=known)
+        model = self.model.update(profiles)
+        return replace(self, model=model, classes=classes, graph=graph, contributors=known, carried=None)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write `model.npz` and `model.json` into a folder."""
@@ -109,6 +119,10 @@ class Learnt:
         arrays |= {"label": self.classes.label, "place": self.place}
         if self.classes.nearness is not None:
             arrays["nearness"] = self.classes.nearness
+        carried = None
+        if self.carried is not None:
+            parts, carried = self.carried.to_arrays()
+            arrays |= {f"carried.{name}": array for name, array in parts.items()}
         sink = io.BytesIO()
         np.savez_compressed(sink, allow_pickle=False, **arrays)
         index = {
@@ -118,6 +132,8 @@ class Learnt:
             "geometry": self.model.locations.fingerprint(),
             "preset": asdict(self.preset),
             "numbers": numbers,
+            # older versions do not look for it, and files of theirs have none: the format stays the same
+            "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
             "files": {"model.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
         }
@@ -130,13 +146,15 @@ class Learnt:
         arrays = _arrays(data, index.get("arrays", {}))
         try:
             numbers = index["numbers"]
-            parts = {name.removeprefix("model."): a for name, a in arrays.items() if name.startswith("model.")}
-            model = AggregateModel.from_arrays(parts, numbers)
+            model = AggregateModel.from_arrays(_under("model.", arrays), numbers)
             # JSON knows no tuples
             fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in index["preset"].items()}
             preset = Preset(**fields)
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
+            carried = None
+            if (told := index.get("carried")) is not None:
+                carried = Carried.from_arrays(_under("carried.", arrays), told, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -145,16 +163,23 @@ class Learnt:
             raise InvalidModel("the model's map is not the one its index names.")
         if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
             raise InvalidModel("the model's classes and places do not fit its map.")
-        return Learnt(model, classes, preset, place)
+        return Learnt(model, classes, preset, place, carried=carried)
 
 
 def learn(
-    traces: Traces, preset: Preset | str = "product", *, kappa: int | str = "auto", rng: np.random.Generator
+    traces: Traces,
+    preset: Preset | str = "product",
+    *,
+    kappa: int | str = "auto",
+    rng: np.random.Generator,
+    carry: bool = True,
 ) -> Learnt:
     """
     Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
 
-    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31).
+    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
+    deniable mode it carries groups and walk too, by which fakes of other people are made without these people's traces;
+    `carry` False leaves them out, which is faster.
 
     Examples
     --------
@@ -172,7 +197,8 @@ def learn(
     finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = _classes(graph, kappa, settings, shared, rng)
-    return only_known(Learnt(model, classes, settings, place, graph, Contributors.of(traces)))
+    learnt = only_known(Learnt(model, classes, settings, place, graph, Contributors.of(traces)))
+    return _carrying(learnt, traces, shared, rng) if carry else learnt
 
 
 def require_one_map(model: Locations, here: Locations) -> None:
@@ -184,6 +210,23 @@ def require_one_map(model: Locations, here: Locations) -> None:
             "both where the model is learnt and here, or learn it from these people.",
             code="E_MISMATCH",
         )
+
+
+def _carrying(learnt: Learnt, people: Traces, shared: Traces, rng: np.random.Generator) -> Learnt:
+    settings = learnt.preset
+    if settings.name != "deniable" or settings.emission == "window":
+        return learnt
+    carried = carry_of(
+        people,
+        shared,
+        learnt.classes.label,
+        learnt.known,
+        emission=settings.emission,
+        archetypes=settings.archetypes,
+        m_min=settings.m_min,
+        rng=rng,
+    )
+    return replace(learnt, carried=carried)
 
 
 def _classes(
@@ -220,6 +263,10 @@ def only_known(learnt: Learnt) -> Learnt:
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:
     # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
     return settings.periods if settings.class_periods is None else settings.class_periods
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], bytes]:

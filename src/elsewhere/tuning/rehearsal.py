@@ -82,7 +82,7 @@ class Rehearsal:
     @classmethod
     def of(cls, people: Traces, others: Traces, settings: Preset, kappa: int, rng: np.random.Generator) -> Self:
         """Learn from `people`; of `others` one row each stands in for a seed (E61)."""
-        learnt = learn(people, settings, kappa=kappa, rng=rng)
+        learnt = learn(people, settings, kappa=kappa, rng=rng, carry=False)
         shared = learnt.translate(others)
         shared = shared.select(np.unique(shared.user, return_index=True)[1])
         if len(shared) < 2:

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.deny import MOST_GROUPS, SEEDS_TO_A_GROUP, USERS_TO_A_GROUP
+from elsewhere.deny import SEEDS_TO_A_GROUP
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_between, require_whole
 from elsewhere.learnt import learn
 from elsewhere.presets import PRESETS, Preset, preset_of
 from elsewhere.split import evenly
+from elsewhere.synthesis.deniable.carried import MOST_GROUPS, USERS_TO_A_GROUP
 from elsewhere.traces.model import Traces
 from elsewhere.tuning.rehearsal import MOST_LEARNT, MOST_STAND_INS, Rehearsal, Trial, weighed
 
@@ -131,7 +132,7 @@ def tune(
     if traces.U < LEAST_USERS:
         raise NotEnoughUsers(f"tuning needs at least {LEAST_USERS} users to learn from, got {traces.U}.")
     if kappa == "auto":
-        kappa = learn(traces, settings, kappa=kappa, rng=rng).classes.kappa
+        kappa = learn(traces, settings, kappa=kappa, rng=rng, carry=False).classes.kappa
     if isinstance(kappa, str):
         raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
     search = _Search(traces, settings, seeds, acceptance, kappa, rng, progress)

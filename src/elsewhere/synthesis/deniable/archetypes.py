@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_choice, require_whole
 from elsewhere.traces.model import Floats, Ints
 
 MOST_USERS = 4000  # to learn groups from
@@ -76,7 +76,14 @@ def scores(classes: NDArray[np.integer], table: Floats) -> Floats:
 
 
 def learn_archetypes(
-    classes: NDArray[np.integer], kappa: int, n: int, *, method: str = "modes", rng: np.random.Generator
+    classes: NDArray[np.integer],
+    kappa: int,
+    n: int,
+    *,
+    method: str = "modes",
+    user: NDArray[np.integer] | None = None,
+    m_min: int = 1,
+    rng: np.random.Generator,
 ) -> Archetypes:
     """
     `n` groups of the (N, L) class sequences of MODEL users.
@@ -84,11 +91,17 @@ def learn_archetypes(
     "modes": each group has one class per instant, the one that sets it apart most, and takes the people who agree with
     these beyond what anybody would, at prices that keep all groups near one size; the best of several starts by
     expected agreement. "means": k-means on class-by-slot indicators.
+
+    With `m_min` above 1 the groups may stand in a model file: each has so many users, no part of them that is in a
+    class at t is fewer (`_counted`), and all else is made of these parts; `NotEnoughUsers` where no such groups are
+    found. `user` says whose each row is, None that every row is another's.
     """
     require_choice("method", method, ("modes", "means"))
     require_whole("n", n, 1)
+    who = np.arange(len(classes)) if user is None else np.asarray(user)
     if len(classes) > MOST_USERS:
-        classes = classes[np.sort(rng.permutation(len(classes))[:MOST_USERS])]
+        rows = np.sort(rng.permutation(len(classes))[:MOST_USERS])
+        classes, who = classes[rows], who[rows]
     N, L = classes.shape
     n = min(n, N)
     indicator = np.zeros((N, L, kappa))
@@ -102,30 +115,72 @@ def learn_archetypes(
             means = KMeans(n, n_init=10, random_state=int(rng.integers(2**31)))
             group = means.fit_predict(indicator.reshape(N, -1))
         _, group = np.unique(group, return_inverse=True)
-        return Archetypes(_shares(indicator, group, int(group.max()) + 1))
-    overall = indicator.mean(axis=0)
+        found = int(group.max()) + 1
+        if _least_users(group, who, found) < m_min:
+            raise _too_few(n, m_min)
+        return Archetypes(_shares(indicator, group, found, who, m_min))
+    overall = _of_all(indicator, who, m_min)
     best, chosen = -np.inf, None
     for _ in range(STARTS):
         group = scores(classes, indicator[rng.permutation(N)[:n]]).argmax(axis=1)
         for _ in range(TURNS):
-            table = _set_apart(_shares(indicator, group, n), overall)
+            table = _set_apart(_shares(indicator, group, n, who, m_min), overall)
             price, again = _priced(scores(classes, table), n)
             if np.array_equal(again, group):
                 break
             group = again
-        share = _shares(indicator, group, n)
+        if m_min > 1 and _least_users(group, who, n) < m_min:
+            continue
+        share = _shares(indicator, group, n, who, m_min)
         size = np.bincount(group, minlength=n) / N
         told = float(size @ (share - overall).max(axis=2).mean(axis=1))
         if told > best:
             best, chosen = told, Archetypes(share, table, price, size)
-    assert chosen is not None  # noqa: S101 - STARTS is positive
+    if chosen is None:
+        raise _too_few(n, m_min)
     return chosen
 
 
-def _shares(indicator: Floats, group: Ints, n: int) -> Floats:
-    overall = indicator.mean(axis=0) + 1 / indicator.shape[2] / len(indicator)
-    share = np.stack([indicator[group == a].sum(axis=0) + overall for a in range(n)])
+def _too_few(n: int, m_min: int) -> NotEnoughUsers:
+    return NotEnoughUsers(f"no {n} groups of at least `m_min` = {m_min} users each are found; take fewer groups.")
+
+
+def _least_users(group: Ints, who: NDArray[np.integer], n: int) -> int:
+    """Users of the smallest of the groups."""
+    return int(np.bincount(np.unique(np.column_stack([group, who]), axis=0)[:, 0], minlength=n).min())
+
+
+def _of_all(indicator: Floats, who: NDArray[np.integer], m_min: int) -> Floats:
+    """(L, C) part of all rows in each class at t."""
+    flat = np.ones(indicator.shape[1:])
+    return _counted(indicator, who, flat, m_min) / len(indicator)
+
+
+def _shares(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], m_min: int) -> Floats:
+    overall = _of_all(indicator, who, m_min) + 1 / indicator.shape[2] / len(indicator)
+    mine = [group == a for a in range(n)]
+    share = np.stack([_counted(indicator[a], who[a], overall, m_min) + overall for a in mine])
     return np.asarray(share / share.sum(axis=2, keepdims=True))
+
+
+def _counted(indicator: Floats, who: NDArray[np.integer], overall: Floats, m_min: int) -> Floats:
+    """
+    (L, C) rows in each class at t; those of classes with fewer than `m_min` users at t are counted together.
+
+    If they are so many users together they are shared out among these classes as `overall` says, else left out.
+    """
+    count = indicator.sum(axis=0)
+    if m_min == 1 or len(indicator) == 0:
+        return np.asarray(count)
+    order = np.argsort(who, kind="stable")
+    start = np.unique(who[order], return_index=True)[1]
+    there = np.maximum.reduceat(indicator[order], start, axis=0)  # of each user
+    lost = there.sum(axis=0) < m_min
+    enough = (there * lost).max(axis=2).sum(axis=0) >= m_min
+    spread = overall * lost
+    spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-300)
+    rest = (count * lost).sum(axis=1) * enough
+    return np.asarray(count * ~lost + rest[:, None] * spread)
 
 
 def _set_apart(share: Floats, overall: Floats) -> Floats:

@@ -11,7 +11,12 @@ take, do not come back at once, and are movers or not. Two laws, both over all t
     move into r, and weights by length of the move, turn from the last move and from the last four, places visited.
 
 Counts that enter a person's own likelihood leave that person out, so the weights are right for strangers.
+
+With `m_min` above 1 nothing that is learnt rests on fewer users, so that it may stand in a model file: see `Habits`.
 """
+
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +25,22 @@ from elsewhere.synthesis.walk._kernels import (
     COLUMNS,
     LENGTHS,
     MOVING,
-    SLOTS,
     Tables,
     all_columns,
     all_moving_columns,
     destination_loss,
     life_of,
+    stroll,
 )
+from elsewhere.synthesis.walk.habits import ONWARD, Habits, geometry, slots, step_row
 from elsewhere.traces.model import Floats, Ints, Locations
 
-EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances between neighbours
-PAIR, ONWARD = 2.0, 3.0  # weight of the smoothing of moves, of moves after moves
-LEAST = 1e-12
-FAR = 1.25  # times the longest move of people: a step of one town to the next that nobody makes is none
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
 MOST_ROWS = 20_000  # to learn from: more teach nothing new, and take minutes
 CELLS = 3e6  # moves x places that the fit holds at once
+GRID = 2.0**0.25  # steps of lengths that few people make: the longest move is one person's
+WALKS = 5000  # drawn to see how lives that few people have are shared out
 
 
 def learn_walk(
@@ -47,72 +51,109 @@ def learn_walk(
 
     `rng` draws which moves teach the weights where there are very many.
     """
+    return learn_habits(r, locations, known, rng=rng).tables(locations, known)
+
+
+def learn_habits(
+    r: NDArray[np.integer],
+    locations: Locations,
+    known: NDArray[np.bool_],
+    *,
+    user: NDArray[np.integer] | None = None,
+    m_min: int = 1,
+    rng: np.random.Generator,
+) -> Habits:
+    """What `learn_walk` makes the walk of; `user` says whose each row is, None that every row is another's."""
     from scipy.optimize import minimize
 
-    r = without_gaps(np.asarray(r, dtype=np.int64))
+    r = np.asarray(r)
+    some_place = (r >= 0).any(axis=1)
+    who = np.arange(int(some_place.sum())) if user is None else np.asarray(user)[some_place]
+    r = without_gaps(r.astype(np.int64))
     if len(r) > MOST_ROWS:
-        r = r[np.sort(rng.permutation(len(r))[:MOST_ROWS])]
+        rows = np.sort(rng.permutation(len(r))[:MOST_ROWS])
+        r, who = r[rows], who[rows]
     (N, L), R = r.shape, len(locations)
     lengths, sectors = geometry(locations)
-    slot = np.minimum(np.arange(L) * SLOTS // L, SLOTS - 1)
-    user, step = np.nonzero(r[:, 1:] != r[:, :-1])
-    moves = _Moves(r, user, step, R, lengths)
+    row, step = np.nonzero(r[:, 1:] != r[:, :-1])
+    moves = _Moves(r, row, step, R, lengths, who, m_min)
 
-    some = np.arange(len(user))
-    if len(user) * R > CELLS:
-        some = np.sort(rng.permutation(len(user))[: max(1, int(CELLS // R))])
+    some = np.arange(len(row))
+    if len(row) * R > CELLS:
+        some = np.sort(rng.permutation(len(row))[: max(1, int(CELLS // R))])
     x = np.empty((len(some), R, 3), dtype=np.float32)
     for i, m in enumerate(some.tolist()):
         x[i] = moves.left_out(m)
     cols = np.empty((len(some), R, 4), dtype=np.int16)
-    all_columns(r, user[some], step[some], lengths, sectors, cols)
+    all_columns(r, row[some], step[some], lengths, sectors, cols)
     centre = np.zeros(COLUMNS + 3)
     centre[COLUMNS] = 1.0
     slope = np.empty_like(centre)
     theta = centre
     if len(some):
+        chosen = cols[np.arange(len(some)), moves.to[some]]
+        thin = np.flatnonzero(~_shared(chosen.ravel(), np.repeat(who[row[some]], 4), COLUMNS, m_min))
 
         def loss(at: Floats) -> tuple[float, Floats]:
             value = destination_loss(at, centre, RIDGE, cols, x, moves.now[some], moves.to[some], slope)
+            slope[thin] = 0.0  # stays where it is: at the middle of its ridge
             return value, slope.copy()
 
         theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
 
-    log_step, log_arrivals = np.log(moves.step_law()), np.log(moves.arrivals)
-    near = _within_reach(locations, moves.now, moves.to)
-    pair, start, onward, ratio = moves.onward()
     moving = np.empty((N, L - 1, 4), dtype=np.int64)
-    all_moving_columns(r, lengths, sectors, slot, moving)
-    weights = _fit_moving(moving.reshape(-1, 4), r[:, :-1].ravel(), (r[:, 1:] != r[:, :-1]).ravel(), R)
-    visits = np.bincount(r.ravel(), minlength=R) / r.size
-    first = (np.bincount(r[:, 0], minlength=R) + FIRST * visits) * known
-    return Tables(
-        first=first / first.sum(),
-        places=np.flatnonzero(known),
-        lengths=lengths,
-        sectors=sectors,
-        steps=np.exp(theta[COLUMNS] * log_step + theta[COLUMNS + 1] * log_arrivals) * near,
+    all_moving_columns(r, lengths, sectors, slots(L), moving)
+    every = np.column_stack([moving.reshape(-1, 4), MOVING + r[:, :-1].ravel()])
+    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 5), MOVING + R, m_min))
+    weights = _fit_moving(every, (r[:, 1:] != r[:, :-1]).ravel(), R, thin)
+    visits = np.bincount(r.ravel(), minlength=R) / r.size * _shared(r.ravel(), np.repeat(who, L), R, m_min)
+    beginnings = np.bincount(r[:, 0], minlength=R) * _shared(r[:, 0], who, R, m_min)
+    pair, onward, onward_count = moves.onward()
+    move = np.flatnonzero(moves.count.ravel())
+    habits = Habits(
+        move=move,
+        count=moves.count.ravel()[move],
+        rest=moves.rest,
+        arrivals=moves.arrivals,
+        kernel=moves.kernel,
         pair=pair,
-        start=start,
         onward=onward,
-        onward_factor=ratio ** theta[COLUMNS + 2],
-        factor=np.exp(theta[:COLUMNS]),
+        onward_count=onward_count,
+        first=beginnings + FIRST * visits,
+        destination=theta,
         moving=weights[:MOVING],
         leaving=weights[MOVING:],
-        slot=slot,
-        people=N,
         lives=_lives(r),
+        reach=_longest(locations, moves, m_min),
+        people=N,
     )
+    if m_min == 1:
+        return habits
+    uniform = rng.random((WALKS, 2 * L - 1))
+    walks = np.empty((WALKS, L), dtype=np.int16)
+    stroll(habits.tables(locations, known), uniform, walks)
+    return replace(habits, lives=pooled_lives(r, who, _lives(walks.astype(np.int64)), m_min))
 
 
-def _within_reach(locations: Locations, now: Ints, to: Ints) -> Floats:
-    """(R, R) 1 for moves no longer than FAR times the longest that people make, next to nothing beyond."""
-    R = len(locations)
-    every = np.arange(R)
-    if len(now) == 0:
-        return np.ones((R, R))
-    most = FAR * float(locations.distance(now, to).max())
-    return np.stack([np.where(locations.distance(np.full(R, r), every) <= most, 1.0, LEAST) for r in range(R)])
+def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: int) -> NDArray[np.bool_]:
+    """(n,) which of the numbers 0 .. n - 1 at least `m_min` users have; with `m_min` = 1 all do."""
+    if m_min == 1:
+        return np.ones(n, dtype=bool)
+    return np.bincount(np.unique(np.column_stack([what, who]), axis=0)[:, 0], minlength=n) >= m_min
+
+
+def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
+    """The longest move; with `m_min` above 1, of the user who comes so far down the list, on a coarse grid."""
+    if len(moves.now) == 0:
+        return 0.0
+    far = locations.distance(moves.now, moves.to)
+    if m_min == 1:
+        return float(far.max())
+    _, user = np.unique(moves.who, return_inverse=True)
+    longest = np.zeros(int(user.max()) + 1)
+    np.maximum.at(longest, user, far)
+    found = np.sort(longest)[-min(m_min, len(longest))]
+    return float(GRID ** np.ceil(np.log(found) / np.log(GRID))) if found > 0 else 0.0
 
 
 def without_gaps(r: Ints) -> Ints:
@@ -123,63 +164,60 @@ def without_gaps(r: Ints) -> Ints:
     return np.asarray(np.take_along_axis(r, at, axis=1))
 
 
-def geometry(locations: Locations) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Bin of the length and sector of the direction of every move, (R, R) each."""
-    R = len(locations)
-    every = np.arange(R)
-    lengths = np.empty((R, R), dtype=np.int8)
-    sectors = np.full((R, R), -1, dtype=np.int8)
-    xy = locations.planar() if locations.has_coordinates else None
-    nearest = np.array([np.delete(locations.distance(np.full(R, r), every), r).min(initial=np.inf) for r in range(R)])
-    apart = nearest[np.isfinite(nearest) & (nearest > 0)]
-    unit = float(np.median(apart)) if len(apart) else 1.0
-    for r in range(R):
-        lengths[r] = np.searchsorted(EDGES, locations.distance(np.full(R, r), every) / unit)
-        if xy is not None:
-            d = xy - xy[r]
-            angle = np.round(np.arctan2(d[:, 1], d[:, 0]) * 8 / np.pi) % 16
-            sectors[r] = np.where((d != 0).any(axis=1), angle, -1)
-    return lengths, sectors
-
-
 class _Moves:
-    """The moves of all traces, and what they look like to each of their people when that person is left out."""
+    """
+    The moves of all traces, and what they look like to each of their people when that person is left out.
 
-    def __init__(self, r: Ints, user: Ints, step: Ints, R: int, lengths: NDArray[np.int8]) -> None:
-        self.R, self.lengths, self.user = R, lengths, user
+    Moves that fewer than `m_min` users have made are counted only together with others: out of their origin, and into
+    their destination, where so many users have made them.
+    """
+
+    def __init__(
+        self,
+        r: Ints,
+        user: Ints,
+        step: Ints,
+        R: int,
+        lengths: NDArray[np.int8],
+        who: NDArray[np.integer],
+        m_min: int,
+    ) -> None:
+        self.R, self.lengths, self.user, self.who = R, lengths, user, who[user]
         self.now, self.to = r[user, step], r[user, step + 1]
         moved = np.zeros(len(user), dtype=bool)
         moved[1:] = user[1:] == user[:-1]
         # the place before the present one: where the last move of the same trace came from
         self.before = np.where(moved, np.roll(self.now, 1), -1)
+        both = self.now * R + self.to
+        self.kept = _shared(both, self.who, R * R, m_min)[both]
+        lost = ~self.kept
+        self.resting = np.zeros(len(user), dtype=bool)
+        self.resting[lost] = _shared(self.now[lost], self.who[lost], R, m_min)[self.now[lost]]
+        self.arriving = self.kept.copy()
+        self.arriving[lost] = _shared(self.to[lost], self.who[lost], R, m_min)[self.to[lost]]
         self.count = np.zeros((R, R))
-        np.add.at(self.count, (self.now, self.to), 1)
-        self.arrivals = self.count.sum(axis=0) + 0.5
-        self.kernel = self._kernel()
+        np.add.at(self.count, (self.now[self.kept], self.to[self.kept]), 1)
+        self.rest = np.bincount(self.now[self.resting], minlength=R).astype(np.float64)
+        self.arrivals: Floats = np.bincount(self.to[self.arriving], minlength=R).astype(np.float64) + 0.5
+        self.kernel = self._kernel(m_min)
         key = np.where(self.before >= 0, self.before * R + self.now, -1)
+        _, triple = np.unique(np.column_stack([key, self.to]), axis=0, return_inverse=True)
+        kept = _shared(triple.ravel(), self.who, len(user), m_min)[triple.ravel()]
+        key[~kept] = -1
         self.order = np.argsort(key, kind="stable")
         self.key = key[self.order]
         self.of_user = np.searchsorted(user, np.arange(len(r) + 1))
 
-    def _kernel(self) -> Floats:
+    def _kernel(self, m_min: int) -> Floats:
         """How much likelier a move of each length is than arrivals alone say."""
-        seen = np.bincount(self.lengths[self.now, self.to], minlength=LENGTHS)
+        bins = self.lengths[self.now, self.to]
+        seen = np.bincount(bins, minlength=LENGTHS) * _shared(bins, self.who, LENGTHS, m_min)
         expected = np.zeros(LENGTHS)
-        for r, leaving in enumerate(self.count.sum(axis=1)):
+        for r, leaving in enumerate(self.count.sum(axis=1) + self.rest):
             others = self.arrivals.copy()
             others[r] = 0.0
             expected += leaving * np.bincount(self.lengths[r], others, minlength=LENGTHS)
         return np.asarray((seen + 0.1) / (expected + 1e-9))
-
-    def _step_row(self, r: int, count: Floats, arrivals: Floats) -> Floats:
-        pull = arrivals * self.kernel[self.lengths[r]]
-        pull[r] = 0.0
-        pull /= max(pull.sum(), LEAST)
-        return np.asarray((count + PAIR * pull) / (count.sum() + PAIR) + LEAST)
-
-    def step_law(self) -> Floats:
-        """(R, R) smoothed shares of the moves out of each place."""
-        return np.stack([self._step_row(r, self.count[r], self.arrivals) for r in range(self.R)])
 
     def left_out(self, m: int) -> Floats:
         """(R, 3) what move m's person could know from the others: ln step, ln arrivals, ln onward / step."""
@@ -187,9 +225,10 @@ class _Moves:
         now, to = self.now[own], self.to[own]
         here = int(self.now[m])
         count, arrivals = self.count[here].copy(), self.arrivals.copy()
-        np.subtract.at(count, to[now == here], 1)
-        np.subtract.at(arrivals, to, 1)
-        step = self._step_row(here, count, arrivals)
+        np.subtract.at(count, to[(now == here) & self.kept[own]], 1)
+        np.subtract.at(arrivals, to[self.arriving[own]], 1)
+        rest = float(self.rest[here] - np.count_nonzero((now == here) & self.resting[own]))
+        step = step_row(here, count, rest, arrivals, self.kernel, self.lengths)
         after = np.zeros(self.R)
         if self.before[m] >= 0:
             key = self.before[m] * self.R + here
@@ -197,31 +236,29 @@ class _Moves:
             np.add.at(after, self.to[rows[self.user[rows] != self.user[m]]], 1)
         return np.column_stack([np.log(step), np.log(arrivals), np.log1p(after / (ONWARD * step))])
 
-    def onward(self) -> tuple[Ints, Ints, Ints, Floats]:
-        """Pairs (before, now) as keys, where their rows start, and of each row the place and its ratio to a step's."""
+    def onward(self) -> tuple[Ints, Ints, Floats]:
+        """Moves (before, now) as keys, where somebody went on to, and how often."""
         rows = self.order[self.key >= 0]
         key, to = self.key[self.key >= 0], self.to[rows]
         both, count = np.unique(np.column_stack([key, to]), axis=0, return_counts=True)
-        pair, start = np.unique(both[:, 0], return_index=True)
-        law = self.step_law()
-        ratio = 1 + count / (ONWARD * law[both[:, 0] % self.R, both[:, 1]])
-        return pair, np.append(start, len(both)), np.ascontiguousarray(both[:, 1]), ratio
+        return both[:, 0].copy(), both[:, 1].copy(), count.astype(np.float64)
 
 
-def _fit_moving(which: Ints, place: Ints, moved: NDArray[np.bool_], R: int) -> Floats:
-    """Weights of moving (MOVING,) and of leaving each place (R,), by logistic regression."""
+def _fit_moving(every: Ints, moved: NDArray[np.bool_], R: int, thin: Ints) -> Floats:
+    """Weights of moving (MOVING,) and of leaving each place (R,), by logistic regression; those of `thin` are 0."""
     from scipy.optimize import minimize
 
     n = MOVING + R
     ridge = np.concatenate([np.full(MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
-    every = np.column_stack([which, MOVING + place])
     sign = np.where(moved, 1.0, -1.0)
 
     def loss(at: Floats) -> tuple[float, Floats]:
         margin = sign * at[every].sum(axis=1)
         pull = -sign / (1 + np.exp(margin))
         slope = np.bincount(every.ravel(), np.repeat(pull, every.shape[1]), n)
-        return float(np.logaddexp(0, -margin).sum() + (ridge * at**2).sum() / 2), slope + ridge * at
+        held = slope + ridge * at
+        held[thin] = 0.0
+        return float(np.logaddexp(0, -margin).sum() + (ridge * at**2).sum() / 2), held
 
     return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
 
@@ -231,3 +268,30 @@ def _lives(r: Ints) -> Floats:
     life = np.empty((len(r), 4), dtype=np.int64)
     life_of(r, life)
     return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in life.T]) / len(r)
+
+
+def pooled_lives(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) -> Floats:
+    """
+    `_lives` of which nothing rests on fewer than `m_min` users: lives that few have are pooled with the next ones.
+
+    Going up, numbers are put together until enough users are; what is left at the top goes to the last of these. Within
+    a pool, lives are shared out as `walked`, those of the walk, are.
+    """
+    (N, L), life = r.shape, np.empty((len(r), 4), dtype=np.int64)
+    life_of(r, life)
+    out = np.zeros((4, L + 1))
+    for k, (low, high) in enumerate(((0, L - 1), (1, L), (1, L), (0, 1))):
+        edges, start = [low], low
+        for value in range(low, high + 1):
+            mine = (life[:, k] >= start) & (life[:, k] <= value)
+            if len(np.unique(who[mine])) >= m_min:
+                edges.append(value + 1)
+                start = value + 1
+        if len(edges) == 1:
+            edges.append(high + 1)
+        edges[-1] = high + 1
+        for a, b in pairwise(edges):
+            share = np.count_nonzero((life[:, k] >= a) & (life[:, k] < b)) / N
+            here = walked[k, a:b] if walked[k, a:b].sum() > 0 else np.ones(b - a)
+            out[k, a:b] = share * here / here.sum()
+    return out
