@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_choice, require_whole
 from elsewhere.traces.model import Floats, Ints
@@ -107,31 +108,44 @@ def learn_archetypes(
     indicator = np.zeros((N, L, kappa))
     rows, slots = np.nonzero(classes >= 0)
     indicator[rows, slots, classes[rows, slots]] = 1
-    if method == "means":
-        from sklearn.cluster import KMeans
-        from threadpoolctl import threadpool_limits
+    with threadpool_limits(1):  # sums in one order on every machine (R5); tables this small gain nothing by threads
+        if method == "means":
+            return _means(indicator, n, who, m_min, rng)
+        return _modes(indicator, classes, n, who, m_min, rng)
 
-        with threadpool_limits(1):
-            means = KMeans(n, n_init=10, random_state=int(rng.integers(2**31)))
-            group = means.fit_predict(indicator.reshape(N, -1))
-        _, group = np.unique(group, return_inverse=True)
-        found = int(group.max()) + 1
-        if _least_users(group, who, found) < m_min:
-            raise _too_few(n, m_min)
-        return Archetypes(_shares(indicator, group, found, who, m_min))
-    overall = _of_all(indicator, who, m_min)
+
+def _means(indicator: Floats, n: int, who: NDArray[np.integer], m_min: int, rng: np.random.Generator) -> Archetypes:
+    from sklearn.cluster import KMeans
+
+    means = KMeans(n, n_init=10, random_state=int(rng.integers(2**31)))
+    _, group = np.unique(means.fit_predict(indicator.reshape(len(indicator), -1)), return_inverse=True)
+    found = int(group.max()) + 1
+    if _least_users(group, who, found) < m_min:
+        raise _too_few(n, m_min)
+    return Archetypes(_shares(indicator, group, found, who, _of_all(indicator, who, m_min), m_min))
+
+
+def _modes(
+    indicator: Floats,
+    classes: NDArray[np.integer],
+    n: int,
+    who: NDArray[np.integer],
+    m_min: int,
+    rng: np.random.Generator,
+) -> Archetypes:
+    N, overall = len(classes), _of_all(indicator, who, m_min)
     best, chosen = -np.inf, None
     for _ in range(STARTS):
         group = scores(classes, indicator[rng.permutation(N)[:n]]).argmax(axis=1)
         for _ in range(TURNS):
-            table = _set_apart(_shares(indicator, group, n, who, m_min), overall)
+            table = _set_apart(_shares(indicator, group, n, who, overall, m_min), overall)
             price, again = _priced(scores(classes, table), n)
             if np.array_equal(again, group):
                 break
             group = again
         if m_min > 1 and _least_users(group, who, n) < m_min:
             continue
-        share = _shares(indicator, group, n, who, m_min)
+        share = _shares(indicator, group, n, who, overall, m_min)
         size = np.bincount(group, minlength=n) / N
         told = float(size @ (share - overall).max(axis=2).mean(axis=1))
         if told > best:
@@ -152,35 +166,42 @@ def _least_users(group: Ints, who: NDArray[np.integer], n: int) -> int:
 
 def _of_all(indicator: Floats, who: NDArray[np.integer], m_min: int) -> Floats:
     """(L, C) part of all rows in each class at t."""
-    flat = np.ones(indicator.shape[1:])
-    return _counted(indicator, who, flat, m_min) / len(indicator)
+    everybody = np.zeros(len(indicator), dtype=np.int64)
+    return np.asarray(_counted(indicator, everybody, 1, who, np.ones(indicator.shape[1:]), m_min)[0] / len(indicator))
 
 
-def _shares(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], m_min: int) -> Floats:
-    overall = _of_all(indicator, who, m_min) + 1 / indicator.shape[2] / len(indicator)
-    mine = [group == a for a in range(n)]
-    share = np.stack([_counted(indicator[a], who[a], overall, m_min) + overall for a in mine])
+def _shares(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], overall: Floats, m_min: int) -> Floats:
+    overall = overall + 1 / indicator.shape[2] / len(indicator)
+    share = _counted(indicator, group, n, who, overall, m_min) + overall
     return np.asarray(share / share.sum(axis=2, keepdims=True))
 
 
-def _counted(indicator: Floats, who: NDArray[np.integer], overall: Floats, m_min: int) -> Floats:
+def _counted(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], overall: Floats, m_min: int) -> Floats:
     """
-    (L, C) rows in each class at t; those of classes with fewer than `m_min` users at t are counted together.
+    (n, L, C) rows of each group in each class at t; those of classes with fewer than `m_min` of its users are together.
 
-    If they are so many users together they are shared out among these classes as `overall` says, else left out.
+    If they are so many users together, they are shared out among these classes as `overall` says, else left out.
     """
-    count = indicator.sum(axis=0)
-    if m_min == 1 or len(indicator) == 0:
-        return np.asarray(count)
-    order = np.argsort(who, kind="stable")
-    start = np.unique(who[order], return_index=True)[1]
-    there = np.maximum.reduceat(indicator[order], start, axis=0)  # of each user
-    lost = there.sum(axis=0) < m_min
-    enough = (there * lost).max(axis=2).sum(axis=0) >= m_min
+    count = _summed(indicator, group, n)
+    if m_min == 1:
+        return count
+    there, of = indicator, group  # of each user in each group
+    both = who * n + group
+    order = np.argsort(both, kind="stable")
+    start = np.unique(both[order], return_index=True)[1]
+    if len(start) < len(both):
+        there, of = np.maximum.reduceat(indicator[order], start, axis=0), group[order][start]
+    lost = _summed(there, of, n) < m_min
+    enough = _summed((there * lost[of]).max(axis=2, keepdims=True), of, n) >= m_min
     spread = overall * lost
-    spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-300)
-    rest = (count * lost).sum(axis=1) * enough
-    return np.asarray(count * ~lost + rest[:, None] * spread)
+    spread /= np.maximum(spread.sum(axis=2, keepdims=True), 1e-300)
+    return np.asarray(count * ~lost + (count * lost).sum(axis=2, keepdims=True) * enough * spread)
+
+
+def _summed(table: Floats, group: Ints, n: int) -> Floats:
+    """Sums of the rows of each group."""
+    member = (np.arange(n)[:, None] == group).astype(np.float64)
+    return np.asarray((member @ table.reshape(len(table), -1)).reshape(n, *table.shape[1:]))
 
 
 def _set_apart(share: Floats, overall: Floats) -> Floats:

@@ -25,7 +25,7 @@ from elsewhere.traces.model import Traces
 
 MOST_GROUPS = 64
 USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
-LADDER = (*range(1, 9), 10, 12, 16, 20, 24, 32, 48, MOST_GROUPS)
+LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, MOST_GROUPS)
 METHOD = {"archetypes": "means", "allotted": "modes", "walk": "modes"}  # how the groups of an emission are learnt
 HEAVIEST = 100.0  # a weight that was learnt with a ridge is far below
 OF_GROUPS = ("share", "score", "price", "size")

@@ -107,7 +107,6 @@ def learn_habits(
     thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 5), MOVING + R, m_min))
     weights = _fit_moving(every, (r[:, 1:] != r[:, :-1]).ravel(), R, thin)
     visits = np.bincount(r.ravel(), minlength=R) / r.size * _shared(r.ravel(), np.repeat(who, L), R, m_min)
-    beginnings = np.bincount(r[:, 0], minlength=R) * _shared(r[:, 0], who, R, m_min)
     pair, onward, onward_count = moves.onward()
     move = np.flatnonzero(moves.count.ravel())
     habits = Habits(
@@ -119,7 +118,7 @@ def learn_habits(
         pair=pair,
         onward=onward,
         onward_count=onward_count,
-        first=beginnings + FIRST * visits,
+        first=_beginnings(r, who, R, m_min) + FIRST * visits,
         destination=theta,
         moving=weights[:MOVING],
         leaving=weights[MOVING:],
@@ -139,7 +138,28 @@ def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: 
     """(n,) which of the numbers 0 .. n - 1 at least `m_min` users have; with `m_min` = 1 all do."""
     if m_min == 1:
         return np.ones(n, dtype=bool)
-    return np.bincount(np.unique(np.column_stack([what, who]), axis=0)[:, 0], minlength=n) >= m_min
+    _, user = np.unique(who, return_inverse=True)
+    users = max(int(user.max(initial=0)), 0) + 1
+    return np.bincount(np.unique(what.astype(np.int64) * users + user) // users, minlength=n) >= m_min
+
+
+def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats:
+    """
+    (R,) how many traces begin at each place.
+
+    Of a place where fewer than `m_min` users begin: how many are there per instant in the first 2, 4, 8 ... instants,
+    as few as have so many users there.
+    """
+    L, out, open_ = r.shape[1], np.zeros(R), np.ones(R, dtype=bool)
+    w = 1
+    while True:
+        early = r[:, :w]
+        enough = open_ & _shared(early.ravel(), np.repeat(who, early.shape[1]), R, m_min)
+        out[enough] = np.bincount(early.ravel(), minlength=R)[enough] / early.shape[1]
+        open_ &= ~enough
+        if w >= L or not open_.any():
+            return out
+        w *= 2
 
 
 def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
