@@ -1319,3 +1319,91 @@ def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, s
         x * y for x, y in zip(theta, goal, strict=True)
     )
     return value + sum(x * x / 2 * ridges[int(j >= R + L * C) + int(j >= home)] for j, x in enumerate(theta))
+
+
+def shared_moves(r, who, R, m_min):
+    """
+    What `m_min` users share of the moves in traces `r` without gaps, row i of user who[i] (synthesis/walk/fit.py).
+
+    Counts of moves, of further moves out of each place, arrivals plus a half, and counts of moves after moves.
+    """
+    moves, after = [], []
+    for f, u in zip(r, who, strict=True):
+        before = None
+        for a, b in itertools.pairwise(f):
+            if a != b:
+                moves.append((a, b, u))
+                if before is not None:
+                    after.append((before, a, b, u))
+                before = a
+
+    def enough(rows):
+        return len({row[-1] for row in rows}) >= m_min
+
+    count = {}
+    for a, b in {m[:2] for m in moves}:
+        mine = [m for m in moves if m[:2] == (a, b)]
+        if enough(mine):
+            count[a, b] = len(mine)
+    lost = [m for m in moves if m[:2] not in count]
+    rest, arrivals = [0] * R, [0.5] * R
+    for x in range(R):
+        out, into = [m for m in lost if m[0] == x], [m for m in lost if m[1] == x]
+        rest[x] = len(out) if enough(out) else 0
+        arrivals[x] += sum(n for (_, b), n in count.items() if b == x) + (len(into) if enough(into) else 0)
+    onward = {}
+    for key in {m[:3] for m in after}:
+        mine = [m for m in after if m[:3] == key]
+        if enough(mine):
+            onward[key] = len(mine)
+    return count, rest, arrivals, onward
+
+
+def shared_beginnings(r, who, R, m_min):
+    """Per place, traces there per instant in the first 1, 2, 4 ... instants: as few as have `m_min` users there."""
+    out, L = [0.0] * R, len(r[0])
+    for x in range(R):
+        w = 1
+        while True:
+            if len({u for f, u in zip(r, who, strict=True) if x in f[:w]}) >= m_min:
+                out[x] = sum(f[:w].count(x) for f in r) / min(w, L)
+                break
+            if w >= L:
+                break
+            w *= 2
+    return out
+
+
+def pooled(values, who, low, high, walked, m_min):
+    """Shares of the numbers low .. high, put together going up until `m_min` users are, and shared out as `walked`."""
+    pools, pool = [], []
+    for n in range(low, high + 1):
+        pool.append(n)
+        if len({u for v, u in zip(values, who, strict=True) if v in pool}) >= m_min:
+            pools.append(pool)
+            pool = []
+    if not pools:
+        pools = [[]]
+    pools[-1] += pool
+    out = {}
+    for pool in pools:
+        share = sum(v in pool for v in values) / len(values)
+        total = sum(walked[n] for n in pool)
+        for n in pool:
+            out[n] = share * (walked[n] / total if total > 0 else 1 / len(pool))
+    return out
+
+
+def shared_classes(classes, who, overall, m_min):
+    """Rows in each class at each instant; those of classes of fewer than `m_min` users at t are put together."""
+    table = []
+    for t, whole in enumerate(overall):
+        column = [row[t] for row in classes]
+        users = [{u for c, u in zip(column, who, strict=True) if c == k} for k in range(len(whole))]
+        lost = [k for k, mine in enumerate(users) if len(mine) < m_min]
+        row = [0.0 if k in lost else float(column.count(k)) for k in range(len(whole))]
+        if len(set().union(*(users[k] for k in lost))) >= m_min:
+            for k in lost:
+                row[k] = sum(column.count(j) for j in lost) * whole[k] / sum(whole[j] for j in lost)
+        table.append(row)
+    return table

@@ -372,17 +372,25 @@ def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
         }
 
 
-def test_a_given_model_says_that_it_changes_the_emission(run, tmp_path):
+def test_a_given_model_is_walked_on_and_one_without_a_walk_says_so(run, tmp_path):
     town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
     ew.write_traces(town, tmp_path / "people.csv")
     gate = ["--preset", "deniable", "--kappa", "4", "--set", "k=16", "--set", "delta_target=0.001"]
     assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "model", *gate)[0] == 0
-    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *gate, "--set", "lam=0.02"]
-    status, said, err = run(*given, "-o", tmp_path / "fakes")
+    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *gate]
+    status, said, err = run(*given, "-o", tmp_path / "walked")
+    assert status == 0, err
+    assert "window" not in said
+    assert ew.Fakes.load(tmp_path / "walked").preset.emission == "walk"
+    assert ew.Fakes.load(tmp_path / "walked").preset.archetypes == 2  # 60 seeds planned, 1.5 k to a group
 
+    # a model file of before
+    index = json.loads((tmp_path / "model" / "model.json").read_text())
+    (tmp_path / "model" / "model.json").write_text(json.dumps({**index, "carried": None}))
+    status, said, err = run(*given, "--set", "lam=0.02", "-o", tmp_path / "fakes")
     assert status == 0, err
     assert 'emission "window", lam 0.02 and eta 0.1 instead' in said
-    assert "leave the model out" in said
+    assert "leave it out" in said
     # whom the model has met was found out, not asserted
     assert "the ids here were compared" in said
     assert "assertion" not in said

@@ -1,0 +1,396 @@
+"""What a model carries for the deniable mode: sums that enough people share, the same in a file as in memory."""
+
+import hashlib
+import io
+import itertools
+import json
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elsewhere as ew
+from elsewhere.deny import sampler_of
+from elsewhere.evaluation.agreement import class_agreement
+from elsewhere.presets import preset_of
+from elsewhere.synthesis.deniable.archetypes import _counted, learn_archetypes
+from elsewhere.synthesis.deniable.carried import LADDER, OF_WALK, Carried
+from elsewhere.synthesis.walk.fit import learn_habits, pooled_lives
+
+M_MIN = 3
+GATE = {"preset": "deniable", "k": 12, "delta_target": 1e-3, "m_min": M_MIN, "disjoint": True}
+
+
+def lab(number=1):
+    return np.random.default_rng(number)
+
+
+@pytest.fixture(scope="module")
+def town():
+    traces = ew.simulate_town(users=240, locations=40, rng=lab(6)).traces
+    return traces.of_users(np.arange(120)), traces.of_users(np.arange(120, 240))
+
+
+@pytest.fixture(scope="module")
+def learnt(town):
+    return ew.learn(town[0], preset_of("deniable", m_min=M_MIN), kappa=5, rng=lab())
+
+
+def arrays_of(files):
+    with np.load(io.BytesIO(files["model.npz"]), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def written(folder, arrays, index):
+    """A model folder of these arrays whose index fits them."""
+    sink = io.BytesIO()
+    np.savez_compressed(sink, **arrays)
+    index = {
+        **index,
+        "arrays": {n: {"dtype": a.dtype.str, "shape": list(a.shape)} for n, a in arrays.items()},
+        "files": {"model.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "model.npz").write_bytes(sink.getvalue())
+    (folder / "model.json").write_text(json.dumps(index))
+    return folder
+
+
+class TestSums:
+    @settings(max_examples=25)
+    @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3))
+    def test_walk_and_naive_twin(self, seed, m_min, days):
+        rng = lab(seed)
+        R, people, L = 5, 8, 6
+        # half of the people live alike, so that some is shared and some is not
+        r = np.where(rng.random((people * days, L)) < 0.5, rng.integers(R, size=L), rng.integers(R, size=(1, L)))
+        r = np.where(rng.random(r.shape) < 0.3, rng.integers(R, size=r.shape), r)
+        who = rng.permutation(np.repeat(np.arange(people), days))
+        where = ew.Locations(xy=rng.random((R, 2)))
+        habits = learn_habits(r, where, np.ones(R, dtype=bool), user=who, m_min=m_min, rng=rng)
+        rows, users = r.tolist(), who.tolist()
+        count, rest, arrivals, onward = naive.shared_moves(rows, users, R, m_min)
+        assert dict(zip(habits.move.tolist(), habits.count.tolist(), strict=True)) == {
+            a * R + b: n for (a, b), n in count.items()
+        }
+        assert habits.rest.tolist() == rest
+        assert habits.arrivals.tolist() == arrivals
+        triples = zip(habits.pair.tolist(), habits.onward.tolist(), habits.onward_count.tolist(), strict=True)
+        assert {(p, b): n for p, b, n in triples} == {(x * R + a, b): n for (x, a, b), n in onward.items()}
+        if m_min > 1:
+            visitors = [len({u for f, u in zip(rows, users, strict=True) if x in f}) for x in range(R)]
+            visits = [sum(f.count(x) for f in rows) / r.size if visitors[x] >= m_min else 0.0 for x in range(R)]
+            begun = naive.shared_beginnings(rows, users, R, m_min)
+            np.testing.assert_allclose(habits.first, [b + 5 * v for b, v in zip(begun, visits, strict=True)])
+            assert (habits.leaving[np.array(visitors) < m_min] == 0).all()
+
+    @given(st.integers(0, 2**32), st.integers(2, 5))
+    def test_lives_of_few_are_pooled(self, seed, m_min):
+        rng = lab(seed)
+        r, L = rng.integers(3, size=(9, 5)), 5
+        who, walked = rng.integers(6, size=9), rng.random((4, L + 1)) * (rng.random((4, L + 1)) < 0.7)
+        out = pooled_lives(r, who, walked, m_min)
+        lives = [
+            (sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(map(f.count, f)), int(f[0] == f[-1]))
+            for f in r.tolist()
+        ]
+        for k, (low, high) in enumerate(((0, L - 1), (1, L), (1, L), (0, 1))):
+            expected = naive.pooled([life[k] for life in lives], who.tolist(), low, high, walked[k].tolist(), m_min)
+            np.testing.assert_allclose(out[k], [expected.get(n, 0.0) for n in range(L + 1)])
+            np.testing.assert_allclose(out[k].sum(), 1)
+
+    @given(st.integers(0, 2**32), st.integers(2, 4))
+    def test_classes_of_few_are_put_together(self, seed, m_min):
+        rng = lab(seed)
+        classes, who, group = rng.integers(-1, 4, (14, 3)), rng.integers(9, size=14), rng.integers(2, size=14)
+        indicator = (classes[:, :, None] == np.arange(4)).astype(float)
+        overall = rng.random((3, 4)) + 0.1
+        out = _counted(indicator, group, 2, who, overall, m_min)
+        for a in range(2):
+            mine = group == a
+            expected = naive.shared_classes(classes[mine].tolist(), who[mine].tolist(), overall.tolist(), m_min)
+            np.testing.assert_allclose(out[a], expected)
+
+    def test_groups_are_of_enough_users_or_there_are_none(self):
+        rng = lab(2)
+        classes = rng.integers(4, size=(60, 8))
+        groups = learn_archetypes(classes, 4, 5, m_min=6, rng=lab())
+        assert np.bincount(groups.nearest(classes), minlength=5).min() >= 6
+        np.testing.assert_allclose(groups.share.sum(axis=2), 1)
+        for method in ("modes", "means"):
+            with pytest.raises(ew.NotEnoughUsers, match="`m_min` = 13"):
+                learn_archetypes(classes, 4, 5, m_min=13, method=method, rng=lab())
+            # days are not users
+            with pytest.raises(ew.NotEnoughUsers):
+                learn_archetypes(classes, 4, 2, m_min=6, method=method, user=np.arange(60) % 4, rng=lab())
+
+    def test_everything_is_kept_where_one_user_is_enough(self, town):
+        known = np.ones(40, dtype=bool)
+        one, other = (
+            learn_habits(town[0].r, town[0].locations, known, user=u, rng=lab()) for u in (None, town[0].user)
+        )
+        assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in OF_WALK)
+        moves = int((town[0].r[:, 1:] != town[0].r[:, :-1]).sum())
+        assert one.count.sum() == moves
+        assert one.rest.sum() == 0
+
+
+class TestCanary:
+    """What one person alone has done is not in the file."""
+
+    def people(self, alone):
+        """40 people on a map without coordinates; the last does what `alone` says from instant 4 on."""
+        rng = lab(3)
+        r = np.where(rng.random((40, 8)) < 0.6, rng.integers(4, size=(40, 1)), rng.integers(4, size=(40, 8)))
+        r[-1] = [0, 1, 0, 1, *alone]
+        return ew.Traces(r, ew.Locations(n=12), users=[f"u{i}" for i in range(40)])
+
+    def arrays(self, alone):
+        with_it = ew.learn(self.people(alone), preset_of("deniable", m_min=M_MIN), kappa=3, rng=lab())
+        return arrays_of(with_it.files()), with_it
+
+    def test_a_place_of_one_person_leaves_no_trace(self):
+        # the two places differ in their names only, and in nobody else's day: a file in which they can be told apart
+        # would say where that person was
+        (one, _), (other, _) = self.arrays([9, 9, 0, 0]), self.arrays([10, 10, 0, 0])
+        assert one.keys() == other.keys()
+        assert {"carried.walk.move", "carried.groups.2.share"} <= one.keys()
+        weights = {f"carried.walk.{name}" for name in ("destination", "moving", "leaving")}
+        for name, array in one.items():
+            if name in weights:  # found step by step, places in another order
+                np.testing.assert_allclose(array, other[name], atol=1e-4)
+            else:
+                np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+    def test_moves_of_one_person_leave_no_trace(self):
+        # between places that everybody knows: how often these are visited is told, the ways between them are not
+        R = 12
+        rng = lab(4)
+        around = np.repeat(rng.integers(4, size=(40, 2)), 4, axis=1)  # nobody but the last ever goes 4 -> 5 -> 6
+        around[::4, :3] = [4, 4, 0]
+        around[1::4, :3] = [5, 5, 1]
+        around[2::4, :3] = [6, 6, 2]
+        around[-1] = [4, 4, 5, 5, 6, 6, 4, 4]
+        people = ew.Traces(around, ew.Locations(xy=rng.random((R, 2))))
+        learnt = ew.learn(people, preset_of("deniable", m_min=M_MIN), kappa=3, rng=lab())
+        arrays = arrays_of(learnt.files())
+        mine = {4 * R + 5, 5 * R + 6, 6 * R + 4}
+        assert learnt.known[[4, 5, 6]].all()
+        assert not mine & set(arrays["carried.walk.move"].tolist())
+        assert not mine & set(arrays["carried.walk.pair"].tolist())
+        assert not mine & set((arrays["model.key"] % (R * R)).tolist())
+        assert arrays["carried.walk.rest"][4] == 0  # nor that somebody left by a way of his own
+        # with everything kept they are there
+        everything = learn_habits(around, people.locations, learnt.known, rng=lab())
+        assert mine <= set(everything.move.tolist())
+        # and a step that nobody else makes is as likely as lengths and arrivals say
+        few = learnt.carried.habits
+        tables = few.tables(people.locations, learnt.known)
+        law = naive_step(few, tables.lengths, 4)
+        expected = law[5] ** few.destination[-3] * few.arrivals[5] ** few.destination[-2]
+        np.testing.assert_allclose(tables.steps[4, 5], expected)
+
+
+def naive_step(habits, lengths, r):
+    """Where a move out of r leads when nothing is known of moves out of r but how many there are."""
+    R = len(habits.rest)
+    pull = [0.0 if x == r else habits.arrivals[x] * habits.kernel[lengths[r, x]] for x in range(R)]
+    known = {int(m % R): n for m, n in zip(habits.move, habits.count, strict=True) if m // R == r}
+    total = sum(known.values()) + habits.rest[r] + 2
+    return [(known.get(x, 0) + (2 + habits.rest[r]) * pull[x] / sum(pull)) / total + 1e-12 for x in range(R)]
+
+
+class TestFile:
+    def test_a_file_says_the_same_as_memory_to_the_last_bit(self, town, learnt, tmp_path):
+        learnt.save(tmp_path)
+        back = ew.Learnt.load(tmp_path)
+        assert sorted(back.carried.groups) == [n for n in LADDER if n * 12 <= 120]
+        for n, groups in learnt.carried.groups.items():
+            for name in ("share", "score", "price", "size"):
+                assert np.array_equal(getattr(groups, name), getattr(back.carried.groups[n], name))
+        one, other = (x.carried.habits.tables(x.model.locations, x.known) for x in (learnt, back))
+        for name, array in one._asdict().items():
+            assert np.array_equal(array, getattr(other, name)), name
+        # and again
+        assert arrays_of(back.files()).keys() == arrays_of(learnt.files()).keys()
+        made = [ew.generate_fakes(town[1], model=x, rng=lab(), **GATE) for x in (learnt, back)]
+        assert np.array_equal(made[0].r, made[1].r)
+        assert made[0].sampler.log_prob(made[0].r[:5], town[1].r).tolist() == (
+            made[1].sampler.log_prob(made[0].r[:5], town[1].r).tolist()
+        )
+        assert made[0].preset.emission == "walk"
+        assert made[0].preset.archetypes == 6  # 120 seeds planned, 1.5 k = 18 to a group
+        assert not any("window" in note for note in made[0].notes)
+
+    def test_an_older_file_still_loads_and_falls_back_with_a_note(self, town, learnt, tmp_path):
+        files = learnt.files()
+        index = {k: v for k, v in json.loads(files["model.json"]).items() if k != "carried"}
+        arrays = {name: a for name, a in arrays_of(files).items() if not name.startswith("carried.")}
+        older = ew.Learnt.load(written(tmp_path / "older", arrays, index))
+        assert older.carried is None
+        fakes = ew.generate_fakes(town[1], model=older, rng=lab(), lam=0.02, **GATE)
+        assert fakes.preset.emission == "window"
+        assert sum('emission "window"' in note for note in fakes.notes) == 1
+        with pytest.raises(ew.InvalidParameter, match="learnt without what emission") as said:
+            ew.generate_fakes(town[1], model=older, rng=lab(), emission="walk", **GATE)
+        assert said.value.code == "E_DISJOINT"
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("walk.move", lambda a: a[::-1]),
+            ("walk.move", lambda a: a + 40 * 40),
+            ("walk.move", lambda a: a.astype(np.int32)),
+            ("walk.count", lambda a: -a),
+            ("walk.count", lambda a: a[:-1]),
+            ("walk.count", lambda a: a * np.nan),
+            ("walk.rest", lambda a: a - 1e9),
+            ("walk.arrivals", lambda a: a * 0),
+            ("walk.kernel", lambda a: a[:-1]),
+            ("walk.kernel", lambda a: a * 0),
+            ("walk.pair", lambda a: np.zeros_like(a)),
+            ("walk.pair", lambda a: a + 40 * 40),
+            ("walk.onward", lambda a: a + 40),
+            ("walk.onward_count", lambda a: a * np.inf),
+            ("walk.first", lambda a: a * 0),
+            ("walk.destination", lambda a: a + 1e6),
+            ("walk.moving", lambda a: a.reshape(1, -1)),
+            ("walk.leaving", lambda a: a - 101),
+            ("walk.lives", lambda a: a / 2),
+            ("walk.lives", lambda a: a[:, :-1]),
+            ("walk.lives", lambda a: a.ravel()),
+            ("walk.lives", lambda a: a[:, :1]),
+            ("groups.2.share", lambda a: a * 2),
+            ("groups.2.share", lambda a: a - 1),
+            ("groups.2.share", lambda a: a[:1]),
+            ("groups.2.share", lambda a: a[:, :, :-1]),
+            ("groups.2.share", lambda a: a.astype(np.float32)),
+            ("groups.2.score", lambda a: a * np.nan),
+            ("groups.2.score", lambda a: a[:, :1]),
+            ("groups.2.price", lambda a: a[:1]),
+            ("groups.2.size", lambda a: a / 2),
+            ("groups.2.size", lambda a: a * [3, -1]),
+            ("groups.2.size", None),
+            ("walk.first", None),
+        ],
+    )
+    def test_arrays_that_cannot_be_are_refused(self, learnt, tmp_path, name, change):
+        files = learnt.files()
+        arrays, name = arrays_of(files), f"carried.{name}"
+        arrays[name] = np.ascontiguousarray(change(arrays[name])) if change else arrays.pop(name)
+        if change is None:
+            del arrays[name]
+        with pytest.raises(ew.InvalidModel):
+            ew.Learnt.load(written(tmp_path / "wrong", arrays, json.loads(files["model.json"])))
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"method": "best"},
+            {"groups": []},
+            {"groups": [2, 2]},
+            {"groups": [1, 2]},
+            {"groups": "all"},
+            {"groups": [True]},
+            {"chosen": 3},
+            {"reach": -1.0},
+            {"reach": "far"},
+            {"reach": float("nan")},
+            {"people": 0},
+            {"people": None},
+            None,
+            [],
+        ],
+    )
+    def test_numbers_that_cannot_be_are_refused(self, learnt, tmp_path, change):
+        files = learnt.files()
+        index = json.loads(files["model.json"])
+        index["carried"] = {**index["carried"], **change} if isinstance(change, dict) else change
+        folder = written(tmp_path / "wrong", arrays_of(files), index)
+        if change is None:  # arrays that nobody asks for are not looked at
+            assert ew.Learnt.load(folder).carried is None
+            return
+        with pytest.raises(ew.InvalidModel):
+            ew.Learnt.load(folder)
+
+
+class TestRuns:
+    def test_a_given_model_keeps_nearly_what_people_at_hand_do(self, town, learnt):
+        seeds = learnt.translate(town[1])
+        tau, asked = learnt.tau(seeds), preset_of("deniable", m_min=M_MIN, archetypes=4)
+        which = np.repeat(np.arange(len(seeds)), 5)
+        kept = []
+        for people in (town[0], None):
+            sampler = sampler_of(learnt, asked, tau, people, lab())
+            fakes = sampler.sample(seeds.r[which], tau, rng=lab(2))
+            agreement = class_agreement(fakes, seeds.r, which, learnt.classes.label)
+            kept.append(agreement.own - agreement.others)
+        error = np.hypot(*(x.std() / np.sqrt(len(seeds)) for x in kept))
+        assert kept[0].mean() > 4 * error
+        assert kept[1].mean() > 0.8 * kept[0].mean() - error
+
+    def test_the_number_of_groups(self, town, learnt):
+        with pytest.raises(ew.InvalidParameter, match=r"\(1, 2, 3, 4, 5, 6, 8, 10\), got 7") as said:
+            ew.generate_fakes(town[1], model=learnt, rng=lab(), archetypes=7, **GATE)
+        assert said.value.code == "E_MISMATCH"
+        asked = ew.generate_fakes(town[1], model=learnt, rng=lab(), archetypes=4, strength=1.5, **GATE)
+        assert asked.preset.archetypes == len(asked.sampler.archetypes.share) == 4
+        assert asked.sampler.strength == 1.5
+        chosen = ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=7), kappa=5, rng=lab())
+        assert list(chosen.carried.groups) == [7]
+        assert ew.generate_fakes(town[1], model=chosen, rng=lab(), **GATE).preset.archetypes == 7
+        with pytest.raises(ew.InvalidParameter, match=r"\(7\), got 6"):
+            ew.generate_fakes(town[1], model=chosen, rng=lab(), archetypes=6, **GATE)
+        with pytest.raises(ew.InvalidParameter, match="at most the 120 people"):
+            ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=121), kappa=5, rng=lab())
+        with pytest.raises(ew.NotEnoughUsers, match="take fewer groups"):
+            ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=60), kappa=5, rng=lab())
+
+    def test_a_ladder_gives_the_largest_that_is_not_above(self, learnt):
+        assert [learnt.carried.number(n) for n in (1, 2, 6, 7, 9, 64)] == [1, 2, 6, 6, 8, 10]
+
+    @pytest.mark.parametrize("emission", ["allotted", "archetypes"])
+    def test_groups_alone_serve_emissions_without_a_walk(self, town, emission):
+        settings = preset_of("deniable", m_min=M_MIN, emission=emission, archetypes=3)
+        learnt = ew.learn(town[0], settings, kappa=5, rng=lab())
+        assert learnt.carried.habits is None
+        fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), emission=emission, **GATE)
+        assert (fakes.preset.emission, fakes.preset.archetypes) == (emission, 3)
+        # the preset's own emission is another: it says so
+        other = ew.generate_fakes(town[1], model=learnt, rng=lab(), lam=0.02, **GATE)
+        assert other.preset.emission == "window"
+        files = learnt.files()
+        index = json.loads(files["model.json"])["carried"]
+        arrays = {n.removeprefix("carried."): a for n, a in arrays_of(files).items() if n.startswith("carried.")}
+        back = Carried.from_arrays(arrays, index, R=learnt.model.R, kappa=5)
+        assert np.array_equal(back.groups[3].share, learnt.carried.groups[3].share)
+
+    def test_what_does_not_fit_what_is_carried(self, town, learnt):
+        # other classes: the groups speak of those they were learnt with
+        label = np.where(learnt.classes.label >= 0, learnt.classes.label, 0)
+        fakes = ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), lam=0.02, **GATE)
+        assert fakes.preset.emission == "window"
+        # another number of instants
+        short = ew.Traces(town[1].r[:, :36], town[1].locations, step_minutes=town[1].step_minutes)
+        with pytest.raises(ew.ElsewhereError, match="72 instants") as said:
+            ew.generate_fakes(short, model=learnt, rng=lab(), **GATE)
+        assert said.value.code == "E_MISMATCH"
+        assert learnt.update(town[1], kappa=5, rng=lab()).carried is None
+
+    def test_a_larger_m_min_keeps_to_places_that_so_many_share(self, town, learnt):
+        visitors = learnt.model.visitors
+        many = int(np.sort(visitors[visitors > 0])[len(visitors) // 3]) + 1
+        assert (visitors[learnt.known] < many).any()
+        fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**GATE, "m_min": many})
+        assert visitors[np.unique(fakes.r)].min() >= many
+
+    def test_other_presets_and_whoever_says_so_carry_nothing(self, town, learnt):
+        plain = ew.learn(town[0], preset_of("deniable", m_min=M_MIN), kappa=5, rng=lab(), carry=False)
+        assert plain.carried is None
+        assert np.array_equal(plain.classes.label, learnt.classes.label)
+        assert ew.learn(town[0], preset_of("product", m_min=M_MIN, c_min=1), kappa=5, rng=lab()).carried is None
+        window = preset_of("deniable", m_min=M_MIN, emission="window")
+        assert ew.learn(town[0], window, kappa=5, rng=lab()).carried is None
+        assert "array" not in repr(learnt.carried)
