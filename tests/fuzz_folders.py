@@ -18,6 +18,7 @@ import numpy as np
 
 import elsewhere as ew
 from elsewhere.links import links_file, read_links
+from elsewhere.presets import PRESETS
 from elsewhere.traces.kept import keep_traces
 from elsewhere.traces.model import Locations
 from elsewhere.traces.regions import read_regions
@@ -62,6 +63,7 @@ def inputs():
     town = ew.simulate_town(users=40, locations=60, rng=rng).traces
     settings = ew.Preset("product", m_min=2, c_min=2, k=3, alternates="split", max_days=1)
     learnt = ew.learn(town, settings, kappa=4, rng=rng)
+    carrying = ew.learn(town, PRESETS["deniable"].changed(m_min=2, archetypes=2), kappa=4, rng=np.random.default_rng(1))
     fakes = ew.generate_fakes(town, preset="paper", kappa=4, rng=rng)
     pool = ew.publish(fakes, laboratory=True, rng=rng)
     real = ew.Traces(np.zeros((3, 4), dtype=int), Locations(n=2), users=["ann", "bob", "cid"])
@@ -80,6 +82,7 @@ def inputs():
         ),
         "pool": Input(_held(lambda d: pool.save(d)), ew.Pool.load, "manifest.json"),
         "model": Input(dict(learnt.files()), ew.Learnt.load, "model.json"),
+        "model that carries": Input(dict(carrying.files()), ew.Learnt.load, "model.json"),
         "fakes": Input(_held(lambda d: fakes.save(d)), ew.Fakes.load, "fakes.json"),
         "links": Input(
             {"l.csv": links_file(made, real, np.array([0, 2]))}, lambda d: read_links(d / "l.csv", made, real)

@@ -324,7 +324,7 @@ class TestRuns:
         kept = []
         for people in (town[0], None):
             sampler = sampler_of(learnt, asked, tau, people, lab())
-            fakes = sampler.sample(seeds.r[which], tau, rng=lab(2))
+            fakes = np.concatenate([sampler.sample(seed, 5, rng=lab(i)) for i, seed in enumerate(seeds.r)])
             agreement = class_agreement(fakes, seeds.r, which, learnt.classes.label)
             kept.append(agreement.own - agreement.others)
         error = np.hypot(*(x.std() / np.sqrt(len(seeds)) for x in kept))

@@ -252,6 +252,41 @@ def test_what_tune_says_can_be_typed(tmp_path):
     assert (tmp_path / "out" / "fakes.csv").read_text().startswith("who is it,when,y,x")
 
 
+def test_what_tune_says_serves_fit_and_generate(tmp_path):
+    town = ew.simulate_town(users=160, locations=40, step_minutes=60, rng=lab(3)).traces
+    town = ew.Traces(
+        town.r,
+        town.locations,
+        users=[f"u{u}" for u in town.user],
+        dates=town.dates,
+        step_minutes=town.step_minutes,
+        start=town.start,
+        tz=town.tz,
+    )
+    for name, users in (("others", np.arange(80)), ("some", np.arange(80, 160))):
+        ew.write_traces(town.of_users(users), tmp_path / f"{name}.csv")
+    places = zip(town.locations.lat.tolist(), town.locations.lon.tolist(), strict=True)
+    (tmp_path / "places.csv").write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
+    reading = ["--step", "1h", "--locations", str(tmp_path / "places.csv")]
+    gate = ["--seeds", "80", "-k", "20", "--eps0", "2.5", "--kappa", "4", "--set", "m_min=2", "--json"]
+    advised = CliRunner().invoke(app, ["tune", str(tmp_path / "others.csv"), *gate, *reading])
+    assert advised.exit_code == 0, advised.output
+    told = json.loads(advised.stdout)
+    words = ["--preset", "deniable", *shlex.split(told["words"]), *reading]
+
+    def made(*command):
+        done = CliRunner().invoke(app, [*map(str, command), *words, "--json"])
+        assert done.exit_code == 0, done.output
+
+    made("fit", tmp_path / "others.csv", "-o", tmp_path / "model")
+    made("generate", tmp_path / "some.csv", "--model", tmp_path / "model", "-o", tmp_path / "fakes")
+
+    assert list(ew.Learnt.load(tmp_path / "model").carried.groups) == [told["archetypes"]]
+    used = ew.Fakes.load(tmp_path / "fakes").preset
+    assert {name: getattr(used, name) for name in told["settings"]} == told["settings"]
+    assert used.emission == "walk"
+
+
 def test_tune_gives_no_advice_that_the_run_would_refuse(town, tmp_path):
     ew.write_traces(town, tmp_path / "town.csv")
     words = ["tune", str(tmp_path / "town.csv"), "--seeds", "200", "-k", "10", "--json"]
