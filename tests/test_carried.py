@@ -17,7 +17,9 @@ from elsewhere.evaluation.agreement import class_agreement
 from elsewhere.presets import preset_of
 from elsewhere.synthesis.deniable.archetypes import _counted, learn_archetypes
 from elsewhere.synthesis.deniable.carried import LADDER, OF_WALK, Carried
-from elsewhere.synthesis.walk.fit import learn_habits, pooled_lives
+from elsewhere.synthesis.walk._kernels import COLUMNS, LENGTHS, all_columns
+from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
+from elsewhere.synthesis.walk.habits import geometry
 
 M_MIN = 3
 GATE = {"preset": "deniable", "k": 12, "delta_target": 1e-3, "m_min": M_MIN, "disjoint": True}
@@ -85,6 +87,47 @@ class TestSums:
             begun = naive.shared_beginnings(rows, users, R, m_min)
             np.testing.assert_allclose(habits.first, [b + 5 * v for b, v in zip(begun, visits, strict=True)])
             assert (habits.leaving[np.array(visitors) < m_min] == 0).all()
+
+    @settings(max_examples=15)
+    @given(st.integers(0, 2**32), st.integers(2, 5))
+    def test_lengths_and_weights_rest_on_enough_users(self, seed, m_min):
+        rng = lab(seed)
+        R, people, L = 6, 9, 5
+        r = np.sort(rng.integers(R, size=(people, L)), axis=1)
+        r[:3] = rng.integers(R, size=(3, L))
+        where = ew.Locations(xy=rng.random((R, 2)) * [9, 1])
+        habits = learn_habits(r, where, np.ones(R, dtype=bool), m_min=m_min, rng=rng)
+        lengths, sectors = geometry(where)
+        moves = [
+            (u, t, int(a), int(b)) for u, f in enumerate(r) for t, (a, b) in enumerate(itertools.pairwise(f)) if a != b
+        ]
+
+        who_went = [{u for u, _, a, b in moves if lengths[a, b] == k} for k in range(LENGTHS)]
+        seen = [sum(lengths[a, b] == k for _, _, a, b in moves) * (len(who_went[k]) >= m_min) for k in range(LENGTHS)]
+        leaving = habits.rest + [
+            sum(n for m, n in zip(habits.move, habits.count, strict=True) if m // R == x) for x in range(R)
+        ]
+        expected = [
+            sum(leaving[x] * habits.arrivals[y] for x in range(R) for y in range(R) if x != y and lengths[x, y] == k)
+            for k in range(LENGTHS)
+        ]
+        np.testing.assert_allclose(habits.kernel, [(s + 0.1) / (e + 1e-9) for s, e in zip(seen, expected, strict=True)])
+
+        far = sorted(
+            (max(float(where.distance(a, b)) for u, _, a, b in moves if u == one) for one in {m[0] for m in moves}),
+            reverse=True,
+        )
+        longest = far[min(m_min, len(far)) - 1]
+        assert longest <= habits.reach * (1 + 1e-9) < longest * GRID * (1 + 1e-8)
+        assert abs(np.log(habits.reach) / np.log(GRID) - round(np.log(habits.reach) / np.log(GRID))) < 1e-6
+
+        cols = np.empty((len(moves), R, 4), dtype=np.int16)
+        row, step = np.array([m[:2] for m in moves]).T
+        all_columns(r, row, step, lengths, sectors, cols)
+        users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(COLUMNS)]
+        thin = np.array([len(u) < m_min for u in users])
+        assert (habits.destination[:COLUMNS][thin] == 0).all()
+        assert (habits.destination[:COLUMNS][~thin] != 0).any()
 
     @given(st.integers(0, 2**32), st.integers(2, 5))
     def test_lives_of_few_are_pooled(self, seed, m_min):
