@@ -428,6 +428,9 @@ class TestRuns:
         assert (visitors[learnt.known] < many).any()
         fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**GATE, "m_min": many})
         assert visitors[np.unique(fakes.r)].min() >= many
+        with pytest.raises(ew.InvalidParameter, match="`m_min` = 121") as said:
+            ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**GATE, "m_min": 121})
+        assert said.value.code == "E_SUPPRESSED"
 
     def test_other_presets_and_whoever_says_so_carry_nothing(self, town, learnt):
         plain = ew.learn(town[0], preset_of("deniable", m_min=M_MIN), kappa=5, rng=lab(), carry=False)

@@ -142,6 +142,10 @@ def walk_of(learnt: Learnt, model_traces: Traces | None, rng: np.random.Generato
     if model_traces is None:
         habits = carried_by(learnt, "walk").habits
         assert habits is not None  # noqa: S101 - it serves the walk
+        if not learnt.known.any():  # a larger `m_min` than that of the model
+            raise InvalidParameter(
+                f"no place of the model has `m_min` = {learnt.preset.m_min} visitors.", code="E_SUPPRESSED"
+            )
         return habits.tables(learnt.model.locations, learnt.known)
     return learn_walk(model_traces.r, learnt.model.locations, learnt.known, rng=rng)
 

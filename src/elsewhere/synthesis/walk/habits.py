@@ -53,7 +53,7 @@ class Habits:
         count.ravel()[self.move] = self.count
         law = np.stack([step_row(r, count[r], self.rest[r], self.arrivals, self.kernel, lengths) for r in range(R)])
         of_step, of_arrivals, of_onward = self.destination[COLUMNS:]
-        first = self.first * known
+        first = self.first * known if (self.first * known).any() else known.astype(np.float64)
         pair, start = np.unique(self.pair, return_index=True)
         ratio = 1 + self.onward_count / (ONWARD * law[self.pair % R, self.onward])
         return Tables(
