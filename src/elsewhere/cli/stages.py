@@ -1,7 +1,7 @@
 """Commands `fit`, `generate`, `publish`: the stages of `synthesize`, one at a time."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -52,13 +52,15 @@ def fit(
     with stage("learning"):
         learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
     write_files(out, {**contributors_file(people), **learnt.files()})
-    result = {
+    result: dict[str, Any] = {
         "users": traces.U,
         "places": traces.R,
         "places_in_classes": int((learnt.classes.label >= 0).sum()),
         "kappa": learnt.classes.kappa,
         "preset": making.preset,
     }
+    if learnt.carried is not None:
+        result["groups"] = sorted(learnt.carried.groups)  # numbers that a run may have
     line = ", ".join(f"{name} {value}" for name, value in result.items())
     known = counts(read)
     say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)
