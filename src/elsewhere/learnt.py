@@ -3,8 +3,8 @@ What is learnt from people before any fake is made: the aggregate model, the sem
 deniable mode, groups and walk of its people.
 
 On disk it is `model.npz` (arrays, no pickle) and `model.json`, written last, which names the arrays with their shapes
-and the file with its sha256. Both hold sums over users that at least `m_min` of them share, and weights learnt from all,
-never a user.
+and the file with its sha256. Both hold sums over users that at least `m_min` of them share, and weights learnt
+from all, never a user.
 """
 
 import hashlib
