@@ -399,8 +399,8 @@ class TestDeniable:
     def test_the_median_of_days_is_rounded_up_and_a_day_is_any_of_them(self):
         town = ew.simulate_town(users=40, days=3, locations=60, rng=lab(6)).traces
         days = [town.user == u for u in range(40)]
-        # half of the people have one day, the others three: two are the median
-        rows = np.concatenate([np.flatnonzero(mine)[: 1 if u % 2 else 3] for u, mine in enumerate(days)])
+        # half of the people have one day, the others two, one of them three: the median is 1.5
+        rows = np.concatenate([np.flatnonzero(mine)[: 1 if u % 2 else 2 + (u == 0)] for u, mine in enumerate(days)])
         drawn = [evenly(town.select(rows), np.arange(40), lab(draw))[0] for draw in range(12)]
         assert all(np.bincount(people.user).tolist() == [2, 1] * 20 for people in drawn)
         # a mean would be drawn up by one person of many days
