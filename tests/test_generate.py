@@ -264,6 +264,12 @@ class TestGivenModelAndClasses:
         fakes = ew.generate_fakes(town, model=learnt, rng=lab(), k=3, m_min=3)
         assert (fakes.learnt.place == learnt.place).all()
 
+    def test_the_product_may_meet_again_whom_it_has_learnt_from(self, town):
+        # only the deniable mode must not have met its seeds
+        named = ew.Traces(town.r, town.locations, users=[f"person {u}" for u in town.user])
+        learnt = ew.learn(named, ew.Preset("product", m_min=3, periods=4), kappa=6, rng=lab())
+        assert len(ew.generate_fakes(named, model=learnt, rng=lab(), k=3, m_min=3)) > 0
+
 
 class TestOddShapes:
     def test_places_without_coordinates(self, town):
