@@ -126,6 +126,17 @@ class TestLearn:
         assert learnt.classes is one
         assert len(calls) == 1
 
+    def test_neither_numbers_of_places_nor_the_order_of_people_matter(self):
+        # up to as many people as are compared, and where no two places are alike (F6)
+        town = ew.simulate_town(users=90, locations=60, rng=lab(1)).traces
+        settings = preset_of("deniable", m_min=2, class_draws=6)
+        to = lab(3).permutation(town.R)  # new number of each place
+        back = np.argsort(to)
+        places = ew.Locations(lat=town.locations.lat[back], lon=town.locations.lon[back])
+        renamed = ew.Traces(to[town.r][lab(4).permutation(len(town))], places, step_minutes=town.step_minutes)
+        one, other = (ew.learn(people, settings, kappa=6, rng=lab(2)).classes.label for people in (town, renamed))
+        np.testing.assert_array_equal(one, other[to])
+
     def test_update_takes_the_most_telling_too(self, monkeypatch):
         town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
         settings = preset_of("deniable", m_min=2, class_draws=3)
