@@ -181,6 +181,11 @@ class TestProduct:
         assert product.attempts.sum() == product.tally["tested"]
         assert (product.attempts[product.seed] >= 1).all()
 
+    def test_what_only_a_gate_reads_is_said(self, town, product):
+        asked = ew.generate_fakes(town, rng=lab(), emission="walk", eps0=3, **LABORATORY)
+        assert 'not read by preset "product", so without effect: `emission`, `eps0`.' in asked.notes
+        assert not any("without effect" in note for note in product.notes)
+
     def test_one_row_per_user_is_a_seed(self):
         week = ew.simulate_town(users=40, days=3, locations=80, rng=lab(4)).traces
         fakes = ew.generate_fakes(week, rng=lab(), **LABORATORY)
