@@ -556,6 +556,29 @@ def test_closeness_to_people_whom_the_generator_has_learnt_from_is_no_finding(wo
     assert found(world["holdout"], holdout_met=True).passed is False
 
 
+@pytest.mark.parametrize(("toward_seeds", "judged"), [(Rate(0.62, 0.58, 0.66), False), (Rate(0.52, 0.48, 0.56), None)])
+def test_closeness_to_strangers_hides_no_closeness_to_the_seeds(world, monkeypatch, toward_seeds, judged):
+    # of the fakes, of walks without any seed, of walks learnt from the strangers
+    few = {"dcr": Rate(0.01, 0.0, 0.015)}
+    curves = (
+        {"dcr": Rate(0.3, 0.25, 0.35), "dpi": toward_seeds},
+        {"dcr": Rate(0.5, 0.45, 0.55)},
+        {"dcr": Rate(0.28, 0.22, 0.33)},
+    )
+    answers = iter([(curve, few) for curve in curves])
+    monkeypatch.setattr(membership, "judge", lambda *_: next(answers))
+    found = ew.audit(
+        world["seeds"],
+        world["holdout"],
+        world["null"],
+        None,
+        attacks=["A10"],
+        holdout_met=True,
+        rng=np.random.default_rng(1),
+    )["A10"]
+    assert found.passed is judged
+
+
 def test_order_and_tries_are_flagged(world):
     sampled = world["null"], world["owner"]
     rng = np.random.default_rng(3)

@@ -265,6 +265,14 @@ def test_auto_leaves_out_only_what_cannot_win(monkeypatch):
     assert whole < 12
 
 
+def test_auto_finds_pairs_however_many():
+    # places that are alike two by two: half as many classes as places, the last number that can still win
+    rows = np.repeat(np.eye(8), 2, axis=0) + 1e-3 * np.eye(16, 8)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = room._best(rows, rows @ rows.T, 1, 1)
+    np.testing.assert_array_equal(found, np.repeat(np.arange(8), 2))
+
+
 def room_rows(traces):
     graph = graph_of(traces)
     order = np.lexsort(np.round(graph.roles[graph.visited], 9).T[::-1])

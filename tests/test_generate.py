@@ -1,5 +1,6 @@
 """The stairs: presets, roles, fakes that pass their tests, and what is refused."""
 
+import re
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import asdict, replace
@@ -10,7 +11,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.deny import groups_for, sampler_of
 from elsewhere.presets import PRESETS
-from elsewhere.split import split_users
+from elsewhere.split import evenly, split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
@@ -180,6 +181,11 @@ class TestProduct:
         assert product.attempts.sum() == product.tally["tested"]
         assert (product.attempts[product.seed] >= 1).all()
 
+    def test_what_only_a_gate_reads_is_said(self, town, product):
+        asked = ew.generate_fakes(town, rng=lab(), emission="walk", eps0=3, **LABORATORY)
+        assert 'not read by preset "product", so without effect: `emission`, `eps0`.' in asked.notes
+        assert not any("without effect" in note for note in product.notes)
+
     def test_one_row_per_user_is_a_seed(self):
         week = ew.simulate_town(users=40, days=3, locations=80, rng=lab(4)).traces
         fakes = ew.generate_fakes(week, rng=lab(), **LABORATORY)
@@ -262,6 +268,12 @@ class TestGivenModelAndClasses:
         learnt = ew.learn(town, ew.Preset("product", m_min=3, periods=4), kappa=6, rng=lab())
         fakes = ew.generate_fakes(town, model=learnt, rng=lab(), k=3, m_min=3)
         assert (fakes.learnt.place == learnt.place).all()
+
+    def test_the_product_may_meet_again_whom_it_has_learnt_from(self, town):
+        # only the deniable mode must not have met its seeds
+        named = ew.Traces(town.r, town.locations, users=[f"person {u}" for u in town.user])
+        learnt = ew.learn(named, ew.Preset("product", m_min=3, periods=4), kappa=6, rng=lab())
+        assert len(ew.generate_fakes(named, model=learnt, rng=lab(), k=3, m_min=3)) > 0
 
 
 class TestOddShapes:
@@ -382,8 +394,29 @@ class TestDeniable:
         assert np.bincount(split_users(week, settings, None, lab()).model.user).min() == 3
         others = ew.simulate_town(users=20, locations=60, rng=lab(7)).traces
         if preset == "product":
-            people = split_users(town.select(rows), settings, others, lab()).model
-            assert np.bincount(people.user).max() == 1
+            for roles in (
+                split_users(town.select(rows), settings, others, lab()),
+                split_users(town.select(rows), settings.changed(alternates="all"), None, lab()),
+            ):
+                assert np.bincount(roles.model.user).max() == 1
+                # and no note says that days serve the model which do not
+                assert "299 further days of the seed users are no seeds (`max_days`)." in roles.notes
+                assert "learnt from at most 1 day of each user, the median (E61)." in roles.notes
+        # the paper is reproduced as it is
+        for kept in (others, None):
+            roles = split_users(town.select(rows), PRESETS["paper"], kept, lab())
+            assert len(roles.model) == len(rows)
+
+    def test_the_median_of_days_is_rounded_up_and_a_day_is_any_of_them(self):
+        town = ew.simulate_town(users=40, days=3, locations=60, rng=lab(6)).traces
+        days = [town.user == u for u in range(40)]
+        # half of the people have one day, the others two, one of them three: the median is 1.5
+        rows = np.concatenate([np.flatnonzero(mine)[: 1 if u % 2 else 2 + (u == 0)] for u, mine in enumerate(days)])
+        drawn = [evenly(town.select(rows), np.arange(40), lab(draw))[0] for draw in range(12)]
+        assert all(np.bincount(people.user).tolist() == [2, 1] * 20 for people in drawn)
+        # a mean would be drawn up by one person of many days
+        assert np.bincount(evenly(town.select([*rows, *[0] * 500]), np.arange(40), lab())[0].user).max() == 2
+        assert len({people.r[:2].tobytes() for people in drawn}) == 3  # the pairs of three days
 
     def test_seeds_that_the_model_has_met_are_refused_whatever_is_asserted(self):
         rows = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
@@ -434,7 +467,8 @@ class TestDeniable:
         one, other = (ew.generate_fakes(people, rng=lab(), **given) for people in (plain, several))
         assert one.ledger.seeds > other.ledger.seeds  # some were left out
         assert one.notes == other.notes
-        assert str(one.ledger.seeds) not in " ".join(one.notes).replace("80 users chosen", "")
+        # half of the users are seeds: how many others there are would tell it too
+        assert not re.search(r"\b(79|80|81|160)\b", " ".join(one.notes))
 
     def test_too_few_users_names_the_number(self, town):
         with pytest.raises(ew.NotEnoughUsers, match="at least 120 users"):

@@ -62,6 +62,19 @@ def test_in_the_deniable_mode_a_rare_place_is_the_models(made, judged):
     assert found.passed is None
 
 
+def test_whom_the_model_was_learnt_from_are_no_strangers_to_it(made, monkeypatch):
+    told, whole = [], judge.audit
+    monkeypatch.setattr(
+        judge,
+        "audit",
+        lambda *a, **given: told.append(given["holdout_met"]) or whole(*a, **{**given, "attacks": ["A1"]}),
+    )
+    aside = ew.simulate_town(users=30, locations=60, rng=np.random.default_rng(6)).traces
+    for holdout in (None, ew.Traces(aside.r, made[0].locations, users=[f"aside {i}" for i in range(30)])):
+        judge.judge_run(*made, holdout=holdout, rng=np.random.default_rng(3))
+    assert told == [True, False]
+
+
 def test_alternatives_are_counted_among_all_seeds(judged, monkeypatch):
     monkeypatch.setattr(judge, "MOST_PEOPLE", 20)
     found = judged(["A5", "A8"])

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere.files import write_files
+from elsewhere.frame import Frame
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -41,6 +43,16 @@ class TestPublish:
         assert not known.all()
         assert np.array_equal(shown.lat[known], real.lat[known])
         assert set(zip(shown.lat, shown.lon, strict=True)) == set(zip(real.lat[known], real.lon[known], strict=True))
+
+    def test_a_date_is_shown_where_enough_people_share_it_however_many_days_one_has(self):
+        # three people on the 4th, two on the 5th, one of them twice
+        users, days = ["a", "b", "c", "a", "b", "b"], ["04"] * 3 + ["05"] * 3
+        dates = np.array([f"2024-03-{day}" for day in days], dtype="datetime64[D]")
+        people = ew.Traces(np.zeros((6, 4), dtype=int), ew.Locations(n=2), users=users, dates=dates)
+        for m_min, shown in ((2, ["2024-03-04", "2024-03-05"]), (3, ["2024-03-04"]), (4, None)):
+            learnt = SimpleNamespace(preset=ew.Preset("product", m_min=m_min), known=np.ones(2, dtype=bool))
+            frame = Frame.of(people, learnt, people)
+            assert (None if frame.dates is None else frame.dates.astype(str).tolist()) == shown
 
     def test_private_fakes_survive_a_file(self, fakes, tmp_path):
         fakes.save(tmp_path / "private")

@@ -167,9 +167,27 @@ class TestLaw:
         assert 0.1 < agreement[0] < agreement[1] < agreement[2]
 
     def test_without_evidence_it_is_the_walk(self):
-        for named in ({"lam": 0.0}, {"A": 1}):
-            stock, _ = stock_of(5, **named)
-            np.testing.assert_allclose(laws(stock)[:, 0], stock.copies / stock.copies.sum(), rtol=1e-5)
+        stock, _ = stock_of(5, lam=0.0)
+        np.testing.assert_allclose(laws(stock)[:, 0], stock.copies / stock.copies.sum(), rtol=1e-5)
+
+    def test_where_all_are_one_group_they_live_as_people_do_too(self):
+        # of few seeds there is one group: it has nothing to set it apart, but hours, lives and homes to keep
+        _, walk, groups = ground(9, A=1)
+        lives = walk.lives.copy()
+        lives[3, :2] = 0.4, 0.6
+        lives[0] = 0
+        lives[0, [4, 5]] = 0.7, 0.3
+        walk = walk._replace(lives=lives, people=100_000)
+        stock = Stock.of(walk, groups, LABEL, size=20_000, strength=3.0, lam=1.0, rng=lab())
+        law, own = laws(stock)[:, 0], stock.copies / stock.copies.sum()
+        moves = (stock.r[:, 1:] != stock.r[:, :-1]).sum(axis=1)
+        home = stock.r[:, 0] == stock.r[:, -1]
+
+        assert law[home].sum() == pytest.approx(0.6, abs=0.03)
+        assert own[home].sum() < 0.3
+        assert law[moves == 4].sum() == pytest.approx(0.7, abs=0.1)
+        assert own[moves == 4].sum() < 0.5
+        assert (law / own).max() < 1.1 * np.exp(3)
 
     def test_a_group_of_nobody_walks_as_everybody(self):
         _, walk, groups = ground(7)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
+from elsewhere import learnt as learning
 from elsewhere.presets import preset_of
 from elsewhere.semantics import telling
 from elsewhere.semantics.telling import likeness, most_telling
@@ -56,6 +57,14 @@ class TestChoice:
         most_telling([ew.SemanticClasses([0, 1])], np.zeros((2000, 3), dtype=int), lab())
         assert seen == [telling.MOST_PEOPLE]
 
+    def test_of_very_many_people_any_are_compared(self, monkeypatch):
+        # people come sorted: the first of them need not be like the others
+        seen = []
+        monkeypatch.setattr(telling, "likeness", lambda label: seen.append(label.mean()) or 0.0)
+        r = np.repeat([[0], [1]], 1000, axis=0)
+        most_telling([ew.SemanticClasses([0, 1])], r, lab())
+        assert abs(seen[0] - 0.5) < 5 * np.sqrt(0.25 / telling.MOST_PEOPLE)
+
 
 class TestLearn:
     def test_the_deniable_mode_takes_the_most_telling_of_its_draws(self, monkeypatch):
@@ -88,6 +97,54 @@ class TestLearn:
             ew.learn(town, preset_of("deniable", m_min=2, class_draws=n), rng=lab(2)).classes.kappa for n in (1, 9)
         )
         assert one == many
+
+    @pytest.mark.parametrize("c_min", [5, 8])
+    def test_only_clusterings_of_one_number_are_compared(self, monkeypatch, c_min):
+        # c_min merges away more of some draws than of others: the number of classes is what the first one says (E29)
+        town = ew.simulate_town(users=150, locations=120, rng=lab()).traces
+        asked, offered = [], []
+        clustering, choice = learning.semantic_clustering, learning.most_telling
+        monkeypatch.setattr(
+            learning, "semantic_clustering", lambda graph, **named: asked.append(named) or clustering(graph, **named)
+        )
+        monkeypatch.setattr(learning, "most_telling", lambda c, *more: offered.append(c) or choice(c, *more))
+        with pytest.warns(UserWarning, match="classes instead of `kappa` = 30") as said:
+            learnt = ew.learn(town, preset_of("deniable", c_min=c_min, m_min=2), kappa=30, rng=lab(2))
+
+        assert [named["kappa"] for named in asked] == [30] * 20  # an explicit kappa is what is asked of each
+        (candidates,) = offered
+        assert 1 <= len(candidates) < 20
+        assert {c.kappa for c in candidates} == {learnt.classes.kappa}
+        assert str(said[0].message).startswith(f"{learnt.classes.kappa} classes")
+
+    def test_one_class_is_not_drawn_again(self, monkeypatch):
+        town = ew.simulate_town(users=30, locations=12, rng=lab()).traces
+        calls = []
+        one = ew.SemanticClasses(np.zeros(town.R, dtype=int))
+        monkeypatch.setattr(learning, "semantic_clustering", lambda *_, **named: calls.append(named) or one)
+        learnt = ew.learn(town, preset_of("deniable", m_min=2), rng=lab())
+        assert learnt.classes is one
+        assert len(calls) == 1
+
+    def test_neither_numbers_of_places_nor_the_order_of_people_matter(self):
+        # up to as many people as are compared, and where no two places are alike (F6)
+        town = ew.simulate_town(users=90, locations=60, rng=lab(1)).traces
+        settings = preset_of("deniable", m_min=2, class_draws=6)
+        to = lab(3).permutation(town.R)  # new number of each place
+        back = np.argsort(to)
+        places = ew.Locations(lat=town.locations.lat[back], lon=town.locations.lon[back])
+        renamed = ew.Traces(to[town.r][lab(4).permutation(len(town))], places, step_minutes=town.step_minutes)
+        one, other = (ew.learn(people, settings, kappa=6, rng=lab(2)).classes.label for people in (town, renamed))
+        np.testing.assert_array_equal(one, other[to])
+
+    def test_update_takes_the_most_telling_too(self, monkeypatch):
+        town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
+        settings = preset_of("deniable", m_min=2, class_draws=3)
+        learnt = ew.learn(town.of_users(np.arange(40)), settings, kappa=5, rng=lab(2))
+        offered = []
+        monkeypatch.setattr(learning, "most_telling", lambda c, r, rng: offered.append((len(c), len(r))) or c[-1])
+        learnt.update(town.of_users(np.arange(40, 60)), kappa=5, rng=lab(3))
+        assert offered == [(3, 20)]
 
     @pytest.mark.parametrize("draws", [0, -1, 1.5, 1001, "many"])
     def test_a_wrong_number_is_refused(self, draws):

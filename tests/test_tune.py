@@ -12,9 +12,11 @@ import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.deny import groups_of, sampler_of, walk_of
 from elsewhere.evaluation.agreement import class_agreement
+from elsewhere.learnt import learn
 from elsewhere.presets import preset_of
 from elsewhere.privacy.deniability import release_probability
 from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.tuning import search
 from elsewhere.tuning.rehearsal import Codes, Drawn, Rehearsal, part_in_bucket, passing, weighed
 
 K, SEEDS = 20, 200
@@ -326,6 +328,24 @@ def test_k_is_an_option_and_a_parameter_of_both_commands(town, tmp_path):
         told.append(json.loads(CliRunner().invoke(app, ["tune", *words, *way, *small]).stdout))
     assert told[0] == told[1]
     assert told[0]["k"] == 20
+
+
+@pytest.mark.parametrize("kappa", [4, "auto"])
+def test_a_person_of_many_days_is_learnt_from_once(town, monkeypatch, kappa):
+    seen = []
+    monkeypatch.setattr(search, "learn", lambda people, *a, **named: seen.append(people) or learn(people, *a, **named))
+
+    def stopped(people, others, *_):
+        seen.append(people)
+        raise InterruptedError
+
+    monkeypatch.setattr(search.Rehearsal, "of", stopped)
+    several = town.select(np.concatenate([np.arange(town.U), np.full(300, 7), np.full(300, 8)]))
+    for draw in range(4):  # the two of them are in some halves
+        with pytest.raises(InterruptedError):
+            ew.tune(several, seeds=SEEDS, **{**OPTIONS, "kappa": kappa}, rng=lab(draw))
+    assert len(seen) == (8 if kappa == "auto" else 4)
+    assert all(np.bincount(people.user).max() == 1 for people in seen)
 
 
 def test_the_least_stock_predicts_what_a_larger_one_does(town, monkeypatch):

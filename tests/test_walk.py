@@ -12,12 +12,13 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere import generate
+from elsewhere.deny import groups_for
 from elsewhere.evaluation.attacks.neighbours import Neighbours
 from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.synthesis.deniable.walk import WalkSampler, stock_for
 from elsewhere.synthesis.walk._kernels import BLOCK, COLUMNS, MOVING, stroll
-from elsewhere.synthesis.walk.fit import geometry, learn_walk, without_gaps
+from elsewhere.synthesis.walk.fit import LEAST, _within_reach, geometry, learn_walk, without_gaps
 
 ALPHA = 1e-6
 STOCK = 5000
@@ -113,6 +114,24 @@ class TestLaw:
         town = fakes >= 20
         assert 0.4 < town[:, 0].mean() < 0.6
         assert (town == town[:, :1]).all()
+
+    def test_what_anybody_does_stays_as_likely_as_it_was(self):
+        # on a line, the longest move is 5: up to 6.25 nothing is held back, beyond it all is
+        near = _within_reach(ew.Locations(xy=np.column_stack([np.arange(9.0), np.zeros(9)])), [0, 3, 8], [1, 8, 7])
+        away = np.abs(np.subtract.outer(np.arange(9), np.arange(9)))
+
+        np.testing.assert_array_equal(near, np.where(away <= 6, 1.0, LEAST))
+        assert (_within_reach(ew.Locations(n=4), [0], [1]) == 1).all()
+        assert (_within_reach(ew.Locations(n=4), [], []) == 1).all()
+
+    def test_remembers_how_many_people_live_how(self):
+        r = np.array([[0, 0, 1, 0], [2, 2, 2, 2], [-1, -1, -1, -1], [0, 1, 2, 1], [1, -1, 0, 0]])
+        walk = learn_walk(r, ew.Locations(n=3), np.ones(3, dtype=bool), rng=np.random.default_rng(0))
+
+        assert walk.people == 4  # of one nothing is known
+        # of 4: moves 2, 0, 3, 1; places 2, 1, 3, 2; instants at the main place 3, 4, 2, 2; home at the end: two
+        expected = [[1, 1, 1, 1, 0], [0, 1, 2, 1, 0], [0, 0, 2, 1, 1], [2, 2, 0, 0, 0]]
+        np.testing.assert_array_equal(walk.lives, np.array(expected) / 4)
 
     def test_gaps_are_stays(self):
         r = np.array([[-1, 2, -1, 1], [-1, -1, -1, -1], [0, 1, 2, -1]])
@@ -253,8 +272,8 @@ class TestGate:
         np.testing.assert_allclose(np.exp(found), [law[tuple(f)] for f in fakes.tolist()], rtol=1e-6, atol=1e-12)
 
 
-def of_the_town():
-    town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
+def of_the_town(town=None):
+    town = town or ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
     return ew.generate_fakes(
         town,
         preset="deniable",
@@ -277,21 +296,41 @@ def test_the_preset_walks():
     assert fakes.sampler.stock.copies.sum() == stock_for(60) > stock_for(1)
 
 
-def test_the_stock_is_for_the_seeds_planned_not_for_those_left(monkeypatch):
+def test_stock_and_groups_are_for_the_seeds_planned_not_for_those_left(monkeypatch):
     whole = generate._with_known_places
 
     def fewer(roles, learnt, *, deniable):
         roles = whole(roles, learnt, deniable=deniable)
-        return replace(roles, seeds=roles.seeds.select(np.arange(57)), seed_rows=roles.seed_rows[:57])
+        return replace(roles, seeds=roles.seeds.select(np.arange(45)), seed_rows=roles.seed_rows[:45])
 
-    everybody = of_the_town().sampler.stock
+    whole_town = of_the_town()
+    everybody = whole_town.sampler.stock
     monkeypatch.setattr(generate, "_with_known_places", fewer)
     fakes = of_the_town()
 
     # whether somebody's places are all rare is his secret: it changes how many fakes there are, not their laws
-    assert len(fakes.r) == 57
+    assert len(fakes.r) == 45
+    k = fakes.preset.k
+    assert groups_for(45, 60, k) < groups_for(60, 60, k) == fakes.preset.archetypes == whole_town.preset.archetypes
     np.testing.assert_array_equal(fakes.sampler.stock.r, everybody.r)
     np.testing.assert_array_equal(fakes.sampler.stock.log_p, everybody.log_p)
+
+
+def test_the_sampler_knows_nothing_of_any_seed():
+    # the same people with other seeds: model, classes, groups and stock are the same to the last bit (section 11)
+    one = of_the_town()
+    r = np.array(one.seeds.r)
+    r[one.seed_rows] = np.roll(r[one.seed_rows], 7, axis=1)[::-1]
+    town = ew.Traces(r, one.seeds.locations, users=one.seeds.users)
+    other = of_the_town(town)
+
+    np.testing.assert_array_equal(one.seed_rows, other.seed_rows)
+    np.testing.assert_array_equal(one.learnt.classes.label, other.learnt.classes.label)
+    np.testing.assert_array_equal(one.learnt.known, other.learnt.known)
+    for mine, theirs in ((one.sampler.stock, other.sampler.stock), (one.sampler.archetypes, other.sampler.archetypes)):
+        for name, value in vars(mine).items():
+            np.testing.assert_array_equal(value, getattr(theirs, name))
+    assert not np.array_equal(one.r, other.r)
 
 
 def test_many_fakes_of_a_small_stock_are_alike_and_it_is_said(monkeypatch):

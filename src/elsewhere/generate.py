@@ -20,7 +20,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, req
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt, learn, only_known, require_one_map
-from elsewhere.presets import Preset, preset_of
+from elsewhere.presets import OF_THE_GATE, PRESETS, Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel
@@ -172,7 +172,13 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_lost_tempo(maker, settings), *_unfiltered(realism, settings), *_one_class(learnt)),
+        notes=(
+            *roles.notes,
+            *_of_no_gate(settings),
+            *_lost_tempo(maker, settings),
+            *_unfiltered(realism, settings),
+            *_one_class(learnt),
+        ),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
     )
@@ -185,6 +191,13 @@ def _by_windows(wanted: Preset, taken: Preset) -> str:
         "the model again under the deniable preset, or leave it out and it is learnt anew from half of the people, or "
         "set emission, lam and eta yourself."
     )
+
+
+def _of_no_gate(settings: Preset) -> tuple[str, ...]:
+    """What only a gate reads, and there is none here: whoever gave it may take these fakes for others."""
+    usual = PRESETS[settings.name]
+    idle = ", ".join(f"`{name}`" for name in OF_THE_GATE if getattr(settings, name) != getattr(usual, name))
+    return (f'not read by preset "{settings.name}", so without effect: {idle}.',) if idle else ()
 
 
 def _one_class(learnt: Learnt) -> tuple[str, ...]:

@@ -95,6 +95,7 @@ class Learnt:
         """
         Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
 
+        Of several clusterings the one is taken that tells most about the new users: the others' traces are not kept.
         Groups and walk do not add up, and the classes they speak of are new: the result carries none.
         """
         if self.graph is None:
@@ -102,7 +103,7 @@ class Learnt:
         shared = self.translate(traces)
         profiles = fit_profiles(shared, periods=self.preset.periods, missing="skip")
         graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
-        classes = semantic_clustering(graph, kappa=kappa, method=self.preset.method, c_min=self.preset.c_min, rng=rng)
+        classes = _classes(graph, kappa, self.preset, shared, rng)
         known = Contributors.of(traces, self.contributors)
         model = self.model.update(profiles)
         return replace(self, model=model, classes=classes, graph=graph, contributors=known, carried=None)
@@ -233,15 +234,22 @@ def _carrying(learnt: Learnt, people: Traces, shared: Traces, rng: np.random.Gen
 def _classes(
     graph: LocationGraph, kappa: int | str, settings: Preset, people: Traces, rng: np.random.Generator
 ) -> SemanticClasses:
-    """The classes of one clustering, or the most telling of `class_draws`; those after the first have its number."""
+    """
+    The classes of one clustering, or the most telling of `class_draws`, all of one number of classes.
+
+    That number is what the first one has: "auto" chooses once. What `c_min` merges away differs from draw to draw, and
+    how people agree in few classes is not compared with how they do in many.
+    """
     named: dict[str, Any] = {"method": settings.method, "c_min": settings.c_min, "rng": rng}
     found = [semantic_clustering(graph, kappa=kappa, **named)]
-    if found[0].kappa < 2:
+    number = found[0].kappa
+    if settings.class_draws == 1 or number < 2:
         return found[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the first has said how many classes there are
-        found += [semantic_clustering(graph, kappa=found[0].kappa, **named) for _ in range(settings.class_draws - 1)]
-    return found[0] if len(found) == 1 else most_telling(found, people.r, rng)
+        asked = number if isinstance(kappa, str) else kappa
+        found += [semantic_clustering(graph, kappa=asked, **named) for _ in range(settings.class_draws - 1)]
+    return most_telling([classes for classes in found if classes.kappa == number], people.r, rng)
 
 
 def only_known(learnt: Learnt) -> Learnt:

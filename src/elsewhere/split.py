@@ -50,16 +50,19 @@ def split_users(
             raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
         everybody = np.arange(traces.U)
         rows = _seed_rows(traces, everybody, settings, rng)
-        model, even = (traces, ()) if settings.name == "paper" else evenly(traces, everybody, rng)
+        model, even = _learnt_from(traces, everybody, settings, rng)
         return Roles(traces.select(rows), rows, alternates, model, (*_days_note(traces, rows), *even))
     if settings.alternates == "all":
         if max(2, settings.k) > traces.U:
             raise NotEnoughAlternates(
                 f"need at least {max(2, settings.k)} users for `k` = {settings.k}, got {traces.U}."
             )
-        rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
+        everybody = np.arange(traces.U)
+        rows = _seed_rows(traces, everybody, settings, rng)
+        model, even = _learnt_from(traces, everybody, settings, rng)
         needed = settings.k > 1 or settings.against == "all"
-        return Roles(traces.select(rows), rows, "all" if needed else None, traces, _days_note(traces, rows))
+        notes = (*_days_note(traces, rows), *even)
+        return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
     wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
     if traces.U < wanted + 1:
         raise NotEnoughAlternates(
@@ -68,7 +71,7 @@ def split_users(
     people = rng.permutation(traces.U)
     seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
     rows = _seed_rows(traces, seeds, settings, rng)
-    model, even = evenly(traces, seeds, rng)
+    model, even = _learnt_from(traces, seeds, settings, rng)
     note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
     return Roles(traces.select(rows), rows, traces.of_users(others), model, (note, *_days_note(traces, rows), *even))
 
@@ -86,6 +89,13 @@ def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) 
     return np.sort(order[rank < most])
 
 
+def _learnt_from(
+    traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator
+) -> tuple[Traces, tuple[str, ...]]:
+    """The days of these users that serve the model: all of them where the paper is reproduced, else `evenly`."""
+    return (traces.of_users(users), ()) if settings.name == "paper" else evenly(traces, users, rng)
+
+
 def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Traces, tuple[str, ...]]:
     """
     The days of these users that a model is learnt from: of nobody more than of the median user.
@@ -98,18 +108,15 @@ def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Trace
     most = int(np.ceil(np.median(days)))
     if days.max() <= most:
         return traces.select(rows), ()
-    note = f"the model is learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median (E61)."
+    note = f"learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median (E61)."
     return traces.select(_some_days(traces, rows, most, rng)), (note,)
 
 
 def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
     users = traces.user[rows]
     left_out = int(np.isin(traces.user, users).sum()) - len(rows)
-    return (
-        (f"{left_out} further days of the seed users are no seeds (`max_days`), and serve the model only.",)
-        if left_out
-        else ()
-    )
+    # the model may leave them out too: see `evenly`
+    return (f"{left_out} further days of the seed users are no seeds (`max_days`).",) if left_out else ()
 
 
 def _deniable(
@@ -133,7 +140,8 @@ def _deniable(
     n_seeds = max(settings.k, traces.U // 2)
     seeds, others = np.sort(people[:n_seeds]), np.sort(people[n_seeds:])
     rows = _seed_rows(traces, seeds, settings, rng)
-    # the number of seeds stands in the ledger, once: beside another one it would tell how many were left out since
-    note = f"the model is learnt from {len(others)} users chosen at random, who are no seeds."
+    # without a number: half of all users are seeds, and beside the seeds of the ledger it would tell how many of them
+    # were left out since
+    note = "the model is learnt from the other users, who are no seeds; who is which was drawn at random."
     model, even = evenly(traces, others, rng)
     return Roles(traces.select(rows), rows, None, model, (note, *even, ONE_DAY), n_seeds)

@@ -23,7 +23,7 @@ def most_telling(
     """The classes of the largest `likeness` of traces (N, L); the first of equals. `rng` draws people if too many."""
     if len(r) > MOST_PEOPLE:
         r = r[np.sort(rng.permutation(len(r))[:MOST_PEOPLE])]
-    labels = [np.where(r >= 0, np.append(classes.label, -1)[r], -1) for classes in candidates]
+    labels = [np.append(classes.label, -1)[r] for classes in candidates]  # a gap, -1, is the last: in no class
     # rounded: the order of sums must not decide between equals (R5)
     return candidates[int(np.argmax([round(likeness(label), 9) for label in labels]))]
 

@@ -103,7 +103,7 @@ class Rehearsal:
             if key not in self.groups:
                 self.groups[key] = groups_of(self.learnt, settings, self.people, rng)
             groups = self.groups[key]
-        # the least stock of walks, whatever the run's will be: ten times as many cost three to six times the time and
+        # the least stock of walks, whatever the run's will be: ten times as many cost 2.5 to 7 times the time and
         # move accepted by .02 at most, kept by .01 (docs/deniable.md)
         sampler = sampler_of(
             self.learnt,

@@ -132,7 +132,9 @@ def tune(
     if traces.U < LEAST_USERS:
         raise NotEnoughUsers(f"tuning needs at least {LEAST_USERS} users to learn from, got {traces.U}.")
     if kappa == "auto":
-        kappa = learn(traces, settings, kappa=kappa, rng=rng, carry=False).classes.kappa
+        people, _ = evenly(traces, np.arange(traces.U), rng)
+        # the number is that of the first clustering, however many there are to choose from
+        kappa = learn(people, settings.changed(class_draws=1), kappa=kappa, rng=rng, carry=False).classes.kappa
     if isinstance(kappa, str):
         raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
     search = _Search(traces, settings, seeds, acceptance, kappa, rng, progress)

@@ -187,7 +187,10 @@ def density_membership(ground: Ground) -> Finding:
         chance = max([free_best, *(_upright(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value)
         towards = [_includes_half(c, free_best) for c in curves.values() if c.value >= 0.5]
         includes = _worst([_includes_half(best, chance), *towards])
-        beyond = f", whom the model was learnt from; walks learnt from them, without any seed, reach {chance.value:.3f}"
+        beyond = (
+            ", whom the model was learnt from; walks of them alone, or of everybody, without any seed, reach "
+            f"{chance.value:.3f}"
+        )
     members, strangers = unlike_others(people, U, ground.R, ground.hour)
     return Finding(
         "A10",

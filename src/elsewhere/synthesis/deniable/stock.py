@@ -65,7 +65,7 @@ class Stock:
         share, weights = _padded(archetypes), archetypes.weights
         column = np.where(label >= 0, label, share.shape[2] - 1).astype(np.int64)
         with threadpool_limits(1):  # sums in one order on every machine (R5)
-            if lam == 0 or len(share) == 1:
+            if lam == 0:
                 log_p = np.zeros((len(own), len(share)), dtype=np.float32)
             else:
                 teachers, R = r[:TEACHERS], len(walk.first)

@@ -45,7 +45,7 @@ class Tables(NamedTuple):
     moving: NDArray[np.float64]  # (MOVING,) logits
     leaving: NDArray[np.float64]  # (R,) logits
     slot: NDArray[np.int64]  # (L,)
-    people: int  # whose traces taught it
+    people: int  # traces that taught it, one of each person as a rule (E61)
     lives: NDArray[np.float64]  # (4, L + 1) share of them that live so (`life_of`), which no step of a walk knows
 
 
