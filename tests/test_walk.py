@@ -18,7 +18,8 @@ from elsewhere.privacy.mechanism import Mechanism, release
 from elsewhere.synthesis.deniable.archetypes import Archetypes
 from elsewhere.synthesis.deniable.walk import WalkSampler, stock_for
 from elsewhere.synthesis.walk._kernels import BLOCK, COLUMNS, MOVING, stroll
-from elsewhere.synthesis.walk.fit import LEAST, _within_reach, geometry, learn_walk, without_gaps
+from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
+from elsewhere.synthesis.walk.habits import LEAST, geometry, within_reach
 
 ALPHA = 1e-6
 STOCK = 5000
@@ -117,12 +118,15 @@ class TestLaw:
 
     def test_what_anybody_does_stays_as_likely_as_it_was(self):
         # on a line, the longest move is 5: up to 6.25 nothing is held back, beyond it all is
-        near = _within_reach(ew.Locations(xy=np.column_stack([np.arange(9.0), np.zeros(9)])), [0, 3, 8], [1, 8, 7])
+        where, r = ew.Locations(xy=np.column_stack([np.arange(9.0), np.zeros(9)])), [[0, 1], [3, 8], [8, 7]]
+        habits = learn_habits(r, where, np.ones(9, dtype=bool), rng=np.random.default_rng(0))
+        assert habits.reach == 5
+        near = within_reach(where, habits.reach)
         away = np.abs(np.subtract.outer(np.arange(9), np.arange(9)))
 
         np.testing.assert_array_equal(near, np.where(away <= 6, 1.0, LEAST))
-        assert (_within_reach(ew.Locations(n=4), [0], [1]) == 1).all()
-        assert (_within_reach(ew.Locations(n=4), [], []) == 1).all()
+        assert (within_reach(ew.Locations(n=4), 1.0) == 1).all()
+        assert (within_reach(ew.Locations(n=4), 0.0) == 1).all()
 
     def test_remembers_how_many_people_live_how(self):
         r = np.array([[0, 0, 1, 0], [2, 2, 2, 2], [-1, -1, -1, -1], [0, 1, 2, 1], [1, -1, 0, 0]])

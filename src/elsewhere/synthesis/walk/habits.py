@@ -62,7 +62,7 @@ class Habits:
             lengths=lengths,
             sectors=sectors,
             steps=np.exp(of_step * np.log(law) + of_arrivals * np.log(self.arrivals))
-            * _within_reach(locations, self.reach),
+            * within_reach(locations, self.reach),
             pair=pair,
             start=np.append(start, len(self.pair)),
             onward=self.onward,
@@ -89,7 +89,7 @@ def step_row(r: int, count: Floats, rest: float, arrivals: Floats, kernel: Float
     return np.asarray((count + (PAIR + rest) * pull) / (count.sum() + rest + PAIR) + LEAST)
 
 
-def _within_reach(locations: Locations, longest: float) -> Floats:
+def within_reach(locations: Locations, longest: float) -> Floats:
     """(R, R) 1 for moves no longer than FAR times the longest that people make, next to nothing beyond."""
     R = len(locations)
     every = np.arange(R)
