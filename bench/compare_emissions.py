@@ -60,7 +60,7 @@ class Bench:
             traces.select(np.arange(*part)) for part in ((500, 750), (0, 500), (750, 1000))
         )
         settings = preset_of("deniable", **parameters)
-        self.learnt = ew.learn(self.model, settings, kappa=KAPPA, rng=np.random.default_rng(draw))
+        self.learnt = ew.learn(self.model, settings, kappa=KAPPA, carry=False, rng=np.random.default_rng(draw))
         self.label = np.asarray(self.learnt.classes.label)
         self.shared = self.learnt.translate(self.seeds)
         self.tau = self.learnt.tau(self.shared)

@@ -47,7 +47,7 @@ def one(emission, seeds):
     warnings.simplefilter("ignore")
     town = ew.simulate_town(users=MODEL + seeds, locations=400, rng=np.random.default_rng(1)).traces
     model, rest = town.select(np.arange(MODEL)), town.select(np.arange(MODEL, MODEL + seeds))
-    learnt = ew.learn(model, "deniable", kappa=KAPPA, rng=np.random.default_rng(2))
+    learnt = ew.learn(model, "deniable", kappa=KAPPA, carry=False, rng=np.random.default_rng(2))
     label, r = np.asarray(learnt.classes.label), learnt.translate(rest).r
     tau = learnt.tau(rest)
     n = groups_for(seeds, MODEL, K)

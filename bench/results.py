@@ -176,7 +176,7 @@ def deniable(
 ) -> Column:
     """The deniable preset: model learnt from people 500-749, fakes of people 0-499 through the gate."""
     settings, model, seeds = replace(PRESETS["deniable"], emission=emission), tokyo.of(500, 749), tokyo.of(0, 499)
-    learnt = learn(model, settings, kappa=kappa, rng=np.random.default_rng(8))
+    learnt = learn(model, settings, kappa=kappa, carry=False, rng=np.random.default_rng(8))
     roles = Roles(seeds, np.arange(500), None, model, ())
     made = release_fakes(seeds, roles, learnt, settings, per_seed, 9, True, None, None)
     return measured(

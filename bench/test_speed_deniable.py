@@ -59,7 +59,7 @@ def test_growth_with_the_seeds(emission):
         warnings.simplefilter("ignore")
         town = ew.simulate_town(users=model + counts[-1], locations=200, rng=np.random.default_rng(1)).traces
         people = town.select(np.arange(model))
-        learnt = ew.learn(people, "deniable", kappa=KAPPA, rng=np.random.default_rng(2))
+        learnt = ew.learn(people, "deniable", kappa=KAPPA, carry=False, rng=np.random.default_rng(2))
         seeds = learnt.translate(town.select(np.arange(model, model + counts[-1])))
         tau = learnt.tau(seeds)
         sampler = sampler_of(emission, learnt, people, GROUPS, tau)
