@@ -115,7 +115,8 @@ class _Sharing:
         from scipy.optimize import minimize
 
         (A, L, C), N = share.shape, len(r)
-        score = share - np.einsum("a,atc->tc", weights, share)
+        anybody = np.einsum("a,atc->tc", weights, share)
+        score = share - anybody
         life = np.empty((N, 4), dtype=np.int64)
         life_of(r, life)
         s = np.zeros((N, A))
@@ -129,7 +130,7 @@ class _Sharing:
         home = parts[1] + 3 * (L + 1)
         ridge[home:] = RIDGE_HOME
         visits = np.bincount(r.ravel(), minlength=R) / N
-        goal = np.concatenate([visits, *_goals(r, life, column, np.einsum("a,atc->tc", weights, share), walk)])
+        goal = np.concatenate([visits, *_goals(r, life, column, anybody, walk)])
         s *= b
 
         def loss(z: Floats) -> tuple[float, Floats]:
