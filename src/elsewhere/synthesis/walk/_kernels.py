@@ -308,3 +308,65 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
         loss += ridge / 2 * (theta[j] - centre[j]) ** 2
         slope[j] += ridge * (theta[j] - centre[j])
     return loss
+
+
+@njit
+def agreements(skeleton, classes, out):
+    """`out` (S, N): at how many slots walk f, of `classes` (L, N), has the class of skeleton s (S, L); -1 is none."""
+    S, L = skeleton.shape
+    for s in range(S):
+        row = out[s]
+        row[:] = 0
+        for t in range(L):
+            c, column = skeleton[s, t], classes[t]
+            if c >= 0:
+                for f in range(len(row)):
+                    row[f] += column[f] == c
+
+
+@njit
+def visitors_of(walks, R):
+    """(start, order): walks `order[start[r] : start[r + 1]]` visit place r, each once."""
+    N, L = walks.shape
+    seen, start = np.full(R, -1), np.zeros(R + 1, dtype=np.int64)
+    for f in range(N):
+        for t in range(L):
+            r = walks[f, t]
+            if seen[r] != f:
+                seen[r] = f
+                start[r + 1] += 1
+    start[:] = np.cumsum(start)
+    at, order = start[:-1].copy(), np.empty(start[R], dtype=np.int64)
+    seen[:] = -1
+    for f in range(N):
+        for t in range(L):
+            r = walks[f, t]
+            if seen[r] != f:
+                seen[r] = f
+                order[at[r]] = f
+                at[r] += 1
+    return start, order
+
+
+@njit
+def take(weight, seeds, free, uniform, out):
+    """One walk for each of `seeds`, in that order, by its weights (S, N) among the `free` ones; -1 where none is left."""
+    N = weight.shape[1]
+    for i in range(len(seeds)):
+        row = weight[seeds[i]]
+        total = 0.0
+        for f in range(N):
+            if free[f]:
+                total += row[f]
+        point, found = uniform[i] * total, -1
+        if total > 0.0:
+            for f in range(N):
+                if free[f] and row[f] > 0.0:
+                    # rounding may leave the point just above the last sum: then the last possible walk is taken
+                    found = f
+                    point -= row[f]
+                    if point < 0.0:
+                        break
+        out[i] = found
+        if found >= 0:
+            free[found] = False

@@ -1,0 +1,145 @@
+"""
+Which walk stands for which seed: entropic optimal transport between seeds and a pool of walks.
+
+Walks are drawn first, from the walk model alone. Then seed s takes walk f with a probability proportional to
+
+    K(s, f) V(f),     K(s, f) = exp(beta a(s, f)), 0 where f visits a place of s,
+
+a(s, f) the share of slots at which f is at a place of the class that the skeleton of s has there. V is found by
+Sinkhorn sweeps so that all seeds together take every walk equally often: who goes to a place changes, not how many do.
+`balance` below 1 gives part of that up for agreement. A walk is taken once.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from elsewhere.synthesis.walk._kernels import agreements, take, visitors_of
+from elsewhere.traces.model import Floats, Ints, Places
+
+BETA = 25.0  # docs/decisions/0024-pairing.md
+SWEEPS = 12
+FLOOR = 1e-30  # a walk that no seed wants keeps a weight that float32 can hold
+
+Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
+
+
+class Paired(NamedTuple):
+    """
+    The walk of each seed, -1 where none passed; how many each tried; and what the test said of all that were tried.
+
+    `tried` are the numbers (seed, walk) in the order of the verdicts, `used` the place of each taken walk in it.
+    """
+
+    walk: Ints
+    tries: Ints
+    verdicts: list[Any]
+    accepted: list[NDArray[np.bool_]]
+
+
+def skeletons(classes: NDArray[np.integer], shift: Ints) -> NDArray[np.int16]:
+    """
+    Return the classes (S, L) of each seed, done `shift` slots later; the first and the last class fill the ends.
+
+    Examples
+    --------
+    >>> skeletons(np.array([[1, 2, 3]]), np.array([1])).tolist()
+    [[1, 1, 2]]
+
+    """
+    L = classes.shape[1]
+    at = np.clip(np.arange(L) - shift[:, None], 0, L - 1)
+    return np.take_along_axis(classes, at, axis=1).astype(np.int16)
+
+
+def kernel(
+    skeleton: NDArray[np.int16], seeds: Places, walks: Places, label: NDArray[np.integer], beta: float, R: int
+) -> NDArray[np.float32]:
+    """Return K (S, N), the weights of every walk for every seed before any balance."""
+    S, (N, L) = len(seeds), walks.shape
+    count = np.empty((S, N), dtype=np.uint16)
+    agreements(skeleton, np.ascontiguousarray(label[walks].T.astype(np.int16)), count)
+    weight = np.exp(beta * (np.arange(L + 1) / L - 1)).astype(np.float32)
+    out = weight[count]
+    start, order = visitors_of(np.ascontiguousarray(walks), R)
+    for s in range(S):
+        for r in np.unique(seeds[s][seeds[s] >= 0]).tolist():
+            out[s, order[start[r] : start[r + 1]]] = 0.0
+    return out
+
+
+def balanced(K: NDArray[np.float32], balance: float = 1.0, sweeps: int = SWEEPS) -> NDArray[np.float32]:
+    """
+    Return V (N,), the weights of walks under which all seeds together take every walk equally often.
+
+    With `balance` < 1 the transport is unbalanced: V is raised to that power after each sweep.
+
+    Examples
+    --------
+    >>> K = np.array([[1.0, 1.0], [9.0, 1.0]], dtype=np.float32)
+    >>> V = balanced(K, sweeps=60)
+    >>> np.round((K * V / (K * V).sum(axis=1, keepdims=True)).sum(axis=0), 3).tolist()
+    [1.0, 1.0]
+
+    """
+    S, N = K.shape
+    V = np.ones(N, dtype=np.float32)
+    if balance == 0:
+        return V
+    with threadpool_limits(1):  # sums in one order on every machine (R5)
+        for _ in range(sweeps):
+            z = K @ V
+            load = (np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ K) * V * (N / S)
+            V = np.maximum(V / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
+            V /= V.max()
+    return V
+
+
+def pair(
+    K: NDArray[np.float32],
+    V: NDArray[np.float32],
+    walks: Places,
+    test: Test,
+    *,
+    max_tries: int,
+    rng: np.random.Generator,
+) -> Paired:
+    """
+    Give every seed a walk of its own: drawn by K V, tested, taken if it passes, tried no second time if it does not.
+
+    Seeds come in random order; walks that are taken, or held by another seed's trial of the same round, are not drawn.
+    """
+    S, N = K.shape
+    W = K * V
+    walk, tries = np.full(S, -1, dtype=np.int64), np.zeros(S, dtype=np.int64)
+    free = np.ones(N, dtype=np.bool_)
+    verdicts: list[Any] = []
+    accepted: list[NDArray[np.bool_]] = []
+    pending = np.arange(S)
+    for _ in range(max_tries):
+        pending = rng.permutation(pending)
+        got = np.empty(len(pending), dtype=np.int64)
+        take(W, pending, free.copy(), rng.random(len(pending)), got)
+        pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
+        if len(pending) == 0:
+            break
+        said = test(walks[got], pending)
+        passed = np.asarray(said.passed)
+        tries[pending] += 1
+        walk[pending[passed]] = got[passed]
+        free[got[passed]] = False
+        W[pending[~passed], got[~passed]] = 0.0
+        verdicts.append(said)
+        accepted.append(passed)
+        pending = pending[~passed]
+        if len(pending) == 0:
+            break
+    return Paired(walk, tries, verdicts, accepted)
+
+
+def draws(size: int, L: int, rng: np.random.Generator) -> Floats:
+    """Return the random numbers of `size` walks."""
+    return rng.random((size, 2 * L - 1))
