@@ -238,7 +238,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
         "A1",
         "--json",
     )
-    assert (status, json.loads(said)["attacks"]["A1"]["main"]) == (0, 0.0)
+    assert (status, json.loads(said)["attacks"]["A1"]["own_shared"]["value"]) == (0, 0.0)
 
 
 def test_no_report_and_hold_out(run, world, tmp_path):
@@ -268,7 +268,7 @@ def test_the_private_folder_of_generate_knows_its_seeds(run, world, tmp_path):
     found = json.loads(said)
 
     assert status == 0
-    assert found["attacks"]["A1"]["main"] == 0.0  # with the wrong seeds some fake would share a place
+    assert found["attacks"]["A1"]["own_shared"]["value"] == 0.0  # with the wrong seeds some fake would share a place
     assert found["sizes"]["seed_users"] + found["sizes"]["holdout_users"] == 60
     assert any("0 of the" in note and "contributed to the model" in note for note in found["notes"])
     # neither the classes (A5) nor fakes that were never published (E59) may stand in a report to share
