@@ -125,7 +125,7 @@ def _stoppable() -> Iterator[None]:
 
 def _notes(error: BaseException) -> list[str]:
     """What was added to an error on its way: what has been kept, and where."""
-    return [str(note) for note in getattr(error, "__notes__", [])]
+    return [spoken(str(note)) for note in getattr(error, "__notes__", [])]
 
 
 def _refuse(code: str, message: str, status: int, as_json: bool) -> int:

@@ -83,7 +83,7 @@ def generate(
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
-    making.check()
+    making.check(per_seed, workers)
     traces, read = read_whole(source, reading)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
     fakes.save(out, force=force)

@@ -65,7 +65,7 @@ def synthesize(
     require_between("--holdout", holdout, 0, 0.5)
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
-    making.check()
+    making.check(per_seed, workers)
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
     traces, read = read_whole(source, reading)
