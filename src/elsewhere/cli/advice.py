@@ -32,79 +32,88 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     """
     Return in one paragraph what there is, what the presets need, and which ways are left, with numbers.
 
-    Of all people only some are learnt from, so a place needs more visitors than `m_min`: five of seeds that are seven
-    in ten are eight of all.
+    Only some people are learnt from, so a place needs more visitors than `m_min`: see `_shared`.
     """
     from elsewhere.presets import PRESETS
-    from elsewhere.split import least_users
 
-    visitors = _visitors(traces)
-    places = _shared(visitors, settings.m_min, settings)
-    people, wanted = least_users(settings), 2 * settings.c_min
+    visitors, needed = _visitors(traces), _people(settings)
+    places = _shared(visitors, traces.U, settings)
     there = (
-        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each) and {places:,} places "
-        f"that enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
+        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
+        f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
     )
-    needs = f'Preset "{settings.name}" needs {people:,} people (`k` = {settings.k}) and {max(wanted, 2):,} such places;'
-    others = [f'"{name}" {least_users(preset)}' for name, preset in PRESETS.items() if name != settings.name]
-    return " ".join([there, needs, f"of people, {' and '.join(others)}.", *_ways(traces, visitors, places, settings)])
-
-
-def _ways(traces: "Traces", visitors: "Ints", places: int, settings: "Preset") -> list[str]:
-    from elsewhere.split import least_users
-
-    missing = least_users(settings) - traces.U
-    ways = [
-        f"at least {missing:,} more people, your own or another owner's, in one file"
-        if missing > 0
-        else "more people, your own or another owner's, in one file; more days of the same people also help, since "
-        "they then share more places"
-    ]
-    if missing > 0:
-        ways[0] += " (more days of the same people do not help)"
-        if settings.name == "product" and traces.U >= 2:
-            k = max(2, traces.U // 2)
-            ways.append(
-                f"`-k {k}`: each fake then stands for {k} people at least instead of {settings.k}, so an attacker "
-                f"guesses among {k}"
-            )
+    others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
+    needs = (
+        f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
+        f"{max(2, 2 * settings.c_min):,} such places; of people, {' and '.join(others)}."
+    )
+    ways = []
+    if traces.U < needed:
+        ways.append(
+            f"at least {needed - traces.U:,} more people, your own or another owner's, in one file (more days of the "
+            "same people do not help)"
+        )
+    else:
+        ways.append(
+            "more people, your own or another owner's, in one file; more days of the same people help too, because "
+            "they then share more places"
+        )
+    ways += _smaller(traces, visitors, settings)
     if places < 2 * settings.c_min:
-        ways += _more_places(traces, visitors, places, settings)
+        ways += _coarser(traces, visitors, settings)
     if settings.name == "deniable":
-        ways.append("`--preset product`: fewer people, and tests instead of a proof (eps, delta)")
+        ways.append("`--preset product`: fewer people, but tests instead of a proof with eps and delta")
     if settings.name != "paper":
         ways.append(
             "decoys alone: `--preset paper` makes fakes of 2 people and more, to hide your own queries to a service "
             "among them (`elsewhere lbs` measures how well), never to publish"
         )
     numbered = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
-    return [f"What you can do: {numbered}."]
+    return f"{there} {needs} What you can do: {numbered}."
 
 
-def _more_places(traces: "Traces", visitors: "Ints", places: int, settings: "Preset") -> list[str]:
-    """Ways to more places that enough people share, each with the number of places it gives here."""
-    ways = []
-    for m in (3, 2):
-        found = _shared(visitors, m, settings)
-        if m < settings.m_min and found >= FEWEST:
+def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
+    """The smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
+    if settings.name != "product":
+        return []
+    for m in (settings.m_min, 3, 2):
+        for k in (settings.k, 7, 5, 3):
+            weaker = settings.changed(k=k, m_min=m)
+            found = _shared(visitors, traces.U, weaker)
+            if k > settings.k or m > settings.m_min or weaker == settings:
+                continue
+            if traces.U < _people(weaker) or found < FEWEST:
+                continue
             c = min(settings.c_min, found // 2)
-            smaller = f" --set c_min={c}" if c < settings.c_min else ""
-            ways.append(f"`--set m_min={m}{smaller}`: {found:,} places, of which some then rest on {m} people alone")
-            break
+            given = [f"-k {k}"] * (k < settings.k) + [f"--set m_min={m}"] * (m < settings.m_min)
+            given += [f"--set c_min={c}"] * (c < settings.c_min)
+            costs = [f"each fake then stands for {k} people at least, not {settings.k}"] * (k < settings.k)
+            costs += [f"a place in the fakes may be that of {m} people alone"] * (m < settings.m_min)
+            return [f"`{' '.join(given)}` makes it {found:,} places; {' and '.join(costs) or 'classes are small'}"]
+    return []
+
+
+def _coarser(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
+    """Larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         from elsewhere.traces.places import reduce_places
 
-        for cells in COARSER:
-            if cells >= traces.R:
-                continue
+        for cells in (n for n in COARSER if n < traces.R):
             _, becomes = reduce_places(traces.locations, visitors, cells=cells)
-            found = _shared(_visitors(traces, becomes), settings.m_min, settings)
-            if found >= 2 * settings.c_min:
-                ways.append(f"coarser places, `--cells {cells}`: about {found:,} such places")
-                break
+            found = _shared(_visitors(traces, becomes), traces.U, settings)
+            if found >= settings.c_min:
+                return [f"larger places, `--cells {cells}`: about {found:,} of them would be shared by enough people"]
     elif traces.locations.names is not None:
-        ways.append("coarser places: a column of districts or of kinds of place, by `--columns place=NAME`")
-    return ways
+        return ["larger places: a column of districts or of kinds of place, by `--columns place=NAME`"]
+    return []
+
+
+def _people(settings: "Preset") -> int:
+    """How many people it takes: as `split_users` asks, and as many to learn from as must share a place."""
+    from elsewhere.split import least_users
+
+    least = least_users(settings)
+    return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
 
 
 def _visitors(traces: "Traces", becomes: "Ints | None" = None) -> "Ints":
@@ -117,9 +126,12 @@ def _visitors(traces: "Traces", becomes: "Ints | None" = None) -> "Ints":
     return np.bincount(np.unique(traces.user[row] * R + place) % R, minlength=R)
 
 
-def _shared(visitors: "Ints", m_min: int, settings: "Preset") -> int:
-    """How many places so many of the people have who are learnt from: all, seven in ten, or half of them."""
+def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
+    """How many places will be shared by `m_min` of those who are learnt from, who are drawn at random: on average."""
     from elsewhere.split import SEED_SHARE
 
-    share = {"product": SEED_SHARE, "deniable": 0.5}.get(settings.name, 1.0)
-    return int((visitors >= math.ceil(m_min / share)).sum())
+    learnt = {
+        "product": people - max(settings.k - 1, round((1 - SEED_SHARE) * people), 1),
+        "deniable": people - max(settings.k, people // 2),
+    }.get(settings.name, people)
+    return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())
