@@ -9,13 +9,15 @@ import csv
 import io
 import json
 import re
+import shlex
 import zipfile
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from makefiles import gpx, plt
+from makefiles import gpx, owntracks, plt
 
 import elsewhere as ew
 from elsewhere.cli import app
@@ -431,7 +433,9 @@ def read_gpx(out, town):
 
 
 def read_trips(out, town):
-    for number, feature in enumerate(json.loads((out / "fakes.geojson").read_text())["features"]):
+    names = [out / name for name in ("fakes.kepler.geojson", "fakes.geojson")]
+    path = next(name for name in names if name.exists())
+    for number, feature in enumerate(json.loads(path.read_text())["features"]):
         for lon, lat, _, stamp in feature["geometry"]["coordinates"]:
             yield str(number), datetime.fromtimestamp(stamp, town.zone).replace(tzinfo=None), lat, lon
 
@@ -531,3 +535,109 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
             assert fakes == seeds
         else:  # tracks are numbered anew: as many of each kind
             assert sum(date.weekday() >= 5 for date in dates.values()) == sum(seeds)
+
+
+# --- docs/first-try.md -----------------------------------------------------------------------------------------------
+
+
+def owntracks_folder(town, folder):
+    (folder / "owntracks").mkdir()
+    for user, track in town.tracks().items():
+        (folder / "owntracks" / f"{user}.json").write_text(owntracks(track, f"owntracks/{user}/phone"))
+
+
+def geolife_folder(town, folder):
+    (folder / "Geolife").mkdir()
+    geolife(town, folder / "Geolife")
+
+
+def spreadsheet(town, folder):
+    semicolons(town, folder).rename(folder / "spreadsheet.csv")
+
+
+def unfinished(town, folder):
+    made = ew.generate_fakes(TOWN, kappa=6, m_min=2, k=3, c_min=1)
+    made.save(folder / "fakes-unfinished")
+
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "first-try.md").read_text()
+COMMANDS = re.findall(r"^elsewhere .*", "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)), re.M)
+FILES = {
+    "Geolife/Data": (geolife_folder, "beijing"),
+    "cabs": (taxis, "san francisco"),
+    "checkins.csv": (check_ins, "new york"),
+    "diary.csv": (diary, "berlin"),
+    "phones": (timeline, "berlin"),
+    "tracks": (gpx_folder, "berlin"),
+    "owntracks": (owntracks_folder, "berlin"),
+    "traces.xlsx": (xlsx, "berlin"),
+    "spreadsheet.csv": (spreadsheet, "berlin"),
+    "fakes-unfinished": (unfinished, "berlin"),
+}
+
+
+@pytest.mark.xfail(strict=False)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_of_the_page_works(run, tmp_path, monkeypatch, command):
+    words = shlex.split(command)[1:]
+    write, city = FILES[words[1]]
+    write(Town(city), tmp_path)
+    monkeypatch.chdir(tmp_path)
+    # the report is not what is tried here, and takes longest
+    status, said, err = run(*words, *(["--no-report"] if words[0] == "synthesize" else []), "--json")
+    assert status == 0, err
+    assert json.loads(said)["fakes"] >= 0.3 * PEOPLE
+    assert len(ew.Pool.load("fakes")) == json.loads(said)["fakes"]
+
+
+def test_the_page_has_all_commands_and_kinds_of_file():
+    assert len(COMMANDS) == len(PAGE.split("\nelsewhere ")) - 1 >= 12
+    assert {shlex.split(command)[2] for command in COMMANDS} == set(FILES)
+
+
+# --- few people ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("people", [12, 15, 20])
+def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_path, people):
+    town = ew.simulate_town(users=people, locations=150, rng=np.random.default_rng(people)).traces
+    ew.write_traces(town, tmp_path / "few.csv")
+    words = ["synthesize", tmp_path / "few.csv", "-o", tmp_path / "fakes", "--no-report", "--seed", "1", "--i-know"]
+    status, said, err = run(*words)
+    assert (status, said) in ((2, ""), (3, ""))
+    assert list(tmp_path.glob("fakes*")) == []
+    line = next(line for line in err.splitlines() if not line.startswith("warning"))
+    assert f"Here are {people} people with a usable day (1.0 days each)" in line
+    # nine others for each fake, and five people to learn from, who share a place
+    assert 'Preset "product" needs 14 people' in line
+    assert '"paper" 2 and "deniable" 70' in line
+    assert ("at least 2 more people" in line) is (people == 12)
+    smaller = re.search(r"`(-k .*?)` makes it (\d+) places", line)
+    if smaller:
+        status, said, err = run(*words, *shlex.split(smaller[1]), "--json")
+        assert status == 0, err
+        assert json.loads(said)["fakes"] >= 1
+    if people == 20:
+        assert smaller
+
+
+def test_few_people_for_the_deniable_preset(run, tmp_path):
+    town = ew.simulate_town(users=50, locations=60, rng=np.random.default_rng(1)).traces
+    ew.write_traces(town, tmp_path / "few.csv")
+    words = ["synthesize", tmp_path / "few.csv", "-o", tmp_path / "fakes", "--no-report", "--preset", "deniable"]
+    status, _, err = run(*words)
+    assert (status, err.split(":")[0]) == (2, "E_TOO_FEW")
+    assert 'Preset "deniable" needs 70 people' in err
+    assert "at least 20 more people" in err
+    assert "`--preset product`: fewer people" in err
+
+
+def test_places_that_make_one_class_give_fakes_that_say_so(run, tmp_path):
+    town = ew.simulate_town(users=30, locations=150, days=2, rng=np.random.default_rng(30)).traces
+    ew.write_traces(
+        town, tmp_path / "some.csv", columns={"user": "uid", "time": "datetime", "lat": "lat", "lon": "lng"}
+    )
+    words = ["--cells", "8", "--places", "merge", "--no-report", "--json"]
+    status, said, err = run("synthesize", tmp_path / "some.csv", "-o", tmp_path / "fakes", *words)
+    assert status == 0, err
+    assert any("all places are in one class" in note for note in json.loads(said)["notes"])
