@@ -32,7 +32,7 @@ SEEDS_TO_A_GROUP = 1.5  # times k: groups differ in size, and nearly all must pa
 # what the other presets read, and the parameters that only some emissions do
 OF_THE_TESTS = (
     *("par_s", "par_i", "par_d", "par_v", "intersection", "against", "min_sim", "alternates", "max_tries", "sampler"),
-    *("law", "tempo", "realism", "subsample", "merge", "shift", "strict", "moves_min"),
+    *("subsample", "merge", "shift", "balance"),
 )
 OF_EMISSIONS = {
     **dict.fromkeys(("par_c", "par_m", "par_l"), ("window",)),

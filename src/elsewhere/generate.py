@@ -1,11 +1,11 @@
 """
 The stairs: `GenerateFake` of fig:alg on one screen.
 
-Learn model and classes, blur each seed into its semantic seed, decode a fake from it, keep what passes the privacy
-test; or, in the deniable mode, draw from the exact sampler and keep what passes the gate.
+Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
+passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw from the
+exact sampler and keep what passes the gate (`deniable`).
 """
 
-import math
 import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -28,13 +28,9 @@ from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.split import Roles, split_users
 from elsewhere.synthesis.attempt import OK, FakeMaker
-from elsewhere.synthesis.realism.filter import LEAST_USERS, RealismFilter
 from elsewhere.synthesis.semseed import Blur, ClassSets
-from elsewhere.synthesis.tempo.tempo import TempoMaker, calibrated
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.tries import CHUNK, Attempts, Made, Realism
-
-PILOTS, PILOTS_PER_USER = 10_000, 40  # fakes that teach the realism filter
+from elsewhere.tries import CHUNK, Attempts, Made, Pairs, WalkModel
 
 Progress = Callable[[int, int], None]
 
@@ -122,22 +118,23 @@ def generate_fakes(
         with workers_or(executor, workers) as where:
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
     seeds = learnt.translate(roles.seeds)
-    maker = _maker(learnt, roles, seeds, settings, entropy)
-    realism = _realism(maker, learnt, roles, seeds, settings, entropy)
     test = _test(learnt, roles, seeds, settings)
-    # max_tries counts fakes that reach the test (E63): the filter lets one in 1 / realism through
-    most = settings.max_tries if realism is None else math.ceil(settings.max_tries / realism.filter.share)
-    units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
-    pieces = [units[i : i + CHUNK] for i in range(0, len(units), CHUNK)]
+    if settings.name == "product":
+        # all first fakes, then all second ones: more fakes per seed leave the first ones as they are
+        units = np.column_stack([np.tile(np.arange(len(seeds)), per_seed), np.repeat(np.arange(per_seed), len(seeds))])
+        work: Pairs | Attempts = _pairs(learnt, roles, seeds, settings, test, entropy)
+    else:
+        units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
+        work = Attempts(_maker(learnt, seeds, settings, entropy), test, seeds, settings.max_tries)
+    pieces = [units[i : i + work.size] for i in range(0, len(units), work.size)]
     with workers_or(executor, workers) as where:
-        made = map_over(Attempts(maker, realism, test, seeds, most), pieces, executor=where, progress=progress)
-    return _gathered(made, maker, realism, units, traces, roles, learnt, settings, rng is not None)
+        made = map_over(work, pieces, executor=where, progress=progress)
+    return _gathered(made, work.size, units, traces, roles, learnt, settings, rng is not None)
 
 
 def _gathered(
     made: list[Made],
-    maker: FakeMaker | TempoMaker,
-    realism: Realism | None,
+    size: int,
     units: Ints,
     traces: Traces,
     roles: Roles,
@@ -146,16 +143,15 @@ def _gathered(
     laboratory: bool,
 ) -> Fakes:
     tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
-    untested = tally["not_made"] + tally["realism"]
-    tally = {"tested": tally["tested"] + untested, **{n: c for n, c in tally.items() if n != "tested"}}
-    unit = np.concatenate([m.unit + i * CHUNK for i, m in enumerate(made)])
+    tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
+    unit = np.concatenate([m.unit + i * size for i, m in enumerate(made)])
     if len(unit) == 0:
-        rules = ", ".join(f"{name} {tally[name]}" for name in ("realism", *RULES) if tally[name])
+        rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
         raise NothingPassed(
             f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
             f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
         )
-    order = np.argsort(unit, kind="stable")
+    order = unit.argsort(kind="stable")[np.lexsort((units[np.sort(unit), 1], units[np.sort(unit), 0]))]
     fakes = np.concatenate([m.r for m in made])[order]
     attempts = np.zeros(len(traces), dtype=np.int64)
     np.add.at(attempts, roles.seed_rows[units[:, 0]], np.concatenate([m.tries for m in made]))
@@ -172,13 +168,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(
-            *roles.notes,
-            *_of_no_gate(settings),
-            *_lost_tempo(maker, settings),
-            *_unfiltered(realism, settings),
-            *_one_class(learnt),
-        ),
+        notes=(*roles.notes, *_of_no_gate(settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
     )
@@ -204,19 +194,6 @@ def _one_class(learnt: Learnt) -> tuple[str, ...]:
     if learnt.classes.kappa > 1:
         return ()
     return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
-
-
-def _unfiltered(realism: Realism | None, settings: Preset) -> tuple[str, ...]:
-    if settings.realism is None or realism is not None:
-        return ()
-    return (f"fakes are not filtered for realism: that takes {LEAST_USERS} people to learn from, and two instants.",)
-
-
-def _lost_tempo(maker: FakeMaker | TempoMaker, settings: Preset) -> tuple[str, ...]:
-    plain = not isinstance(maker, TempoMaker) or maker.maker.chain is None
-    if not (settings.tempo and settings.sampler == "ffbs" and plain):
-        return ()
-    return ("fakes do not keep the people's tempo: the map is too large, or there is no step to take.",)
 
 
 def _entropy(rng: np.random.Generator | None) -> int:
@@ -296,54 +273,29 @@ def _with_known_places(roles: Roles, learnt: Learnt, *, deniable: bool) -> Roles
     )
 
 
-def _maker(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker | TempoMaker:
+def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
     blur = Blur(
         par_c=settings.par_c,
         par_m=settings.par_m,
         par_l=settings.par_l,
-        strict=settings.strict,
         c_min=settings.c_min,
         subsample=settings.subsample,
         merge=settings.merge,
-        shift=int(settings.shift / seeds.step_minutes + 0.5),
     )
     # places that too few people in the model visit are never candidates (E30, E31)
     sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
-    keys = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)
-    # a move that few people make is theirs: fakes of others must not repeat it
-    model = learnt.model.suppressed(settings.moves_min) if settings.moves_min > 1 else learnt.model
-    model = model.pooled() if settings.law == "pooled" else model
-    maker = FakeMaker(model, sets, learnt.tau(seeds), blur, settings.sampler, keys[:2], settings.par_v)
-    if not settings.tempo or settings.sampler != "ffbs":
-        return maker
-    people = learnt.translate(roles.model if roles.model is not None else roles.seeds).r
-    # without a step there is no pace
-    return calibrated(maker, people, keys[2:]) if seeds.L > 1 else maker
+    key = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)[:2]
+    return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
 
 
-def _realism(
-    maker: FakeMaker | TempoMaker, learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, entropy: int
-) -> Realism | None:
-    """The realism filter of these people, taught by pilot fakes that are thrown away; None if they are too few."""
+def _pairs(
+    learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, test: PrivacyTest, entropy: int
+) -> Pairs:
+    """Walks of the people the model was learnt from, to be paired with the seeds."""
     people = roles.model if roles.model is not None else roles.seeds
-    if settings.realism is None or people.U < LEAST_USERS or seeds.L < 2:
-        return None
-    source = np.random.SeedSequence(entropy, spawn_key=(4,))
-    keys = source.generate_state(4, np.uint64).astype(np.uint64)
-    rng = np.random.default_rng(source)
-    plain = maker.maker if isinstance(maker, TempoMaker) else maker
-    other = replace(plain, key=keys[:2])
-    pilot = replace(maker, maker=other) if isinstance(maker, TempoMaker) else other
-    number = np.arange(min(PILOTS, PILOTS_PER_USER * people.U))
-    rows = number % len(seeds)
-    made = pilot.attempt(seeds.r[rows], rows=rows, tries=number // len(seeds))
-    fakes = made.r[made.status == OK]
-    if len(fakes) == 0:
-        return None
-    found = RealismFilter.fit(
-        people.r, people.user, fakes, people.locations, minutes=seeds.minutes(), keep=settings.realism, rng=rng
-    )
-    return Realism(found, keys[2:])
+    rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
+    walk = WalkModel.of(people, learnt, rng)
+    return Pairs(walk, learnt.classes.label, seeds, test, settings, int(settings.shift / seeds.step_minutes + 0.5), entropy)
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

@@ -25,9 +25,6 @@ class Preset:
     method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
     class_draws: int = 1  # clusterings of which the most telling is taken (docs/decisions/0009-telling.md)
     sampler: str = "viterbi"  # E46, E49
-    law: str = "mean"  # E35: mean over visitors; "pooled": all moves count alike
-    tempo: bool = False  # whether fakes keep the population's pace (docs/decisions/0002-tempo.md)
-    realism: float | None = None  # least share of fakes that the filter keeps; None: no filter (decision 3)
     par_c: float = 0.25  # E39
     par_m: float = 0.75  # E42
     par_l: float = 1.0  # E40
@@ -35,10 +32,9 @@ class Preset:
     subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
     merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
     shift: float = 0.0  # minutes by which a fake may do what its seed does early or late (decision 7)
-    strict: bool = False  # E43: the seed's places are in no candidate set
+    balance: float = 1.0  # how closely all fakes together follow the walk model; less keeps more of the seeds
     c_min: int = 1  # E30
     m_min: int = 1  # E31
-    moves_min: int = 1  # moves that fewer users make leave the model that fakes walk on (decision 7)
     epsilon: float = 0.01  # E34
     n_min: int = 5  # E37
     par_s: float = 0.1  # E51
@@ -69,7 +65,7 @@ class Preset:
             if getattr(value, "shape", None) == () and hasattr(value, "item"):
                 object.__setattr__(self, f.name, value.item())
         require_choice("name", self.name, tuple(_NAMES))
-        for flag in ("tempo", "strict", "fold_intersection"):
+        for flag in ("fold_intersection",):
             if not isinstance(getattr(self, flag), bool):
                 raise InvalidParameter(f"`{flag}` must be True or False, got {getattr(self, flag)!r}.")
         require_whole("order", self.order, 0, 1)
@@ -77,9 +73,6 @@ class Preset:
         require_choice("method", self.method, ("roles", "kmeans"))
         require_whole("class_draws", self.class_draws, 1, 1000)
         require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
-        require_choice("law", self.law, ("mean", "pooled"))
-        if self.realism is not None:
-            require_between("realism", self.realism, 0, 1, open_low=True)
         require_between("par_c", self.par_c, 0, 1, open_high=True)
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
@@ -87,9 +80,9 @@ class Preset:
         require_choice("merge", self.merge, ("reach", "independent"))
         require_between("par_v", self.par_v, 1, math.inf, open_high=True)
         require_between("shift", self.shift, 0, 720)
+        require_between("balance", self.balance, 0, 1)
         require_whole("c_min", self.c_min, 1)
         require_whole("m_min", self.m_min, 1)
-        require_whole("moves_min", self.moves_min, 1)
         require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
         require_whole("n_min", self.n_min, 1)
         require_between("par_s", self.par_s, 0, 1)
@@ -145,13 +138,9 @@ PRESETS = {
         class_periods=12,
         method="roles",
         sampler="ffbs",
-        law="pooled",
-        tempo=True,
         shift=120.0,
-        strict=True,
         c_min=5,
         m_min=5,
-        moves_min=3,
         k=10,
         against="all",
         alternates="split",

@@ -1,20 +1,29 @@
-"""The loop of fig:alg: attempt after attempt at each fake of a seed, until one passes the test (E63)."""
+"""
+The loops of fig:alg: attempts at each fake of a seed until one passes the test (E63), or walks paired with seeds.
+"""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from elsewhere.learnt import Learnt
+from elsewhere.presets import Preset
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
 from elsewhere.synthesis.attempt import OK, FakeMaker
-from elsewhere.synthesis.realism.filter import RealismFilter, coins
-from elsewhere.synthesis.tempo.tempo import TempoMaker
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.synthesis.walk._kernels import Tables, stroll
+from elsewhere.synthesis.walk.fit import learn_habits
+from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, skeletons
+from elsewhere.traces.model import Ints, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
-NOT_MADE, UNREAL, FAILED, PASSED = range(4)  # what comes of an attempt
+NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
+BLOCK = 2048  # fakes that are paired at once
+WALKS, LEAST_WALKS = 4, 8192  # drawn for each of them, and for a block at least
+MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,18 +41,18 @@ class Made:
 class Attempts:
     """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
 
-    maker: FakeMaker | TempoMaker = field(repr=False)
-    realism: "Realism | None" = field(repr=False)
+    maker: FakeMaker = field(repr=False)
     test: PrivacyTest = field(repr=False)
     seeds: Traces = field(repr=False)
     max_tries: int
+    size: ClassVar[int] = CHUNK
 
     def __call__(self, units: Ints) -> Made:
         """What comes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         kept: list[tuple[Any, Ints, Verdicts]] = []
-        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", "realism", *RULES), 0)
+        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
             # several tries of each at a time where few are pending; those after the first that passes never were
             done = tries[pending[0]]
@@ -57,7 +66,6 @@ class Attempts:
             tries[pending] += used
             counted = (np.arange(width) < used[:, None]).ravel()
             tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
-            tally["realism"] += int(np.count_nonzero(counted & (outcome == UNREAL)))
             tested = outcome >= FAILED
             for name, count in verdicts.select(counted[tested]).counts().items():
                 tally[name] += count
@@ -76,10 +84,6 @@ class Attempts:
         """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
         made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
         outcome = np.where(made.status == OK, FAILED, NOT_MADE)
-        if self.realism is not None:
-            good = np.flatnonzero(made.status == OK)
-            real = self.realism.keeps(made.r[good], row[good], number[good])
-            outcome[good[~real]] = UNREAL
         tested = np.flatnonzero(outcome == FAILED)
         verdicts = self.test(made.r[tested], row[tested])
         outcome[tested[verdicts.passed]] = PASSED
@@ -87,12 +91,63 @@ class Attempts:
 
 
 @dataclass(frozen=True, eq=False)
-class Realism:
-    """The realism filter and the key of its coins: attempt by attempt, whatever the order of work."""
+class WalkModel:
+    """The law of a walk, over `places` of the map; every sum in it is one that `m_min` people share."""
 
-    filter: RealismFilter
-    key: Any = field(repr=False)  # a secret (R3)
+    tables: Tables = field(repr=False)
+    places: Ints = field(repr=False)
 
-    def keeps(self, fakes: Any, rows: Ints, tries: Ints) -> Any:
-        """Which of these attempts the filter lets through."""
-        return coins(self.key, rows, tries) < self.filter.keep_probability(fakes)
+    @staticmethod
+    def of(people: Traces, learnt: Learnt, rng: np.random.Generator) -> "WalkModel":
+        """Learn the walk of these people; it visits known places only."""
+        m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
+        if people.R > MOST_PLACES:
+            places = np.flatnonzero(known)
+            people = learnt.translate(people)
+        locations = people.locations if len(places) == people.R else people.locations.select(places)
+        r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
+        habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
+        return WalkModel(habits.tables(locations, known[places]), places)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Places:
+        """Draw `n` walks."""
+        L = len(self.tables.slot)
+        r = np.empty((n, L), dtype=np.int32)
+        stroll(self.tables, rng.random((n, 2 * L - 1)), r)
+        return self.places[r].astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers."""
+
+    walk: WalkModel = field(repr=False)
+    label: NDArray[np.integer] = field(repr=False)
+    seeds: Traces = field(repr=False)
+    test: PrivacyTest = field(repr=False)
+    settings: Preset = field(repr=False)
+    shift: int
+    entropy: int = field(repr=False)  # a secret (R3)
+    size: ClassVar[int] = BLOCK
+
+    def __call__(self, units: Ints) -> Made:
+        """What comes of the units, rows (seed, number of the fake)."""
+        first = units[0].astype(np.uint32)
+        rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
+        row = units[:, 0]
+        own = self.seeds.r[row]
+        walks = self.walk.draw(max(LEAST_WALKS, WALKS * len(units)), rng)
+        classes = np.where(own >= 0, self.label[own], -1)
+        skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)))
+        K = kernel(skeleton, own, walks, self.label, BETA, self.seeds.R)
+        V = balanced(K, self.settings.balance)
+        found = pair(K, V, walks, lambda r, i: self.test(r, row[i]), max_tries=self.settings.max_tries, rng=rng)
+        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        for said in found.verdicts:
+            for name, count in said.counts().items():
+                tally[name] += count
+        tally["not_made"] = int(np.count_nonzero(found.tries == 0))
+        tries = np.maximum(found.tries, 1)
+        unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
+        verdicts = [said.select(passed) for said, passed in zip(found.verdicts, found.accepted, strict=True)]
+        return Made(walks[found.walk[unit]], unit, Verdicts.joined(verdicts or [self.test(walks[:0], row[:0])]), tries, tally)

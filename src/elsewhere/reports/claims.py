@@ -37,7 +37,7 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     Examples
     --------
     >>> clean = {"A1": {"status": "run", "own_seed_zero": True, "main": 0.0}}
-    >>> [c.met for c in claims(clean, {"parameters": {"strict": True}})[:1]]
+    >>> [c.met for c in claims(clean, {"parameters": {"par_i": 0, "intersection": "set"}})[:1]]
     [True]
 
     """
@@ -67,12 +67,13 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     if a1.get("own_seed_zero") is not True:
         shared = (a1.get("own_shared") or {}).get("value", a1.get("main"))
         return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
-    # the deniable mode does not read `strict`: finding none is luck then
-    if _parameter(run, "strict") is True and run.get("preset") != "deniable":
-        return Claim(sentence, True, "A1 found none, and the generator removes every place of the seed (`strict`).")
+    # the deniable mode does not read `par_i`: finding none is luck then
+    enforced = _parameter(run, "par_i") == 0 and _parameter(run, "intersection") == "set"
+    if enforced and run.get("preset") != "deniable":
+        return Claim(sentence, True, "A1 found none, and the test refuses every fake that shares one (`par_i` = 0).")
     if _parameter(run, "fold_intersection") is True:
         return Claim(sentence, True, "A1 found none, and the test is part of the gate.")
-    return Claim(sentence, False, "A1 found none, but it is not known that the generator enforces it (`strict`).")
+    return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
 
 
 def _deniability(audit: Plain | None, run: Mapping[str, Any]) -> Claim:

@@ -15,7 +15,6 @@ RULES = {
     "intersection": "shares a place with its seed (par_i)",
     "differential": "too few others resemble it as much (par_d, k)",
     "others": "too close to another person",
-    "realism": "too unlike a real day (realism)",
     "min_sim": "too unlike its seed (min_sim)",
     "gate": "too few others could be behind it (gate)",
 }

@@ -2,7 +2,7 @@
 The semantic seed: for each instant of a seed trace, the set of places a fake may be at (`fig:alg`, E38-E45).
 
 Every place of the seed is replaced by its class, the class is sub-sampled (par_c), places leak into the runs of
-neighbouring classes (par_m), and last of all the seed's own places are removed (par_l, `strict`).
+neighbouring classes (par_m), and last of all the seed's own place of the instant is removed (par_l).
 """
 
 from dataclasses import dataclass
@@ -120,8 +120,6 @@ class Blur:
         A place joins an instant of the neighbouring run d instants away with probability par_m^d, in [0, 1) (E42).
     par_l
         Probability that seed(t) is removed from the set of instant t, in [0, 1] (E40).
-    strict
-        Remove every place the seed visits from every set (E43).
     c_min
         Places a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
         paper's, widens nothing and leaves it to the ladder of E45.
@@ -129,20 +127,15 @@ class Blur:
         One C' `"per-fake"`, or a fresh one `"per-instant"` (E39).
     merge
         `"reach"`: one reach per place and boundary; `"independent"`: a draw at each instant (E42).
-    shift
-        Instants by which each boundary between two runs of a class is moved at most, early or late: a fake keeps what
-        its seed does, not when to the minute (A4; docs/decisions/0007-shift.md). 0, the paper's, moves nothing.
 
     """
 
     par_c: float | str = 0.25
     par_m: float = 0.75
     par_l: float = 1.0
-    strict: bool = False
     c_min: int = 1
     subsample: str = "per-fake"
     merge: str = "reach"
-    shift: int = 0
 
     def __post_init__(self) -> None:
         require_choice("subsample", self.subsample, SUBSAMPLE)
@@ -156,9 +149,6 @@ class Blur:
         require_between("par_m", self.par_m, 0, 1, open_high=True)
         require_between("par_l", self.par_l, 0, 1)
         require_whole("c_min", self.c_min, 1)
-        require_whole("shift", self.shift, 0)
-        if not isinstance(self.strict, (bool, np.bool_)):
-            raise InvalidParameter(f"`strict` must be True or False, got {self.strict!r}.")
 
     def numbers(self) -> "BlurNumbers":
         """As the kernels read them."""
@@ -168,9 +158,7 @@ class Blur:
             float(self.par_m),
             self.merge == "independent",
             float(self.par_l),
-            bool(self.strict),
             int(self.c_min),
-            int(self.shift),
         )
 
 
@@ -182,9 +170,7 @@ class BlurNumbers(NamedTuple):
     par_m: float
     independent: bool
     par_l: float
-    strict: bool
     c_min: int
-    shift: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,11 +226,9 @@ def semantic_seed(
     par_c: float | str = 0.25,
     par_m: float = 0.75,
     par_l: float = 1.0,
-    strict: bool = False,
     c_min: int = 1,
     subsample: str = "per-fake",
     merge: str = "reach",
-    shift: int = 0,
     nearness: ArrayLike | None = None,
     model_places: ArrayLike | None = None,
     rng: np.random.Generator,
@@ -261,7 +245,7 @@ def semantic_seed(
         (L,) places.
     label, nearness, model_places
         See `ClassSets.of`.
-    par_c, par_m, par_l, strict, c_min, subsample, merge, shift
+    par_c, par_m, par_l, c_min, subsample, merge
         See `Blur`.
     rng
         Gives the 128 bits that start the stream of this call.
@@ -273,7 +257,7 @@ def semantic_seed(
     [[1, 2], [1, 2], [4]]
 
     """
-    blur = Blur(par_c, par_m, par_l, strict, c_min, subsample, merge, shift)
+    blur = Blur(par_c, par_m, par_l, c_min, subsample, merge)
     classes = ClassSets.of(label, nearness=nearness, model_places=model_places)
     return blurred_seed(_seed(seed, len(classes.label)), classes, blur, _kernels.open_stream(stream_key(rng), 0, 0))
 

@@ -23,29 +23,6 @@ def _runs(seed, label):
 
 
 @njit
-def _shifted(first, kind, shift, stream):
-    """The same runs with every boundary moved by up to `shift` instants; a run of no length is gone."""
-    L, n = first[-1], len(kind)
-    bound = first.copy()
-    for i in range(1, n):
-        moved = first[i] + int(uniform(stream) * (2 * shift + 1)) - shift
-        moved = min(max(moved, 1), L - 1)
-        j = i
-        while j > 1 and bound[j - 1] > moved:
-            bound[j] = bound[j - 1]
-            j -= 1
-        bound[j] = moved
-    kept = 0
-    for k in range(n):
-        if bound[k + 1] > bound[k] and (kept == 0 or kind[k] != kind[kept - 1]):
-            # writes trail reads: kept <= k
-            bound[kept], kind[kept] = bound[k], kind[k]
-            kept += 1
-    bound[kept] = L
-    return bound[: kept + 1], kind[:kept]
-
-
-@njit
 def _insert(places, low, high, r):
     """Insert r into the sorted places[low:high] unless it is there; the new end."""
     i = high
@@ -90,8 +67,8 @@ def _widen(c, classes, visited, c_min):
     """
     Class c and as many nearest classes as bring it to c_min places outside visited(seed) (E30), sorted.
 
-    The second result tells whether that many exist; if not, the class stays as it is. c_min = 1 widens nothing: where a
-    class of the paper's preset is used up, the ladder of E45 helps.
+    Where not so many exist, the class stays as it is. c_min = 1 widens nothing: where a class of the paper's preset is
+    used up, the ladder of E45 helps.
     """
     wide = np.empty(len(classes.everywhere), dtype=classes.member.dtype)
     n, j = 0, 0
@@ -102,11 +79,11 @@ def _widen(c, classes, visited, c_min):
         for i in range(n):
             outside += not visited[wide[i]]
         if outside >= c_min or j == classes.near.shape[1]:
-            return (wide[:n], True) if outside >= c_min else (_members(classes, c).copy(), False)
+            return wide[:n] if outside >= c_min else _members(classes, c).copy()
         for r in _members(classes, classes.near[c, j]):
             n = _insert(wide, 0, n, r)
         j += 1
-    return wide[:n], True
+    return wide[:n]
 
 
 @njit
@@ -129,11 +106,7 @@ def _subsample(places, par_c, fate, stream):
 
 @njit
 def _blurred(first, kind, classes, blur, visited, stream):
-    """
-    Whole class (widened, E30) and sub-sampled class C' of each run, as lists of arrays with an index per instant.
-
-    The last result is the first instant whose class is too small for `strict`, or L.
-    """
+    """Whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per instant."""
     L = first[-1]
     whole, kept = [classes.member[:0].copy()], [classes.member[:0].copy()]
     in_whole, in_kept = np.zeros(L, dtype=np.int64), np.zeros(L, dtype=np.int64)
@@ -144,9 +117,7 @@ def _blurred(first, kind, classes, blur, visited, stream):
         if c < 0:
             continue
         if slot[c] == 0:
-            places, enough = _widen(c, classes, visited, blur.c_min)
-            if blur.strict and not enough:
-                return whole, kept, in_whole, in_kept, first[k]
+            places = _widen(c, classes, visited, blur.c_min)
             slot[c] = len(whole)
             whole.append(places)
             if not blur.per_instant:
@@ -158,7 +129,7 @@ def _blurred(first, kind, classes, blur, visited, stream):
                 kept.append(_subsample(whole[slot[c]], blur.par_c, fate, stream))
                 for r in whole[slot[c]]:
                     fate[r] = 0
-    return whole, kept, in_whole, in_kept, L
+    return whole, kept, in_whole, in_kept
 
 
 @njit
@@ -215,30 +186,24 @@ def semantic_seed(seed, classes, blur, stream):
     """
     Candidate set of every instant (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
 
-    Numbers are drawn for the shift of each boundary (if any), then class by class, boundary by boundary, instant by
-    instant. A step of -1 marks the instant that cannot be faked; there are no places then.
+    Numbers are drawn class by class, boundary by boundary, instant by instant. A step of -1 marks the instant that cannot be faked; there are no places then.
     """
     L = len(seed)
     first, kind = _runs(seed, classes.label)
-    if blur.shift > 0:
-        first, kind = _shifted(first, kind, blur.shift, stream)
     visited = np.zeros(len(classes.label), dtype=np.bool_)
     for r in seed:
         if r >= 0:
             visited[r] = True
     offset, step = np.zeros(L + 1, dtype=np.int64), np.zeros(L, dtype=np.int8)
     places = np.empty(32 * L + len(classes.everywhere), dtype=classes.member.dtype)
-    whole, kept, in_whole, in_kept, bad = _blurred(first, kind, classes, blur, visited, stream)
-    if bad < L:
-        step[bad] = -1
-        return offset, places[:0], step
+    whole, kept, in_whole, in_kept = _blurred(first, kind, classes, blur, visited, stream)
     reach = _boundaries(first, kept, in_kept, blur, stream)
-    removed = visited if blur.strict else np.zeros_like(visited)
+    removed = np.zeros_like(visited)
     k = 0
     for t in range(L):
         if t == first[k + 1]:
             k += 1
-        gone = not blur.strict and uniform(stream) < blur.par_l and seed[t] >= 0
+        gone = uniform(stream) < blur.par_l and seed[t] >= 0
         if gone:
             removed[seed[t]] = True
         low = offset[t]

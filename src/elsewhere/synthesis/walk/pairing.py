@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.walk._kernels import agreements, take, visitors_of
-from elsewhere.traces.model import Floats, Ints, Places
+from elsewhere.traces.model import Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
 SWEEPS = 12
@@ -29,13 +29,14 @@ Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed`
 
 class Paired(NamedTuple):
     """
-    The walk of each seed, -1 where none passed; how many each tried; and what the test said of all that were tried.
+    The walk of each seed, -1 where none passed, and how many each tried.
 
-    `tried` are the numbers (seed, walk) in the order of the verdicts, `used` the place of each taken walk in it.
+    Round by round: the seeds that tried a walk, what the test said, and which of them it accepted.
     """
 
     walk: Ints
     tries: Ints
+    tried: list[Ints]
     verdicts: list[Any]
     accepted: list[NDArray[np.bool_]]
 
@@ -116,6 +117,7 @@ def pair(
     W = K * V
     walk, tries = np.full(S, -1, dtype=np.int64), np.zeros(S, dtype=np.int64)
     free = np.ones(N, dtype=np.bool_)
+    tried: list[Ints] = []
     verdicts: list[Any] = []
     accepted: list[NDArray[np.bool_]] = []
     pending = np.arange(S)
@@ -132,14 +134,11 @@ def pair(
         walk[pending[passed]] = got[passed]
         free[got[passed]] = False
         W[pending[~passed], got[~passed]] = 0.0
+        tried.append(pending)
         verdicts.append(said)
         accepted.append(passed)
         pending = pending[~passed]
         if len(pending) == 0:
             break
-    return Paired(walk, tries, verdicts, accepted)
+    return Paired(walk, tries, tried, verdicts, accepted)
 
-
-def draws(size: int, L: int, rng: np.random.Generator) -> Floats:
-    """Return the random numbers of `size` walks."""
-    return rng.random((size, 2 * L - 1))
