@@ -17,9 +17,9 @@ from elsewhere.cli.finish import (
 from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fakes, makes, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
-from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, seal, undated, write_pool
+from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_pool
 from elsewhere.cli.summary import summary, tables
-from elsewhere.errors import InvalidParameter, require_between, require_choice
+from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.files import check_folder
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def synthesize(
     out: Folder,
     per_seed: PerSeed = 1,
     also: Formats = None,
+    out_as: OutAs = None,
     workers: Workers = 2,
     i_know: IKnow = False,
     report: Report = True,
@@ -59,8 +60,7 @@ def synthesize(
     check_folder(out, force=force)
     mine = private_folder(out, private, force=force)
     require_between("--holdout", holdout, 0, 0.5)
-    for form in also or []:
-        require_choice("--also", form, tuple(ALSO))
+    check_forms(also, out_as)
     making.check()
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
@@ -73,8 +73,8 @@ def synthesize(
     told = summary(fakes, traces)
     # whole already before it is judged: what is interrupted then is only the judge
     kept = write_links(traces, fakes, pool, rows, mine)
-    written = write_pool(pool, out, fakes.frame, also or [])
-    told["notes"] += undated(pool, fakes.frame)
+    written = write_pool(pool, out, fakes.frame, also or [], out_as)
+    told["notes"] += on_output(pool, fakes.frame, out_as)
     told["read"] = counts(read)
     shown = [*opening(told["read"]), *tables(told)]
     if report:

@@ -94,13 +94,13 @@ def judge_run(
     control, notes = _control(traces, seed_rows, fakes, holdout)
     try:
         kept: PublishingResult | None = evaluate_publishing(
-            seeds, control, pool.traces.r, seed_index=owner, periods=1, rng=first
+            seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first
         )
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     attacked, more = _attacked(
-        seeds, days, control, holdout is None, fakes, pool.traces.r, owner, progress, second, third
+        seeds, days, control, holdout is None, fakes, fakes.r[rows], owner, progress, second, third
     )
     return Judgement(kept, attacked, _told(traces, fakes, pool, seeds, control), (*notes, *more))
 

@@ -14,6 +14,7 @@ import numpy as np
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.columns import find_roles
 from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.locations import numbers_on
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 from elsewhere.traces.places import Map, cell_centres, grid_cells, in_space, places_beside
 from elsewhere.traces.read import read_traces
@@ -104,7 +105,7 @@ class Reader:
             options["columns"] = {**(options.get("columns") or {}), "place": None}
             read = read_traces(source, locations=drawn, **options)
             return onto(read, on, what)[0], tuple(drawn.notes)
-        if made.grid_metres is not None or any("numbered anew" in note for note in made.notes):
+        if made.grid_metres is not None:
             raise InvalidTraces(
                 f"{what}: its places are ids, and those of the real traces were made of that file alone; give the "
                 "places of both with `--locations`.",
@@ -125,9 +126,9 @@ def onto(traces: Traces, like: Traces, what: str = "the traces") -> tuple[Traces
     """
     The same traces on the map of `like`, and what a reader should know.
 
-    Places with coordinates go to the nearest place of that map; more than 5 % of the instants far from every place
-    (three times the usual distance between neighbours) are another region, and refused. Places without coordinates
-    keep their numbers where both maps have equally many.
+    Places are told by their names where both maps have them. Others with coordinates go to the nearest place of that
+    map; more than 5 % of the instants far from every place (three times the usual distance between neighbours) are
+    another region, and refused. Places with neither keep their numbers where both maps have equally many.
 
     Examples
     --------
@@ -144,20 +145,21 @@ def onto(traces: Traces, like: Traces, what: str = "the traces") -> tuple[Traces
             code="E_SHAPE",
         )
     here, there = traces.locations, like.locations
-    if here == there:
+    if here == there and here.names == there.names:
         return traces, ()
     notes: tuple[str, ...] = ()
-    if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
+    known, number = traces.r >= 0, numbers_on(here, there)
+    plain = here.ids() is not None and here.names is None and there.names is None  # numbers of both maps
+    if number is not None and np.all(number[traces.r[known]] >= 0) and (not plain or len(here) == len(there)):
+        r = np.where(known, number[traces.r], -1)
+    elif (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
         place, km = _nearest(_points(here), there)
-        known = traces.r >= 0
         notes = _astray(km[traces.r[known]], there, what)
         r = np.where(known, place[traces.r], -1)
-    elif len(here) == len(there):
-        r = np.asarray(traces.r, dtype=np.int64)
     else:
         raise InvalidTraces(
-            f"{what} has {len(here)} places without coordinates, the real traces have {len(there)}; give the places of "
-            "both with `--locations`.",
+            f"{what} has {len(here)} places without coordinates, the real traces have {len(there)}, and not all are "
+            "the same; give the places of both with `--locations`.",
             code="E_MISMATCH",
         )
     moved = Traces(
