@@ -5,8 +5,11 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 
+import naive
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
@@ -187,6 +190,16 @@ class TestPublish:
         assert calendar(people, 1)[1] == pytest.approx(2 / 7)  # the 2nd and the 9th are Saturdays
         assert calendar(people, 3)[1] == 0  # two people have a day at a weekend
         assert calendar(people.select([0, 2, 4]), 4) == (None, None)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), min_size=1, max_size=6), st.integers(1, 4))
+    def test_the_calendar_is_that_of_its_definition(self, days_of, m_min):
+        users = [u for u, days in enumerate(days_of) for _ in days]
+        dates = np.datetime64("2024-03-01") + np.array([day for days in days_of for day in days])
+        people = ew.Traces([[0]] * len(users), ew.Locations(n=1), users=users, dates=dates)
+        found = calendar(people, m_min)[0]
+        days = [] if found is None else (found - np.datetime64("2024-03-01")).astype(int).tolist()
+        assert days == naive.calendar_span(days_of, m_min)
 
     def test_a_day_of_23_or_25_hours_is_no_date_of_a_fake(self):
         dates = np.arange("2024-03-25", "2024-04-03", dtype="datetime64[D]")

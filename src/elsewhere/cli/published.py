@@ -76,16 +76,18 @@ def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as:
     return seal(pool, out, names)
 
 
-def on_output(pool: "Pool", frame: "Frame", out_as: str | None = None) -> list[str]:
+def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
     """Words on what the dates of the fakes mean, and on fakes that have no line among events."""
     import numpy as np
 
     notes = [note for note in pool.provenance["notes"] if note.startswith("dates: ")]
-    if pool.traces.dates is None and {"time", "utc", "local", "date", "arrived"} & set(frame.columns):
-        notes.append(
-            "no days are shared by enough people, or the model came without them: the fakes are dated 2001-01-01, a "
-            "Monday, and no analysis by weekday or date holds."
-        )
+    # every form that is no table has times, but SGLT
+    dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (
+        frame.columns or frame.format in ("", "sglt")
+    )
+    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
+        why = "no span of days is shared by enough people" if dated else "the input has no dates"
+        notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
     if out_as == "events":
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
         notes += [f"{still} fakes stay at one place all day: they arrive nowhere, and have no event."] * (still > 0)

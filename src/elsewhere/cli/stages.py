@@ -124,7 +124,7 @@ def publish(
     private.save(fakes, force=True)
     written = write_pool(pool, out, private.frame, also or [], out_as)
     warn_of_strangers(out, OURS, written)
-    notes = on_output(pool, private.frame, out_as)
+    notes = on_output(pool, private.frame, also or [], out_as)
     say(
         {"fakes": len(pool), "notes": notes, "files": written},
         [*notes, f"published {len(pool)} fakes into {out}"],

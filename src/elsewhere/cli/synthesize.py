@@ -74,7 +74,7 @@ def synthesize(
     # whole already before it is judged: what is interrupted then is only the judge
     kept = write_links(traces, fakes, pool, rows, mine)
     written = write_pool(pool, out, fakes.frame, also or [], out_as)
-    told["notes"] += on_output(pool, fakes.frame, out_as)
+    told["notes"] += on_output(pool, fakes.frame, also or [], out_as)
     told["read"] = counts(read)
     shown = [*opening(told["read"]), *tables(told)]
     if report:

@@ -22,7 +22,7 @@ from elsewhere.reports.claims import claims, may_not
 from elsewhere.reports.days import MOST_DAYS, days
 from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.headline import headline
-from elsewhere.reports.making import making, visible
+from elsewhere.reports.making import categories, making, visible
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.reports.service import service
 from elsewhere.reports.shell import Section, page, section, write
@@ -202,6 +202,8 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
         made.append(section("Maps", _maps(maps), anchor="maps"))
         if maps.fakes is not None:
             made.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
+    if (compared := categories(run)) is not None:
+        made.append(section("Classes and categories", compared, anchor="categories"))
     made.append(section("How it was made", making(run, shareable=shareable), anchor="making"))
     return made
 
