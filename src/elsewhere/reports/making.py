@@ -151,7 +151,7 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
         "div",
         tag(
             "p",
-            f"The {number(found['classes'])} classes were learnt from how people use places; the categories of the input "
+            f"The {number(found['classes'])} classes were learnt from how people use places; categories of the input "
             "were not shown to them. ",
             verdict,
         ),
