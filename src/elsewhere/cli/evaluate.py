@@ -57,25 +57,41 @@ def evaluate(
             periods=periods,
             rng=rng,
         )
-    told = {"command": "evaluate", **result.to_dict(), "notes": [*sources.notes, *result.notes]}
-    shown = [*tables(result), *told["notes"]]
+    notes = [*sources.notes, *result.notes]
+    told = {"command": "evaluate", **result.to_dict(), "notes": notes}
+    opening, *figures = tables(result)
+    shown = [opening, *notes, *figures]
     if out is not None:
         shown += write_results(out, "evaluation.json", told, [result], sources)
+    shown.append(result.in_words())
     say(told, shown, as_json=judging.as_json)
 
 
 def tables(result: Any) -> list[Any]:
-    """The figures for people: one line each, beside what another real day and the baselines reach."""
-    sizes = result.sizes
+    """The figures for people: what differs, beside what other real days give; then an average day in numbers."""
+    sizes, rows = result.sizes, result.table()
+    many = sizes["datasets"] > 1
     opening = (
-        f"{sizes['datasets']} datasets of {sizes['dataset_size']} fakes against {sizes['train']} real traces of "
-        f"{sizes['instants']} instants, {sizes['places']} places"
+        f"{sizes['dataset_size']} fakes{' at a time, ' + str(sizes['datasets']) + ' times,' if many else ''} beside "
+        f"{sizes['train']} real days of {sizes['users']} people; {sizes['instants']} slots a day, "
+        f"{sizes['places']} places"
     )
+    another = sizes["test"] > 0
     kept = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("measure", "real", "testing", "fakes", "std", "uniform", "other"):
-        kept.add_column(name, no_wrap=name != "measure")
-    for row in result.table():
-        other = [f"{name} {number(row[name])}" for name in ("single", "random") if row.get(name) is not None]
-        figures = (number(row.get(name)) for name in ("train", "testing", "fakes", "std", "uniform"))
-        kept.add_row(f"{row['measure']} ({row['unit']})", *figures, *(other or [""]))
-    return [opening, kept]
+    days = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for table, names in (
+        (kept, ("fakes and real days", "fakes", *(["other real days"] * another), "all places alike", "best")),
+        (days, ("a day, on average", "fakes", *(["other real days"] * another), "real")),
+    ):
+        for i, name in enumerate(names):
+            table.add_column(name, no_wrap=i > 0 and table is days, justify="left" if i == 0 else "right")
+    for row in rows:
+        test = [number(row.get("testing"))] * another
+        if row["best"] is None:
+            days.add_row(row["words"], number(row["fakes"]), *test, number(row.get("train")))
+        else:
+            spread = f" ± {number(row['std'], 1)}" if many and row["std"] else ""
+            kept.add_row(
+                row["words"], f"{number(row['fakes'])}{spread}", *test, number(row.get("uniform")), number(row["best"])
+            )
+    return [opening, kept, days]
