@@ -247,13 +247,12 @@ def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any]
     The report shows no classes: whoever holds them links fakes to seeds better (A5). Nor does it show fakes of a
     private folder, which leave the house by `publish` alone (E59).
     """
-    from elsewhere.files import write_files
-
-    write_files(out, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
+    from elsewhere.files import whole_folder, write_files
     from elsewhere.reports.page import report
 
     shown = None if sources.private is not None else sources.fakes
     run = {"notes": [FROM_SEEDS]} if sources.deniable else None
-    with stage("writing the report"):
-        report(results, out / "report.html", fakes=shown, run=run)
+    with stage("writing the report"), whole_folder(out, force=True) as new:  # the command has looked whether it may
+        write_files(new, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
+        report(results, new / "report.html", fakes=shown, run=run)
     return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]
