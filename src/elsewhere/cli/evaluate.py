@@ -42,7 +42,7 @@ def evaluate(
     require_whole("--datasets", datasets, 1)
     require_whole("--periods", periods, 1, 1440)
     rng = judging.rng()
-    sources = read_real(real, reading)
+    sources = read_real(real, reading, fakes)
     sources = with_fakes(sources, fakes, links)
     drift, sources = sources.further(test, "--test")
     from elsewhere.evaluation.publishing.scenario import evaluate_publishing
