@@ -209,10 +209,18 @@ def test_a_pool_tells_its_step_and_real_days_are_whole_as_its_fakes_are(run, tmp
     assert any(f"{len(hourly) - len(whole)} real days with gaps are left out" in note for note in found["notes"])
 
 
-def test_the_last_line_says_what_the_fakes_keep(run, tmp_path):
+def test_the_last_line_says_what_the_fakes_are_good_for(run, tmp_path):
     path = put(tmp_path, "names.csv", ROWS)
     said = run("evaluate", "--real", path, "--fakes", path)
 
-    assert "where people are" in said.splitlines()[-1]
+    assert said.splitlines()[-1].startswith("these fakes are days of the real traces")
+    other = fixes(seed=4)  # another town: of its twelve days' worth of people nobody is the same
+    mixed = [(f"f{u}", t, y, x, p) for u, t, y, x, p in other[: len(other) // 2]] + ROWS[: len(ROWS) // 4]
+    (tmp_path / "other").mkdir()
+    said = run("evaluate", "--real", path, "--fakes", put(tmp_path / "other", "names.csv", mixed))
+    last = said.splitlines()[-1]
+    assert last.startswith("these fakes are ")
+    assert sum(last.count(verdict) for verdict in ("good for", "rough for", "not for", "not known for")) >= 1
+    assert "of the fakes equal somebody's real day" in said
     assert "testing" not in said
     assert "train" not in said

@@ -9,9 +9,11 @@ from rich.table import Table
 
 from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
 from elsewhere.cli.output import number, say, stage
-from elsewhere.cli.sources import Links, Made, Real, read_real, with_fakes, write_results
+from elsewhere.cli.sources import Links, Made, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder
+
+THEMSELVES = "these fakes are days of the real traces: every figure is as good as it can be, and nobody is protected."
 
 
 @reads
@@ -46,6 +48,7 @@ def evaluate(
     sources = with_fakes(sources, fakes, links)
     drift, sources = sources.further(test, "--test")
     from elsewhere.evaluation.publishing.scenario import evaluate_publishing
+    from elsewhere.evaluation.uses import judge_uses
 
     with stage("comparing"):
         result = evaluate_publishing(
@@ -57,14 +60,47 @@ def evaluate(
             periods=periods,
             rng=rng,
         )
-    notes = [*sources.notes, *result.notes]
-    told = {"command": "evaluate", **result.to_dict(), "notes": notes}
+        uses = judge_uses(sources.real, sources.fakes, rng=rng)
+    copied = copies(sources)
+    notes = [*sources.notes, *result.notes, *uses.notes]
+    if 0 < copied < 1:
+        notes.append(f"{copied:.1%} of the fakes equal somebody's real day, slot by slot: see `elsewhere audit`.")
+    verdict = in_words(uses) if copied < 1 else THEMSELVES
+    told = {
+        "command": "evaluate",
+        **result.to_dict(),
+        "uses": uses.to_dict()["uses"],
+        "verdict": verdict,
+        "notes": notes,
+    }
     opening, *figures = tables(result)
-    shown = [opening, *notes, *figures]
+    shown = [opening, *notes, *figures, *(uses.in_words() if copied < 1 else ())]
     if out is not None:
         shown += write_results(out, "evaluation.json", told, [result], sources)
-    shown.append(result.in_words())
+    shown.append(verdict)
     say(told, shown, as_json=judging.as_json)
+
+
+def copies(sources: Sources) -> float:
+    """Share of the fakes that equal, slot by slot, a real day; days at one place count only if all fakes equal one."""
+    import numpy as np
+
+    from elsewhere.evaluation.attacks.copies import verbatim
+
+    assert sources.fakes is not None  # noqa: S101 - read before
+    real, fakes = (np.asarray(t.r, dtype=np.int64) for t in (sources.real, sources.fakes))
+    days = {row.tobytes() for row in real}
+    return 1.0 if all(row.tobytes() in days for row in fakes) else float(verbatim(fakes, real).mean())
+
+
+def in_words(uses: Any) -> str:
+    """What the fakes are good for, in one sentence."""
+    found: dict[str, list[str]] = {}
+    for use in uses.uses:
+        found.setdefault(use.verdict, []).append((use.title[:1].lower() + use.title[1:]).replace(",", ""))
+    said = {"good": "good for", "rough": "rough for", "not for this": "not for", "cannot say": "not known for"}
+    parts = [f"{words} {', '.join(found[verdict])}" for verdict, words in said.items() if verdict in found]
+    return f"these fakes are {'; '.join(parts)}."
 
 
 def tables(result: Any) -> list[Any]:

@@ -124,15 +124,6 @@ class PublishingResult:
         made: list[dict[str, Any]] = plain(sorted(rows, key=lambda row: order[row["measure"]]))
         return made
 
-    def in_words(self) -> str:
-        """Say in one sentence how much of the real traces the fakes keep."""
-        where, following = (self.aggregate[name]["fakes"]["mean"] for name in ("pi_bar", "p_bar"))
-        busiest = self.beyond["top_10_overlap"]["fakes"]["mean"]
-        return (
-            f"the fakes agree with the real days on {where:.0%} of where people are, {following:.0%} of where they go "
-            f"next and {10 * busiest:.0f} of the 10 busiest places."
-        )
-
 
 def evaluate_publishing(
     train: Traces | ArrayLike,
