@@ -54,8 +54,8 @@ def check_forms(also: list[str] | None, out_as: str | None) -> None:
         require_choice("--out-as", out_as, LINES)
 
 
-def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
-    """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
+def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
+    """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
@@ -73,7 +73,7 @@ def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as:
             write_traces(pool.traces, out / name)
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(name_beside(ALSO["sglt"]))
-    return seal(pool, out, names)
+    return names
 
 
 def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
@@ -97,11 +97,8 @@ def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None 
 def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:
     """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
     from elsewhere.files import write_files
-    from elsewhere.pool import remove_earlier
 
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
-    # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
-    remove_earlier(out, names)
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:

@@ -54,7 +54,7 @@ def finish(
     visits = np.bincount(r[known], minlength=len(locations))
     found = int((visits > 0).sum())
     number = np.append(np.arange(len(locations)), -1)  # of each place that was found; the last is that of -1
-    if not all_places:
+    if not all_places and (locations.has_coordinates or locations.names is not None):  # plain numbers stay
         visited = np.flatnonzero(visits)
         number[:-1] = np.where(visits > 0, np.cumsum(visits > 0) - 1, -1)
         locations, visits = locations.select(visited), visits[visited]
