@@ -27,10 +27,10 @@ from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import SemanticClasses
 from elsewhere.split import Roles, split_users
-from elsewhere.synthesis.attempt import OK, FakeMaker
+from elsewhere.synthesis.attempt import FakeMaker
 from elsewhere.synthesis.semseed import Blur, ClassSets
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.tries import CHUNK, Attempts, Made, Pairs, WalkModel
+from elsewhere.tries import Attempts, Made, Pairs, WalkModel
 
 Progress = Callable[[int, int], None]
 
@@ -289,14 +289,14 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
     return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
 
 
-def _pairs(
-    learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, test: PrivacyTest, entropy: int
-) -> Pairs:
+def _pairs(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, test: PrivacyTest, entropy: int) -> Pairs:
     """Walks of the people the model was learnt from, to be paired with the seeds."""
     people = roles.model if roles.model is not None else roles.seeds
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
     walk = WalkModel.of(people, learnt, rng)
-    return Pairs(walk, learnt.classes.label, seeds, test, settings, int(settings.shift / seeds.step_minutes + 0.5), entropy)
+    return Pairs(
+        walk, learnt.classes.label, seeds, test, settings, int(settings.shift / seeds.step_minutes + 0.5), entropy
+    )
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

@@ -1,6 +1,4 @@
-"""
-The loops of fig:alg: attempts at each fake of a seed until one passes the test (E63), or walks paired with seeds.
-"""
+"""The loops of fig:alg: attempts at each fake of a seed until one passes the test (E63), or walks paired with seeds."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -150,4 +148,6 @@ class Pairs:
         tries = np.maximum(found.tries, 1)
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
         verdicts = [said.select(passed) for said, passed in zip(found.verdicts, found.accepted, strict=True)]
-        return Made(walks[found.walk[unit]], unit, Verdicts.joined(verdicts or [self.test(walks[:0], row[:0])]), tries, tally)
+        return Made(
+            walks[found.walk[unit]], unit, Verdicts.joined(verdicts or [self.test(walks[:0], row[:0])]), tries, tally
+        )

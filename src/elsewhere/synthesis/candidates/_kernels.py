@@ -186,7 +186,8 @@ def semantic_seed(seed, classes, blur, stream):
     """
     Candidate set of every instant (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
 
-    Numbers are drawn class by class, boundary by boundary, instant by instant. A step of -1 marks the instant that cannot be faked; there are no places then.
+    Numbers are drawn class by class, boundary by boundary, instant by instant. A step of -1 marks the instant that
+    cannot be faked; there are no places then.
     """
     L = len(seed)
     first, kind = _runs(seed, classes.label)

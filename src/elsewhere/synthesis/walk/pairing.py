@@ -64,7 +64,7 @@ def kernel(
     count = np.empty((S, N), dtype=np.uint16)
     agreements(skeleton, np.ascontiguousarray(label[walks].T.astype(np.int16)), count)
     weight = np.exp(beta * (np.arange(L + 1) / L - 1)).astype(np.float32)
-    out = weight[count]
+    out: NDArray[np.float32] = weight[count]
     start, order = visitors_of(np.ascontiguousarray(walks), R)
     for s in range(S):
         for r in np.unique(seeds[s][seeds[s] >= 0]).tolist():
@@ -141,4 +141,3 @@ def pair(
         if len(pending) == 0:
             break
     return Paired(walk, tries, tried, verdicts, accepted)
-
