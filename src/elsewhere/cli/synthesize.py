@@ -18,7 +18,7 @@ from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fake
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
 from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, seal, undated, write_pool
-from elsewhere.cli.summary import summary, tables
+from elsewhere.cli.summary import closing, summary, tables, verdicts
 from elsewhere.errors import InvalidParameter, require_between, require_choice
 from elsewhere.files import check_folder
 
@@ -81,8 +81,8 @@ def synthesize(
         judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
         shared, more = write_reports(judgement, traces, fakes, pool, out, mine, opening(told["read"]))
         written, kept = seal(pool, out, [*written[:-3], *shared]), kept + more
-        told["judgement"] = judgement.to_dict()
-        shown += judgement.in_words()
+        told |= verdicts(judgement)
+        shown += closing(judgement)
     warn_of_strangers(out, OURS, written)
     warn_of_strangers(mine, PRIVATE, kept)
     shown += [f"wrote {', '.join(kept)} into {mine}: for you alone", f"wrote {len(written)} files into {out}"]
