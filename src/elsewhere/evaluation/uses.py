@@ -37,7 +37,6 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
-from elsewhere.pool import Pool
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
@@ -148,7 +147,7 @@ def judge_uses(
     real
         The real people's days: `Traces`, or an (N, L) array of places. Splits keep all days of a person together.
     fakes
-        `Traces`, a `Pool`, what `generate_fakes` returns, or an (F, L) array; on the map and clock of `real`.
+        `Traces`, what `generate_fakes` returns, or an (F, L) array; on the map and clock of `real`.
     rng
         Draws splits and samples.
     locations
@@ -170,9 +169,8 @@ def judge_uses(
     require_whole("splits", splits, 2)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    # a published map shows fewer places than the owner's: only the numbers of places are compared
-    made = fakes.traces if isinstance(fakes, Pool) else fakes
-    given = on_one_map({"real": real, "fakes": getattr(made, "r", made)}, locations)
+    made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
+    given = on_one_map({"real": real, "fakes": made}, locations)
     known = given["real"]
     if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):
         raise InvalidParameter(
