@@ -61,10 +61,10 @@ def synthesize(
     require_between("--holdout", holdout, 0, 0.5)
     for form in also or []:
         require_choice("--also", form, tuple(ALSO))
-    making.check()
+    settings = making.check()
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
-    traces, read = read_whole(source, reading)
+    traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     from elsewhere.fakes import publish_linked

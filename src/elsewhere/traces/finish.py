@@ -8,18 +8,20 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidTraces, require_between, require_whole
 from elsewhere.traces.accuracy import evidence_of
 from elsewhere.traces.clock import Times
-from elsewhere.traces.fixes import Coverage, Preparation
-from elsewhere.traces.gaps import cut
+from elsewhere.traces.fixes import Coverage, Preparation, spoken_length
+from elsewhere.traces.gaps import ENOUGH, cut, least_slots
 from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Traces
-from elsewhere.traces.places import reduce_places
+from elsewhere.traces.places import reduce_places, share_places
 
 MANY = 0.1  # of the days: so many are dropped with a word on how to keep them
+MUCH = 0.25  # of the slots: so many filled ones are spoken of
 FEW = 5  # users: a place of fewer is merged away before anything is learnt (E31)
 
 
 def finish(
     r: Ints,
     observed: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
     locations: Locations,
     *,
     user: Ints,
@@ -40,12 +42,30 @@ def finish(
     known = r >= 0
     coverage = Coverage(user, labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
     share = coverage.by_user()[user] if gaps == "drop" else coverage.known
-    enough = known.any(axis=1) & (share >= min_coverage)
+    single = observed.sum(axis=1) < least_slots(r.shape[1], min_coverage)
+    enough = known.any(axis=1) & (share >= min_coverage) & ~single
+    away = outside.any(axis=1)
+    tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
+    so_far = replace(
+        so_far,
+        users_dropped=len(np.unique(user)),
+        users_by_coverage=tuple(np.bincount(tenth, minlength=10).tolist()),
+        days_dropped=int((~enough).sum()),
+        days_single=int((single & ~away & ~enough).sum()),
+        slots_outside=int(outside.sum()),
+        days_outside=int(away.sum()),
+        users_outside=len(np.unique(user[away])),
+        gaps=gaps,
+        min_coverage=min_coverage,
+        step_minutes=step_minutes,
+        tz=tz,
+        coverage=replace(coverage, kept=enough),
+    )
     if not enough.any():
         who = f"{len(np.unique(user))} users" if gaps == "drop" else f"{len(r)} days"
         raise InvalidTraces(
             f"{so_far.name or 'the input'}: none of {who} has {min_coverage:.0%} of its slots known "
-            "(`min_coverage`); a longer `max_gap` or `step` would know more.",
+            f"(`min_coverage`): {'; '.join(so_far.in_the_way())}.",
             code="E_EMPTY",
         )
     r, observed, known, row = r[enough], observed[enough], known[enough], np.flatnonzero(enough)
@@ -55,9 +75,14 @@ def finish(
         visited = np.flatnonzero(visits)
         r = np.where(known, np.searchsorted(visited, r), -1)
         locations, visits = _subset(locations, visited), visits[visited]
-    if cells is not None and require_whole("cells", cells, 1) < len(locations) and locations.has_coordinates:
-        locations, becomes = reduce_places(locations, visits, cells=cells)
+    if cells is not None and locations.has_coordinates:
+        require_whole("cells", cells, 1)
+        if so_far.places_by in ("shared", "stays"):
+            locations, becomes = share_places(locations, *_visitors(r, user[row], len(locations)), cells=cells)
+        else:
+            locations, becomes = reduce_places(locations, visits, cells=cells)
         r = np.where(known, becomes[r], -1)
+    whole = known.all(axis=1)
     if gaps == "split":
         r, piece = cut(r)
         row = row[piece]
@@ -71,34 +96,80 @@ def finish(
         tz=tz,
         evidence=None if uncertain is None else _evidence(locations, enough, *uncertain),
     )
-    notes = [] if traces.R > 1 else ["everything lies in one place: nothing can be learnt from it"]
-    thin = int((~enough).sum())
-    if thin > MANY * len(enough):
-        notes.append(
-            f"{thin} of {len(enough)} days were dropped: fewer than {min_coverage:.0%} of their slots are known; a "
-            "longer `max_gap` or a lower `min_coverage` keeps more"
-        )
-    tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
-    return traces, replace(
+    made = replace(
         so_far,
         users=traces.U,
-        users_dropped=len(np.unique(user)) - traces.U,
-        users_by_coverage=tuple(np.bincount(tenth, minlength=10).tolist()),
+        users_dropped=so_far.users_dropped - traces.U,
+        users_usable=len(np.unique(user[enough][whole])),
         days=int(enough.sum()),
-        days_dropped=int((~enough).sum()),
         slots_observed=int(observed.sum()),
         slots_held=int((known & ~observed).sum()),
         slots_missing=int((~known).sum()),
         places_found=found,
         places=len(locations),
         places_rare=_rare(traces),
-        gaps=gaps,
-        min_coverage=min_coverage,
-        step_minutes=step_minutes,
-        tz=tz,
-        coverage=replace(coverage, kept=enough),
-        notes=(*so_far.notes, *notes),
     )
+    lost = len(np.unique(user)) - len(np.unique(user[known_inside(coverage, outside)]))
+    return traces, replace(made, notes=(*made.notes, *_notes(made, outside.size, lost)))
+
+
+def known_inside(coverage: Coverage, outside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Tell which days have at least one slot on the map."""
+    return np.asarray((coverage.known > 0) | ~outside.any(axis=1))
+
+
+def _notes(p: Preparation, slots: int, gone: int) -> list[str]:
+    """What a reader should know of the map, of gaps and of days dropped, where there is anything to know."""
+    notes = ["everything lies in one place: nothing can be learnt from it"] if p.places == 1 else []
+    if p.map == "auto" and p.slots_outside:
+        share = p.slots_outside / max(1, slots - p.slots_missing)
+        notes.append(
+            f"the map is where people are nearly all the time, about {p.map_km:.0f} km wide; {_share(share)} of the "
+            f"known slots, on {p.days_outside:,} days of {p.users_outside:,} people, lie outside and were left out"
+            + (f", and {gone:,} people with them" if gone else "")
+            + '; `map="whole"` keeps them'
+        )
+    elif p.slots_outside:
+        notes.append(
+            f"{p.slots_outside:,} slots, on {p.days_outside:,} days of {p.users_outside:,} people, lie outside the map "
+            f"(`{p.map}`) and were left out"
+        )
+    known = p.slots_observed + p.slots_held
+    steps = dict(p.people_by_gap)
+    if p.max_gap_auto and p.slots_held:
+        by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
+        notes.append(
+            f"gaps of up to {spoken_length(p.max_gap_minutes or 0)} are filled, the shortest that keeps enough people "
+            f"(people with a usable day: {by_gap}); `max_gap` sets another"
+        )
+    elif not p.max_gap_auto and p.users_usable < ENOUGH * max(steps.values(), default=0):
+        by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
+        notes.append(f"a longer `max_gap` keeps more people with a usable day: {by_gap}")
+    if p.slots_held > MUCH * known:
+        notes.append(
+            f"{_share(p.slots_held / known)} of the slots have no fix of their own: they were filled from the fixes "
+            "before or after, so how people move between fixes is not known"
+        )
+    if p.days_dropped > MANY * (p.days + p.days_dropped):
+        thin = p.days_dropped - p.days_single
+        why = [f"{p.days_single:,} have fixes in one slot alone"] if p.days_single else []
+        why += (
+            [f"{thin:,} have less than {p.min_coverage:.0%} of their slots known (`min_coverage`)"] if thin > 0 else []
+        )
+        notes.append(f"{p.days_dropped:,} of {p.days + p.days_dropped:,} days were dropped: {' and '.join(why)}")
+    return notes
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def _visitors(r: Ints, user: Ints, R: int) -> tuple[Ints, Ints]:
+    """Who visits what: the distinct pairs of place and user, by place."""
+    at, slot = np.nonzero(r >= 0)
+    n = int(user.max()) + 1
+    pairs = np.unique(r[at, slot] * n + user[at])
+    return pairs // n, pairs % n
 
 
 def _evidence(
