@@ -22,7 +22,8 @@ MAPS = ("auto", "whole")
 # the rule of map="auto" and its figures: docs/decisions/0013-map.md
 COARSE_METRES = 25_000.0
 REACH_KM = 75.0  # a town with all that people reach from it on a day
-NEARLY_ALL = 0.9  # of the slots, everybody counting alike
+MOST_SLOTS_IN = 0.8  # of the slots, everybody counting alike, that the towns hold together
+MOST_PEOPLE_IN = 0.9  # of the people, who are there more than half of their time
 A_TOWN = 0.05  # of the slots: what holds so many is never cut off
 MOST_TOWNS = 40  # more of them are no towns but a country
 SMALLER = 3.0  # a map is cut only where that makes it so many times less wide
@@ -93,43 +94,55 @@ def main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
     """
     Find the part of the globe where people are nearly all the time; None where cutting the rest off gains nothing.
 
-    Everybody counts alike, whatever the number of their slots and fixes. On a grid of 25 km, the cell with most of the
-    slots within 75 km of it is a town; then the one with most of what is left, until the towns hold nine tenths of all
-    slots and no further one holds a twentieth. What is outside of all towns is cut off if the map is then less than a
-    third as wide. The order of fixes does not matter.
+    The map is the `towns` of a grid of 25 km. What is outside of them is cut off if the map is then less than a third
+    as wide. The order of fixes does not matter.
     """
     cells, cell = np.unique(grid_cells(lat, lon, COARSE_METRES), return_inverse=True)
-    n = len(cells)
-    if n < 2:
+    if len(cells) < 2:
         return None
+    x = in_space(*cell_centres(cells, COARSE_METRES))
+    inside = towns(user, slot, cell, x)
+    width = max(_width_km(x[inside]), COARSE_METRES / 1000)
+    if inside.all() or _width_km(x) < SMALLER * width:
+        return None
+    held_cells = cells[inside]
+    return Area("auto", lambda lat, lon: np.isin(grid_cells(lat, lon, COARSE_METRES), held_cells), width)
+
+
+def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
+    """
+    Tell which cells, with centres `x` (n, 3) in km, are the towns where people are nearly all the time.
+
+    Everybody counts alike, whatever the number of their slots and fixes. The cell with most of all slots within 75 km
+    of it is a town with all these cells; then the one with most of what is left, until nine of ten people are in a town
+    more than half of their time, the towns hold four fifths of all slots, and no further one holds a twentieth. More
+    than 40 towns are a country: all cells.
+    """
+    n = len(x)
     # a slot counts once for each cell that it touches
     order = np.lexsort((cell, slot, user))
     user, slot, cell = user[order], slot[order], cell[order]
     new = np.ones(len(user), dtype=bool)
     new[1:] = (np.diff(user) != 0) | (np.diff(slot) != 0) | (np.diff(cell) != 0)
     user, cell = user[new], cell[new]
-    weight = np.bincount(cell, 1 / np.bincount(user)[user], minlength=n)
-    share = weight / weight.sum()
+    everybody = np.unique(user)
+    part = 1 / np.bincount(user)[user] / len(everybody)
+    share = np.bincount(cell, part, minlength=n)
     from scipy.spatial import cKDTree
 
-    x = in_space(*cell_centres(cells, COARSE_METRES))
-    near = cKDTree(x).sparse_distance_matrix(cKDTree(x), REACH_KM, output_type="coo_matrix")
-    # of each cell, all within reach, itself among them
-    a, b = np.append(near.row, np.arange(n)), np.append(near.col, np.arange(n))
-    inside, towns = np.zeros(n, dtype=bool), 0
-    while towns <= MOST_TOWNS:
+    pairs = cKDTree(x).query_pairs(REACH_KM, output_type="ndarray")
+    a, b = (np.concatenate([pairs[:, i], pairs[:, 1 - i], np.arange(n)]) for i in (0, 1))
+    inside = np.zeros(n, dtype=bool)
+    for _ in range(MOST_TOWNS + 1):
         # rounded, so that equal towns are equal whatever the order of a sum; of equals the first in the order of cells
         held = np.round(np.bincount(a, np.where(inside, 0, share)[b], minlength=n), 12)
         best = int(np.argmax(held))
-        if (share[inside].sum() >= NEARLY_ALL and held[best] < A_TOWN) or held[best] == 0:
-            break
+        settled = np.bincount(user, part * inside[cell])[everybody] > 0.5 / len(everybody) + 1e-12
+        nearly_all = share[inside].sum() >= MOST_SLOTS_IN - 1e-12 and np.mean(settled) >= MOST_PEOPLE_IN
+        if held[best] == 0 or (nearly_all and held[best] < A_TOWN):
+            return inside
         inside[b[a == best]] = True
-        towns += 1
-    width = max(_width_km(x[inside]), COARSE_METRES / 1000)
-    if inside.all() or towns > MOST_TOWNS or _width_km(x) < SMALLER * width:
-        return None
-    held_cells = cells[inside]
-    return Area("auto", lambda lat, lon: np.isin(grid_cells(lat, lon, COARSE_METRES), held_cells), width)
+    return np.ones(n, dtype=bool)
 
 
 def _width_km(x: Floats) -> float:

@@ -165,7 +165,7 @@ def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -
 
 
 def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]:
-    """Join places of fewer than `least` visitors with the nearest: where each place lies now, and the place it is part of."""
+    """Join places of fewer than `least` visitors with the nearest: where each lies now, and what it is part of."""
     n, globe = len(x), x.shape[1] == 3
     x, into = x.copy(), np.arange(n)
     weight = np.bincount(place, minlength=n).astype(np.float64)
