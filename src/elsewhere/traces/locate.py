@@ -208,7 +208,15 @@ def locate(
         locations, of_fixes, grid = stay_places(found.user[on], second[on], lat, lon, grid_metres, name)
         of_way = nearest_places(locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
         return made(locations, of_fixes, of_way, grid, "stays", cells)
+    if places == "shared" and cells is not None and _few_points(lat, lon, cells):
+        places = "grid"  # somebody has made places already: they stay as they are
     most = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS
     locations, of_both, grid = make_grid(np.append(lat, north), np.append(lon, east), grid_metres, most)
     n = len(lat)
     return made(locations, of_both[:n], of_both[n:], grid, places, None if places == "grid" else cells)
+
+
+def _few_points(lat: Floats, lon: Floats, most: int) -> bool:
+    """Tell whether there are at most `most` different points."""
+    n = 16 * most  # of real fixes the first few are enough to see that there are more
+    return all(len(np.unique(lat[:k] + 1j * lon[:k])) <= most for k in (n, len(lat)))

@@ -115,7 +115,8 @@ def prepare_fixes(
         `box` (south, west, north, east) is the map. Slots outside are missing, never filled over, and counted.
     places
         Where the fixes do not name their places: "shared", grid cells, of which those that fewer than eight people
-        visit join their neighbours, see `share_places`; "merge", the paper's merging of grid cells until `cells` are
+        visit join their neighbours, see `share_places` (unless there are at most `cells` different points: these are
+        places already); "merge", the paper's merging of grid cells until `cells` are
         left (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the cells in which
         somebody stays for 20 minutes or more, joined as by "shared".
     regions
