@@ -27,7 +27,7 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.files import check_folder, read_index, read_regular, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
@@ -159,7 +159,8 @@ class Fakes:
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
         }
-        write_files(Path(folder), {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()})
+        files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()}
+        write_folder(Path(folder), files, force=force)
 
     @staticmethod
     def load(folder: str | Path) -> "Fakes":

@@ -9,7 +9,7 @@ names the other files with their sha256; a reader trusts nothing else (C1, F23).
 import hashlib
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
-from elsewhere.files import check_folder, read_index, read_regular, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.traces.model import Locations, Traces
 
 KIND, FORMAT = "elsewhere pool", 1
@@ -55,8 +55,7 @@ class Pool:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
         folder = Path(path)
         check_folder(folder, force=force)
-        remove_earlier(folder)
-        write_files(folder, self.files())
+        write_folder(folder, self.files(), force=force, outdated=earlier_files)
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """The files of the pool, name -> content, the manifest last; it also lists files `beside` (name -> sha256)."""
@@ -98,29 +97,28 @@ class Pool:
 _FILES = ("pool.parquet", "places.parquet")
 
 
-def remove_earlier(folder: Path, keep: Collection[str] = ()) -> None:
+def earlier_files(folder: Path) -> set[str]:
     """
-    Remove the files of the pool that was in a folder before, but not those to `keep`: only what its manifest lists.
+    The files of the pool in a folder, which another pool there makes obsolete: only what its manifest lists.
 
-    A file that is not, or no longer, what the manifest says is somebody's own, and stays.
+    A file that is not, or no longer, what the manifest says is somebody's own.
     """
     try:
         listed = _manifest(folder)["files"].items()
     except (InvalidModel, KeyError, AttributeError):
-        return
+        return set()
+    found = set()
     for name, sha256 in listed:
         path = folder / name
-        if name in (*keep, *_FILES) or Path(name).name != name or "\0" in name:
+        if Path(name).name != name or "\0" in name or path.is_symlink() or not path.is_file():
             continue
         try:
-            if path.is_symlink() or not path.is_file():
-                continue
             with path.open("rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == sha256
-            if same:
-                path.unlink()
+                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
+                    found.add(name)
         except OSError as error:
             raise OutputRefused(f"{name} of the pool that was there cannot be removed: {error.strerror}.") from None
+    return found
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -34,8 +34,8 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     return replace(fakes, frame=replace(fakes.frame, columns=columns, format=read.format))
 
 
-def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list[str]:
-    """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
+def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list[str]:
+    """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
@@ -50,7 +50,7 @@ def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list
         write_traces(pool.traces, out / name, columns=columns if tabular else None)
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(name_beside(ALSO["sglt"]))
-    return seal(pool, out, names)
+    return names
 
 
 def undated(pool: "Pool", frame: "Frame") -> list[str]:
@@ -63,11 +63,8 @@ def undated(pool: "Pool", frame: "Frame") -> list[str]:
 def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:
     """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
     from elsewhere.files import write_files
-    from elsewhere.pool import remove_earlier
 
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
-    # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
-    remove_earlier(out, names)
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:

@@ -71,7 +71,7 @@ def finish(
     r, observed, known, row = r[enough], observed[enough], known[enough], np.flatnonzero(enough)
     visits = np.bincount(r[known], minlength=len(locations))
     found = int((visits > 0).sum())
-    if not all_places:
+    if not all_places and (locations.has_coordinates or locations.names is not None):  # plain numbers stay
         visited = np.flatnonzero(visits)
         r = np.where(known, np.searchsorted(visited, r), -1)
         locations, visits = _subset(locations, visited), visits[visited]
