@@ -143,9 +143,10 @@ def read_whole(
     read, least = reports[0], least_users(settings) if least is None else least
     if read.users_usable == 0:
         raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
-    if read.users_usable < least:
-        raise NotEnoughUsers(_too_few(read, settings, least))
     whole = whole_rows(traces)
+    if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
+        with advised(whole, settings):
+            raise NotEnoughUsers(_too_few(read, settings, least))
     return whole, replace(read, notes=(*read.notes, *_without_a_day(whole, traces, read)))
 
 
@@ -154,9 +155,7 @@ def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
     people, days = read.users + read.users_dropped, read.days + read.days_dropped
     usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
     need = f'preset "{settings.name}" needs {least:,} (`k` = {settings.k})'
-    why = read.in_the_way() if read.users_usable < people else []
-    whole = f"; in the way, of {days:,} days: {'; '.join(why)}" if why else ""
-    return f"{usable}, and {need}{whole}."
+    return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
 
 
 def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
