@@ -1471,6 +1471,55 @@ def shared_classes(classes, who, overall, m_min):
     return table
 
 
+def adjusted_mutual_information(a, b):
+    """AMI of two partitions by its definition: expected information over all tables with the same sums."""
+    n = len(a)
+    rows, columns = sorted(set(a)), sorted(set(b))
+    sums_a, sums_b = [a.count(x) for x in rows], [b.count(y) for y in columns]
+
+    def entropy(sums):
+        return -sum(s / n * math.log(s / n) for s in sums)
+
+    information = 0.0
+    for x, i in zip(rows, sums_a, strict=True):
+        for y, j in zip(columns, sums_b, strict=True):
+            both = sum(1 for p, q in zip(a, b, strict=True) if p == x and q == y)
+            if both:
+                information += both / n * math.log(n * both / (i * j))
+    expected = 0.0
+    for i in sums_a:
+        for j in sums_b:
+            for m in range(max(1, i + j - n), min(i, j) + 1):
+                chance = math.comb(i, m) * math.comb(n - i, j - m) / math.comb(n, j)
+                expected += m / n * math.log(n * m / (i * j)) * chance
+    return (information - expected) / ((entropy(sums_a) + entropy(sums_b)) / 2 - expected)
+
+
+def majority_category(users, places, words, R):
+    """For each place the word of most people, each person's own being that of most of his rows there; and how many."""
+    found = []
+    for place in range(R):
+        voices = []
+        for user in sorted(set(users)):
+            mine = [w for u, p, w in zip(users, places, words, strict=True) if u == user and p == place and w]
+            if mine:
+                voices.append(max(sorted(set(mine)), key=mine.count))
+        best = max(sorted(set(voices)), key=voices.count) if voices else ""
+        found.append((best, voices.count(best) if voices else 0))
+    return found
+
+
+def calendar_span(days_of, m_min):
+    """The days on or before which, and on or after which, at least `m_min` people have a day; days are numbers."""
+    every = range(min(min(days) for days in days_of), max(max(days) for days in days_of) + 1)
+    return [
+        day
+        for day in every
+        if sum(any(d <= day for d in days) for days in days_of) >= m_min
+        and sum(any(d >= day for d in days) for days in days_of) >= m_min
+    ]
+
+
 def places_lost(a, b, top):
     """Share of the `top` busiest places of a that are not among b's; ties for the last ranks are shared."""
 

@@ -343,7 +343,7 @@ def test_places_are_fine_where_many_people_are():
     for u, (lat, lon) in enumerate(homes):
         table = day(f"u{u}")
         work = table.index // 18 == 1
-        table["lat"] = np.where(work, 46.5 + 0.002 * (u % 6), lat)
+        table["lat"] = np.where(work, 46.5 + 0.002 * (u % 6), lat) + rng.uniform(-1, 1, 72) * 1e-5
         table["lng"] = np.where(work, 6.5, lon)
         tables.append(table)
     table = pd.concat(tables, ignore_index=True)
@@ -359,6 +359,9 @@ def test_places_are_fine_where_many_people_are():
     # six workplaces 220 m apart stay six, though homes are joined over kilometres
     assert len(np.unique(shared.r[:, 20])) == 6
     assert told.places_by == "shared"
+    # what has few different points has places already, and they stay
+    exact = table.assign(lat=table.lat.round(3), lng=table.lng.round(3))
+    assert read(exact)[0].R == len(exact[["lat", "lng"]].drop_duplicates())
 
 
 # stays, regions, evidence

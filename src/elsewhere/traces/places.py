@@ -212,13 +212,14 @@ def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]
 
 def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple[Locations, Ints]:
     """The places at `x`, of which `kept` are the old numbers, and what each old place has become."""
-    if locations.xy is not None:
-        return Locations(xy=x), becomes
-    lat, lon = on_globe(x)
-    # a place that took nobody in keeps its coordinates to the last digit
     alone = np.bincount(becomes) == 1
+    names = locations.names and [locations.names[i] * bool(own) for i, own in zip(kept, alone, strict=True)]
+    if locations.xy is not None:
+        return Locations(xy=x, names=names), becomes
+    lat, lon = on_globe(x)
+    # a place that took nobody in keeps its coordinates to the last digit, and its name
     lat[alone], lon[alone] = np.asarray(locations.lat)[kept][alone], np.asarray(locations.lon)[kept][alone]
-    return Locations(lat, lon), becomes
+    return Locations(lat, lon, names=names), becomes
 
 
 def _points(locations: Locations) -> Floats:
@@ -345,7 +346,8 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     if isinstance(source, Map):
         return source
     if isinstance(source, Locations):
-        return Map(source)
+        called = source.names
+        return Map(source, None if called is None else {name: i for i, name in enumerate(called) if name})
     table = open_table(source, encoding=encoding)
     roles = find_roles(table, None) if table.headed else {}
     plain = {name.strip().lower(): name for name in table.columns}
@@ -368,7 +370,8 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     code, known = labels(table, ids)
     if np.any(code < 0) or len(known) < table.rows:
         raise table.refuse(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
-    return Map(locations, {known[c]: row for row, c in enumerate(code)})
+    names = [known[c] for c in code]
+    return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
 
 
 def places_beside(source: Any) -> Path | None:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
 from elsewhere.traces.clock import Times
 from elsewhere.traces.finish import finish
-from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.fixes import Fixes, Preparation, Slots, Words
 from elsewhere.traces.gaps import (
     GAPS,
     LEAST_JUMP_KM,
@@ -135,11 +135,17 @@ def prepare_fixes(
     longest = _longest(max_gap)
     require_choice("gaps", gaps, tuple(GAPS))
     require_choice("places", places, PLACES)
+    if cells is not None:
+        require_whole("cells", cells, 1)
     if evidence and gaps == "split":
         raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
     drawn = None if regions is None else read_regions(regions)
     so_far = so_far or Preparation(rows=len(fixes))
+    short = 0
+    if fixes.until is not None:
+        fixes, short = stretched(fixes, width, so_far.name)
     fixes, fixed = _in_order(fixes)
+    fixed["visits too short for a slot of their own"] = short
     area, nowhere, notes = _area(fixes, _seconds(fixes.wall) // width, map, box, drawn, so_far.name)
     fixes = fixes.select(~nowhere) if nowhere.any() else fixes
     fixes, jumps, fast = without_jumps(fixes, _seconds(_instant(fixes)), so_far.name)
@@ -204,6 +210,7 @@ def prepare_fixes(
         min_coverage=min_coverage,
         all_places=(fixes.locations is not None and cells is None) or drawn is not None,
         uncertain=uncertain,
+        words=_words(fixes, located.place),
         so_far=replace(
             so_far,
             dropped=_some(
@@ -225,6 +232,35 @@ def prepare_fixes(
             notes=(*so_far.notes, *notes),
         ),
     )
+
+
+def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
+    """
+    Visits as one fix per slot they last in, at their last moment there, and how many visits have none.
+
+    Of several visits of one person in a slot the longest there wins, of equals the first.
+    """
+    assert visits.until is not None  # noqa: S101 - that is what makes them visits
+    begin = visits.wall.astype("datetime64[us]").astype(np.int64)
+    end = np.maximum(visits.until.astype("datetime64[us]").astype(np.int64), begin + 1)
+    long = width * 1_000_000
+    first = begin // long
+    slots = (end - 1) // long - first + 1
+    if slots.sum() > MOST_SLOTS:
+        raise InvalidTraces(
+            f"{name}: the visits last {slots.sum()} slots, too many; a longer `step`?", code="E_TOO_LARGE"
+        )
+    visit = np.repeat(np.arange(len(visits)), slots)
+    slot = first[visit] + np.arange(len(visit)) - np.repeat(np.cumsum(slots) - slots, slots)
+    since, till = np.maximum(begin[visit], slot * long), np.minimum(end[visit], (slot + 1) * long)
+    order = np.lexsort((since, since - till, slot, visits.user[visit]))
+    user, at = visits.user[visit[order]], slot[order]
+    best = np.ones(len(order), dtype=bool)
+    best[1:] = (user[1:] != user[:-1]) | (at[1:] != at[:-1])
+    chosen = order[best]
+    moment = (till[chosen] - 1).astype("datetime64[us]")
+    won = visits.select(visit[chosen])
+    return replace(won, wall=moment, utc=None, until=None), len(visits) - len(np.unique(visit[chosen]))
 
 
 def prepare_slots(
@@ -258,6 +294,8 @@ def prepare_slots(
     longest = _longest(max_gap)
     require_choice("gaps", gaps, tuple(GAPS))
     require_choice("places", places, PLACES)
+    if cells is not None:
+        require_whole("cells", cells, 1)
     drawn = None if regions is None else read_regions(regions)
     named = slots.place is not None
     n_rows, first, row = _grouped(slots.user, slots.row)
@@ -322,6 +360,7 @@ def prepare_slots(
         min_coverage=min_coverage,
         all_places=named or drawn is not None,
         uncertain=None,
+        words=_words(slots, place),
         so_far=replace(
             so_far,
             dropped=_some(
@@ -462,6 +501,10 @@ def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
         return alone
     rows = np.column_stack([user, date.astype("datetime64[D]").astype(np.int64)])
     return rows if len(np.unique(rows, axis=0)) == len(rows) else alone
+
+
+def _words(found: Fixes | Slots, place: Ints) -> Words | None:
+    return None if found.word is None else Words(found.user, place, found.word, found.words)
 
 
 def _grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
