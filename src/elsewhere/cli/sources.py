@@ -56,6 +56,7 @@ class Sources:
     published: bool = False
     private: Any = None  # the `Fakes` of a private folder
     deniable: bool = False  # whether the fakes carry a ledger
+    whole: bool = False  # whether real days with gaps were left out, as fakes have none
     notes: tuple[str, ...] = field(default=())
 
     def further(self, path: Path | None, option: str) -> "tuple[Traces | None, Sources]":
@@ -72,8 +73,11 @@ class Sources:
                 f"`{option}` has no trace at some times of day that the real traces and the fakes have.",
                 code="E_SHAPE",
             )
-        found = self.on(traces)
-        return cropped(traces, slots), replace(found, notes=(*self.notes, *notes))
+        found, traces = self.on(traces), cropped(traces, slots)
+        if self.whole:
+            traces, left = _whole_days(traces)
+            notes += tuple(f"{option}: {n:,} days with gaps are left out, as those of --real are." for n in left)
+        return traces, replace(found, notes=(*self.notes, *notes))
 
     def on(self, traces: "Traces") -> "Sources":
         """The same on the map of `traces`, which is that of the real ones or begins with it."""
@@ -169,18 +173,31 @@ def _like_fakes(sources: Sources) -> Sources:
         notes.append(
             f"compared: the {real.L} slots of the day, from {real.start}, that both the real days and the fakes have."
         )
-    whole = np.all(real.r >= 0, axis=1)
-    if np.all(fakes.r >= 0) and not whole.all():
-        n, gaps = int(whole.sum()), int((~whole).sum())
-        if n >= min(ENOUGH, len(whole) / 2):
-            real = real.select(whole)
-            notes.append(f"the fakes are whole days: {gaps:,} real days with gaps are left out, {n:,} are compared.")
+    whole = False
+    gaps = int(np.count_nonzero((real.r < 0).any(axis=1)))
+    if gaps and np.all(fakes.r >= 0):
+        days, left = _whole_days(real)
+        if left:
+            notes.append(
+                f"fakes are whole days: {gaps:,} real days with gaps are left out, {len(days):,} are compared."
+            )
+            real, whole = days, True
         else:
             notes.append(
-                f"the fakes are whole days, {gaps:,} of {len(whole):,} real days have gaps and are compared too, as "
-                "only few have none; a longer --max-gap fills more."
+                f"fakes are whole days; {gaps:,} of {len(real):,} real days have gaps and are compared even so, as "
+                "only few have none: a longer --max-gap fills more."
             )
-    return replace(sources, real=real, fakes=fakes, notes=(*sources.notes, *notes))
+    return replace(sources, real=real, fakes=fakes, whole=whole, notes=(*sources.notes, *notes))
+
+
+def _whole_days(traces: "Traces") -> "tuple[Traces, list[int]]":
+    """The days without a gap, and how many others were left out; all days where too few have none."""
+    import numpy as np
+
+    whole = np.all(traces.r >= 0, axis=1)
+    if whole.all() or whole.sum() < min(ENOUGH, len(whole) / 2):
+        return traces, []
+    return traces.select(whole), [int((~whole).sum())]
 
 
 def _pool(sources: Sources, folder: Path) -> Sources:

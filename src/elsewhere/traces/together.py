@@ -74,11 +74,8 @@ class First:
         if fine.locations.lat is not None and not on.locations.has_coordinates:
             fine = self._without_coordinates(source) or fine
         if fine.locations.lat is None or on.locations.lat is None:
-            numbered = self.made.grid_metres is None and not any("numbered anew" in n for n in self.made.notes)
-            found, more = onto(fine, on, what, numbered=numbered)
+            found, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
             return found, (*notes, *more)
-        if named := _by_name(fine, on, what):
-            return named[0], (*notes, *named[1])
         merged = self.made.places < self.made.places_found
         if (merged or self.made.places_by == "stays") and told.places_found <= on.R:
             placed = self._on_places(source)
@@ -164,7 +161,7 @@ class First:
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
-        cell, km = _nearest(_points(fine.locations), _subset(first.locations, visited))
+        cell, km = _nearest(_points(fine.locations), first.locations.select(visited))
         known = fine.r >= 0
         more = _astray(km[fine.r[known]], on.locations, what)
         return on_map(fine, on.locations, np.where(known, becomes[visited[cell]][fine.r], -1)), (*notes, *more)
@@ -358,12 +355,6 @@ def _points(locations: Locations) -> Floats:
     if locations.lat is None or locations.lon is None:
         raise InvalidTraces("places without coordinates have no neighbours.", code="E_MISMATCH")
     return in_space(locations.lat, locations.lon)
-
-
-def _subset(locations: Locations, places: Ints) -> Locations:
-    if locations.lat is None or locations.lon is None:
-        raise InvalidTraces("places without coordinates have no neighbours.", code="E_MISMATCH")
-    return Locations(locations.lat[places], locations.lon[places])
 
 
 def _nearest(points: Floats, places: Locations) -> tuple[Ints, Floats]:
