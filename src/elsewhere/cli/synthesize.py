@@ -75,6 +75,7 @@ def synthesize(
     from elsewhere.pool import earlier_files
 
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
+    again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
         rescued(fakes, spare, again, force=force),
         whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),

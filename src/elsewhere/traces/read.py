@@ -4,6 +4,7 @@ Read traces: tables, tracks, exports of phones and frames, told apart by what th
 Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` makes traces of them.
 """
 
+import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.traces.columns import check_columns, find_roles, roles_of
 from elsewhere.traces.fixes import Fixes, Preparation
+from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.kept import kept_in
-from elsewhere.traces.model import Traces
+from elsewhere.traces.locate import PLACES
+from elsewhere.traces.model import Traces, clock_minutes
 from elsewhere.traces.places import Map, places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
+from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
 from elsewhere.traces.tables import Table, open_table
@@ -151,6 +155,10 @@ def read_traces(
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
+    _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
+    around = _box(box)
+    drawn = None if regions is None else read_regions(regions)
+    given = None if locations is None else read_places(locations, encoding=encoding)
     table = open_table(
         source,
         container=format,
@@ -161,9 +169,8 @@ def read_traces(
         allow_truncated=allow_truncated,
     )
     roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
-    if locations is None and "place" in roles:
-        locations = places_beside(source)
-    given = None if locations is None else read_places(locations, encoding=encoding)
+    if given is None and "place" in roles and (beside := places_beside(source)) is not None:
+        given = read_places(beside, encoding=encoding)
     shape = Shape(
         table,
         roles,
@@ -171,7 +178,7 @@ def read_traces(
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
-        box=_box(box),
+        box=around,
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
@@ -187,7 +194,7 @@ def read_traces(
             map="whole" if given is not None else map,
             box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             aligned=kept is not None,
             so_far=counted,
@@ -205,7 +212,7 @@ def read_traces(
             map="whole" if given is not None else map,
             box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             evidence=evidence,
             so_far=counted,
@@ -213,6 +220,41 @@ def read_traces(
     if report is not None:
         report(prepared)
     return traces if kept is None else traces.on(kept.locations)
+
+
+def _check_options(
+    step: Any,
+    gaps: str,
+    max_gap: Any,
+    min_coverage: float,
+    places: str,
+    cells: int | None,
+    start: str | None,
+    date_format: str | None,
+    encoding: str,
+) -> None:
+    """Refuse options that no input can make right, before a large one is read."""
+    if not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
+        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
+    if max_gap != "auto":
+        seconds_of("max_gap", max_gap)
+    require_choice("gaps", gaps, tuple(GAPS))
+    require_choice("places", places, PLACES)
+    require_between("min_coverage", min_coverage, 0, 1)
+    if cells is not None:
+        require_whole("cells", cells, 1)
+    if start is not None:
+        clock_minutes(start)
+    if date_format is not None:
+        try:
+            datetime.strptime("", date_format)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
+                raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
 
 
 def _sglt_roles(table: Table) -> dict[str, str]:
