@@ -32,7 +32,7 @@
   }
 
   var ground = draw(map, "g", { "class": "ink-none" }), moving = draw(map, "g", {});
-  map.insertBefore(ground, map.firstChild);
+  map.insertBefore(ground, el("days-names"));
   D.x.forEach(function (x, i) { draw(ground, "circle", { cx: x, cy: D.y[i], r: 2, "class": "fill" }); });
 
   function strip(day, words, ink, small) {
