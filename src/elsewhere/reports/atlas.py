@@ -88,36 +88,51 @@ class Sheet(NamedTuple):
             tag("text", "N", x=self.width - 26, y=y + 4, text_anchor="end", class_="soft"),
         )
 
+    def lines(self) -> dict[str, list[Floats]]:
+        """Rings of land, and rivers and borders within the map, in its units, by layer; {} off the globe."""
+        if self.middle is None or not there():
+            return {}
+        low, high, made = np.zeros(2), np.array([self.width, self.height - STRIP]), {}
+        for layer, found in outlines(self._box(), self.width * self.km).items():
+            if layer == "land":
+                made[layer] = [ring for each in found if len(ring := clip_ring(self._placed(each), low, high))]
+            else:
+                made[layer] = [piece for each in found for piece in clip_line(self._placed(each), low, high)]
+        return _thin(made)
+
     def ground(self) -> "Ground":
         """Land and water, borders and names of towns; nothing where the places are not on the globe."""
-        if self.middle is None or not there():
+        layers, tall = self.lines(), self.height - STRIP
+        if not layers:
             return Ground(None, None)
-        tall = self.height - STRIP
-        north, east, narrow = self.middle
-        up = math.radians(1) * EARTH_RADIUS_KM / self.km
-        across = up * narrow
-        half = min(180.0, self.width / 2 / across), tall / 2 / up
-        box = Box(east - half[0], max(-90.0, north - half[1]), east + half[0], min(90.0, north + half[1]))
-        low, high = np.zeros(2), np.array([self.width, tall])
-
-        def placed(degrees: Floats) -> Floats:
-            middle = np.array([self.width / 2, tall / 2])
-            return np.asarray(middle + (degrees - (east, north)) * (across, -up))
-
-        lines: dict[str, list[Floats]] = {}
-        for layer, found in outlines(box, self.width * self.km).items():
-            if layer == "land":
-                lines[layer] = [ring for each in found if len(ring := clip_ring(placed(each), low, high))]
-            else:
-                lines[layer] = [piece for each in found for piece in clip_line(placed(each), low, high)]
         drawn: list[Child] = [tag("rect", x=0.0, y=0.0, width=self.width, height=tall, class_="water")]
-        for layer, pieces in _thin(lines).items():
+        for layer, pieces in layers.items():
             end = "Z" if layer == "land" else ""
             way = "".join("M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in piece.tolist()) + end for piece in pieces)
             if way:
                 drawn.append(tag("path", d=way, class_=layer))
-        at = [(t.name, *placed(np.array([t.lon, t.lat])).tolist()) for t in towns(box)]
+        at = [(t.name, *self._placed(np.array([t.lon, t.lat])).tolist()) for t in towns(self._box())]
         return Ground(tag("g", drawn), _labels(at, self.width, tall))
+
+    def _per_degree(self) -> Floats:
+        """Units per degree of longitude and of latitude."""
+        assert self.middle is not None  # noqa: S101 - on the globe only
+        up = math.radians(1) * EARTH_RADIUS_KM / self.km
+        return np.array([up * self.middle[2], -up])
+
+    def _placed(self, degrees: Floats) -> Floats:
+        """Longitude and latitude in units of the picture."""
+        assert self.middle is not None  # noqa: S101 - on the globe only
+        middle = np.array([self.width, self.height - STRIP]) / 2
+        return np.asarray(middle + (degrees - (self.middle[1], self.middle[0])) * self._per_degree())
+
+    def _box(self) -> Box:
+        """The part of the globe that the map shows."""
+        assert self.middle is not None  # noqa: S101 - on the globe only
+        north, east, _ = self.middle
+        across, up = np.array([self.width, self.height - STRIP]) / 2 / np.abs(self._per_degree())
+        wide = min(180.0, float(across))
+        return Box(east - wide, max(-90.0, north - float(up)), east + wide, min(90.0, north + float(up)))
 
 
 class Ground(NamedTuple):

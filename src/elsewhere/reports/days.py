@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere.reports.atlas import NO_MAP, Sheet, most_visited
+from elsewhere.reports.atlas import NO_MAP, STRIP, Sheet, most_visited
 from elsewhere.reports.markup import Child, Markup, data, tag
 from elsewhere.reports.svg import Series, plot
 from elsewhere.traces.model import Ints, Places, Traces
@@ -122,14 +122,14 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
         rows = seed[chosen] if seed is not None else np.resize(in_no_order(real.r), len(chosen))
         beside = [real.r[i] for i in rows]
     every = [fakes.r[chosen], *(row[None] for row in beside if row is not None)]
-    visited = np.unique(np.concatenate([r.ravel() for r in every]))
-    visited = visited[visited >= 0]
+    stays = np.concatenate([r.ravel() for r in every])
+    visited = np.bincount(stays[stays >= 0], minlength=len(places))
     counted = np.bincount(fakes.r[fakes.r >= 0], minlength=fakes.R)
     around = np.flatnonzero(most_visited(counted))
     around = around[np.argsort(-counted[around], kind="stable")[:MOST_BACKGROUND]]
-    shown = np.zeros(len(places), dtype=bool)
-    shown[visited] = shown[around] = True
-    sheet = Sheet.of(places, shown)
+    shown = visited > 0
+    shown[around] = True
+    sheet = Sheet.of(places, shown, visited + counted / counted.max())
     number = np.cumsum(shown) - 1
 
     def numbered(row: Places) -> list[int]:
@@ -137,7 +137,7 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
 
     told = {
         "width": sheet.width,
-        "height": round(sheet.height, 1),
+        "height": round(sheet.height - STRIP, 1),
         "x": np.round(sheet.x[shown], 1).tolist(),
         "y": np.round(sheet.y[shown], 1).tolist(),
         "class": None if label is None else (label[shown] + 1).tolist(),

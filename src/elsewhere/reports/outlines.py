@@ -150,7 +150,8 @@ def clip_line(line: Floats, low: Floats, high: Floats) -> list[Floats]:
     for axis in (0, 1):
         still = step[:, axis] == 0
         along = np.where(still, 1.0, step[:, axis])
-        one, two = (low[axis] - start[:, axis]) / along, (high[axis] - start[:, axis]) / along
+        with np.errstate(over="ignore"):
+            one, two = (low[axis] - start[:, axis]) / along, (high[axis] - start[:, axis]) / along
         outside = still & ((start[:, axis] < low[axis]) | (start[:, axis] > high[axis]))
         enter = np.maximum(enter, np.where(still, np.where(outside, np.inf, 0.0), np.minimum(one, two)))
         leave = np.minimum(leave, np.where(still, 1.0, np.maximum(one, two)))
@@ -158,7 +159,7 @@ def clip_line(line: Floats, low: Floats, high: Floats) -> list[Floats]:
     last = -2
     for i in np.flatnonzero(enter < leave).tolist():
         ends = np.clip([start[i] + enter[i] * step[i], start[i] + leave[i] * step[i]], low, high)
-        if i == last + 1 and enter[i] == 0 and leave[i - 1] == 1:
+        if i == last + 1 and enter[i] == 0:
             pieces[-1] = np.vstack([pieces[-1], ends[1:]])
         else:
             pieces.append(ends)
