@@ -166,7 +166,7 @@ def test_coasts_and_names_are_drawn_alike_on_every_map_and_nothing_is_fetched(br
             for layer in ("land", "water")
         ]
         tall = visit.page.evaluate("document.querySelector('#maps .town').getBoundingClientRect().height")
-        names = visit.page.locator("#maps .town").all_inner_texts()
+        names = visit.page.locator("#maps .town").all_text_contents()
         wide = visit.page.evaluate("document.documentElement.scrollWidth")
 
     assert visit.asked == [path.as_uri()]
