@@ -1471,6 +1471,51 @@ def shared_classes(classes, who, overall, m_min):
     return table
 
 
+def inside_ring(ring, x, y):
+    """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
+    crossings = 0
+    for (ax, ay), (bx, by) in zip(ring, ring[1:] + ring[:1], strict=True):
+        if (ay > y) != (by > y) and ax + (y - ay) * (bx - ax) / (by - ay) > x:
+            crossings += 1
+    return crossings % 2 == 1
+
+
+def trips_between(r, zone):
+    """{(zone, zone): trips, both ways}, and the number of all trips, from one known instant to the next."""
+    found, total = {}, 0
+    for row in r:
+        known = [place for place in row if place >= 0]
+        for a, b in itertools.pairwise(known):
+            if a != b:
+                total += 1
+                if zone[a] != zone[b] and zone[a] >= 0 and zone[b] >= 0:
+                    pair = tuple(sorted((zone[a], zone[b])))
+                    found[pair] = found.get(pair, 0) + 1
+    return found, total
+
+
+def away_and_trips_by_hour(r, minutes):
+    """{hour: (per cent of known instants away from the day's main place, trips per 100 days)}, hours without any left out."""  # noqa: E501
+    made = {}
+    for hour in range(24):
+        known = away = trips = 0
+        for row in r:
+            seen = [place for place in row if place >= 0]
+            main = min(set(seen), key=lambda place: (-seen.count(place), place))
+            before = None
+            for place, minute in zip(row, minutes, strict=True):
+                if place < 0:
+                    continue
+                if int(minute // 60) == hour:
+                    known += 1
+                    away += place != main
+                    trips += before is not None and place != before
+                before = place
+        if known:
+            made[hour] = (100 * away / known, 100 * trips / len(r))
+    return made
+
+
 def adjusted_mutual_information(a, b):
     """AMI of two partitions by its definition: expected information over all tables with the same sums."""
     n = len(a)
