@@ -81,7 +81,7 @@ def test_everything_is_there_in_order(tmp_path, whole):
         "What may be said",
         "Usefulness by the paper&#x27;s measures",
         "Decoys for a location-based service",
-        "Maps",
+        "Maps and hours",
         "Days to step through",
         "How it was made",
     ]
