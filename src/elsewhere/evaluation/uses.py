@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
-from elsewhere.pool import Pool
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
@@ -166,7 +166,7 @@ def judge_uses(
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
     # a published map shows fewer places than the owner's: only the numbers of places are compared
-    made = fakes.traces if isinstance(fakes, Pool) else fakes
+    made = on_map_of(fakes, real)
     given = on_one_map({"real": real, "fakes": getattr(made, "r", made)}, locations)
     known = given["real"]
     if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):

@@ -202,7 +202,10 @@ def numbers_on(here: Locations, there: Locations) -> Ints | None:
     if names is not None and known is not None and any(names):
         number = {name: i for i, name in enumerate(known) if name}
         by_name = np.array([number.get(name, -1) for name in names], dtype=np.int64)
-        if here.lat is None or there.lat is None or np.all(by_name >= 0):
+        if not (here.has_coordinates and there.has_coordinates):
+            return by_name
+        # ids may be each file's own: the same ones must lie at the same positions
+        if np.all(by_name >= 0) and _points(here) == _points(there.select(by_name)):
             return by_name
     if (here.lat is None) != (there.lat is None) or (here.xy is None) != (there.xy is None) or not here.has_coordinates:
         return None
