@@ -11,6 +11,7 @@ import elsewhere as ew
 from elsewhere.traces.finish import majority
 from elsewhere.traces.fixes import Words
 from elsewhere.traces.kept import keep_traces
+from elsewhere.traces.together import read_together
 
 
 def venues(people_of):
@@ -97,3 +98,19 @@ def test_prepared_places_keep_names_and_categories(tmp_path):
     (tmp_path / "cells").mkdir()
     keep_traces(cells, told[-1], tmp_path / "cells")
     assert ew.read_traces(tmp_path / "cells").locations.names is None
+
+
+def test_a_file_whose_rare_venues_were_merged_is_perfect_beside_itself():
+    shared = {f"s{i}": [f"u{10 * i + j}" for j in range(5)] for i in range(3)}
+    frame = venues(shared | {f"r{i}": [f"v{i}"] for i in range(12)})
+    found, _ = read_together({"real": frame, "fakes": frame, "some": frame[frame.uid != "v3"]}, cells=6)
+    assert np.array_equal(found["real"].r, found["fakes"].r)
+    rows = [u != "v3" for u in found["real"].users]
+    assert np.array_equal(found["real"].r[rows], found["some"].r)
+
+
+def test_the_same_ids_elsewhere_are_other_places():
+    here = venues({f"s{i}": [f"u{i}"] for i in range(4)})
+    with pytest.raises(ew.InvalidTraces) as caught:
+        read_together({"real": here, "fakes": here.assign(lat=20.0)})
+    assert caught.value.code == "E_MISMATCH"

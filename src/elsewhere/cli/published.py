@@ -86,7 +86,9 @@ def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None 
         frame.columns or frame.format in ("", "sglt")
     )
     if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
-        why = "no span of days is shared by enough people" if dated else "the input has no dates"
+        why = "the input has no dates"
+        if dated:
+            why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
     if out_as == "events":
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
