@@ -65,16 +65,17 @@ def synthesize(
     spare = unfinished_folder(out, mine, force=force)
     require_between("--holdout", holdout, 0, 0.5)
     check_forms(also, out_as)
-    making.check(per_seed, workers)
+    settings = making.check(per_seed, workers)
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
-    traces, read = read_whole(source, reading)
+    traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     from elsewhere.fakes import publish_linked
     from elsewhere.pool import earlier_files
 
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
+    again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
         rescued(fakes, spare, again, force=force),
         whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),

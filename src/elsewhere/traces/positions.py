@@ -1,4 +1,4 @@
-"""Where rows are: coordinates that are on the globe and in the box, and places by number or name."""
+"""Where rows are: coordinates that are on the globe, and places by number or name."""
 
 import numpy as np
 
@@ -43,23 +43,13 @@ def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dic
             raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
         if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
             raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
-    faults = {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
-    if shape.box is not None:
-        south, west, north, east = shape.box
-        across = (lon >= west) | (lon <= east) if west > east else (lon >= west) & (lon <= east)
-        off = number & ~((lat >= south) & (lat <= north) & across)
-        zero = off & (lat == 0) & (lon == 0)
-        faults = {"E_NUMBER": ~number, "E_NULL_ISLAND": zero, "E_OUTSIDE": off | high | wide}
-    return faults
+    return {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
 
 
 def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
-    """A word on positions that are possible and seldom meant (B20, B25)."""
-    if here is None:
-        return []
-    zero, pole = int(((here[0] == 0) & (here[1] == 0)).sum()), int((np.abs(here[0]) > 85).sum())
-    notes = [f"{zero} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"] if zero else []
-    return notes + ([f"{pole} rows lie within 5 degrees of a pole"] if pole else [])
+    """A word on positions that are possible and seldom meant (B25)."""
+    pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
+    return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
