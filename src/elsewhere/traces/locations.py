@@ -119,6 +119,16 @@ class Locations:
         people = None if self.category_users is None else self.category_users[keep]
         return Locations(**(where or {"n": len(keep)}), **words, category_users=people)
 
+    def and_also(self, more: "Locations") -> "Locations":
+        """Return these places and then others of the same kind, with their names."""
+        where: dict[str, Any] = {
+            side: np.concatenate([a, getattr(more, side)])
+            for side in ("lat", "lon", "xy")
+            if (a := getattr(self, side)) is not None
+        }
+        names = None if self.names is None or more.names is None else (*self.names, *more.names)
+        return Locations(**(where or {"n": self.n + more.n}), names=names)
+
     def called(self, **words: Any) -> "Locations":
         """Return the same places with other `names`, `categories` or `category_users`."""
         where = {side: a for side in ("lat", "lon", "xy") if (a := getattr(self, side)) is not None}
