@@ -1,14 +1,14 @@
 """From scores of candidates to a finding: ties shared; control and null generator by the same code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too, percent, verdict
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate
+from elsewhere.evaluation.attacks.intervals import Rate, user_rate, wilson
 from elsewhere.traces.model import Floats, Ints
 
 MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
@@ -64,6 +64,29 @@ class TooManyPlaces(InvalidParameter):
     code = "E_TOO_LARGE"
 
 
+def fresh_flagged(trials: int, candidates: int, bar: float, attacks: int = 1) -> float:
+    """
+    Chance that the bar flags as many fresh real people as there are fakes, at best one of `attacks` on one question.
+
+    Whoever has nothing to do with the candidates is named once in `candidates` times: hits are binomial, and the bar is
+    held against the upper end of Wilson's interval.
+
+    Examples
+    --------
+    >>> round(fresh_flagged(280, 280, 0.01), 3), round(fresh_flagged(2800, 280, 0.01), 3)
+    (0.633, 0.003)
+
+    """
+    from scipy.stats import binom
+
+    most = trials
+    low = -1
+    while most - low > 1:  # the largest number of hits that passes
+        middle = (most + low) // 2
+        low, most = (middle, most) if wilson(middle, trials).high <= bar else (low, middle)
+    return float(1 - binom.cdf(low, trials, 1 / candidates) ** attacks)
+
+
 def link_finding(
     ground: Ground,
     attack: str,
@@ -72,27 +95,36 @@ def link_finding(
     bar: float,
     question: str,
     also: tuple[str, ...] = (),
-    beside: dict[str, Rate] | None = None,
+    name: str = "main",
+    beside: Mapping[str, Callable[[Link], tuple[Floats, Ints]]] | None = None,
 ) -> Finding:
     """
     The finding of an attack that names the seed of each fake.
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
-    `also`. `beside` holds other attacks on the same question: the verdict is that of the strongest.
+    `also`. `beside` holds other attacks on the same question, each with the fakes it was tried on. The figure is that
+    of the strongest of them all; control, null generator and fresh people are given the strongest as well.
     """
     rng, maker, chance = ground.rng(attack), ground.main.user, 1 / ground.seeds.U
-    found, *more = hits(ground.main)
-    main, worst = user_rate(found, maker, rng)
-    # in the control a person may stand in for several users: the fakes' makers stay the unit
-    control, _ = user_rate(hits(ground.control)[0], maker, rng)
-    null, _ = user_rate(hits(ground.null)[0], maker, rng)
+
+    def tried(link: Link) -> tuple[dict[str, tuple[Rate, float]], list[Floats]]:
+        # in the control a person may stand in for several users: the fakes' makers stay the unit
+        found, *more = hits(link)
+        rates = {name: user_rate(found, maker, rng)}
+        for other, run in (beside or {}).items():
+            share, rows = run(link)
+            rates[other] = user_rate(share, maker[rows], rng)
+        return rates, more
+
+    (rates, more), *rest = (tried(link) for link in (ground.main, ground.control, ground.null, ground.fresh))
+    strongest = max(rates, key=lambda name: rates[name][0].value)
+    main, worst = rates[strongest]
+    control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
+    fresh = Fresh(real, fresh_flagged(len(maker), ground.seeds.U, bar, len(rates)))
+    passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
-    variants = {"": main, **(beside or {})}
-    name = max(variants, key=lambda name: variants[name].value)
-    strongest = variants[name]
-    # the figure that heads the line is not always the one that is judged: say both
-    judged = f" The strongest attack on this question ({name.replace('_', ' ')}) names it in " if name else ""
-    judged += f"{percent(strongest.value)}: the verdict is its." if name else ""
+    known = {name: rate for name, (rate, _) in rates.items()} if beside else {}
+    by = f" (the strongest of {len(rates)} attacks: {strongest.replace('_', ' ')})" if beside else ""
     return Finding(
         attack,
         main=main.value,
@@ -101,11 +133,12 @@ def link_finding(
         control_interval=control,
         baseline=chance,
         null=null,
+        fresh=fresh,
         bar=bar,
-        passed=verdict(strongest, bar, null),
-        reachable=null.high <= bar,
+        passed=passed,
+        reachable=null.high <= bar and fresh.pass_it,
         worst_decile=worst,
-        words=f"{question} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
-        f"{percent(control.value)}, a guess names {percent(chance)}.{judged}",
-        details={**others, **(beside or {}), "maximum": strongest.value, "strongest": name or "main"},
+        words=f"{question} in {percent(main.value)} of the fakes{by}; a stranger in the place of the seed is named in "
+        f"{percent(control.value)}, a guess names {percent(chance)}.{flagged_too(passed, fresh, percent(real.value))}",
+        details={**others, **known, "maximum": main.value, "strongest": strongest},
     )

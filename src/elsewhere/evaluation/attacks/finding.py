@@ -1,20 +1,34 @@
 """
 What one attack found: main, control, baseline, interval, bar, verdict, and a sentence in plain words.
 
-The bar is held against the upper end of the interval. A bar that the null generator (walks without any seed) does not
-pass either cannot be used at this sample size; there only a figure clearly above the null generator's is a failure.
+The bar is held against the upper end of the interval. A bar is used only where people pass it who have nothing to hide:
+walks without any seed, and fresh real people in the place of the fakes. Where they would be flagged as well at this
+size, there is no verdict, unless the figure is clearly above theirs.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from elsewhere.evaluation.attacks.intervals import Rate
 
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"
+SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
+
+
+class Fresh(NamedTuple):
+    """Fresh real people in the place of the fakes: what they reach, and the share of such groups the bar would flag."""
+
+    rate: Rate
+    flagged: float
+
+    @property
+    def pass_it(self) -> bool:
+        """Whether the bar can be used at this size."""
+        return self.flagged <= SELDOM
 
 
 @dataclass(frozen=True)
@@ -40,8 +54,10 @@ class Finding:
         Largest acceptable figure.
     passed
         True, False, or None where the sample is too small to tell, or the attack did not run.
+    fresh
+        What fresh real people reach in the place of the fakes, and how often the bar would flag them.
     reachable
-        Whether the null generator passes the bar at this sample size.
+        Whether the null generator and fresh real people pass the bar at this sample size.
     worst_decile
         The main figure over the worst tenth of the users.
     words
@@ -62,6 +78,7 @@ class Finding:
     control_interval: Rate | None = None
     baseline: float | None = None
     null: Rate | None = None
+    fresh: Fresh | None = None
     bar: float | None = None
     passed: bool | None = None
     reachable: bool | None = None
@@ -93,6 +110,9 @@ class Finding:
             "reachable": self.reachable,
             "null": None if self.null is None else plain(self.null.value),
             "null_interval": ends(self.null),
+            "fresh": None if self.fresh is None else plain(self.fresh.rate.value),
+            "fresh_interval": None if self.fresh is None else ends(self.fresh.rate),
+            "fresh_flagged": None if self.fresh is None else plain(self.fresh.flagged),
             "worst_decile": plain(self.worst_decile),
             "words": self.words,
             "needs": self.needs,
@@ -122,13 +142,27 @@ def plain(value: Any) -> Any:
     return value
 
 
-def verdict(main: Rate, bar: float, null: Rate | None) -> bool | None:
-    """True below the bar, False above it, None where the null generator is above it too and `main` is not worse."""
+def verdict(main: Rate, bar: float, null: Rate | None, fresh: Fresh | None = None) -> bool | None:
+    """
+    True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
+
+    A bar is no use where the null generator is above it, or where it would flag fresh real people more than seldom.
+    """
     if main.high <= bar:
         return True
-    if null is None or null.high <= bar or main.low > null.high:
-        return False
-    return None
+    chance = [rate.high for rate in (null, fresh and fresh.rate) if rate is not None]
+    usable = (null is None or null.high <= bar) and (fresh is None or fresh.pass_it)
+    return False if usable or main.low > max(chance) else None
+
+
+def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
+    """What to add to the words of a finding whose bar flags fresh real people; nothing where there is a verdict."""
+    if passed is not None or fresh.pass_it:
+        return ""
+    return (
+        f" No verdict: fresh real people in the place of the fakes reach {shown}, and would be flagged as well at this "
+        f"size, {100 * fresh.flagged:.0f} in 100 times."
+    )
 
 
 def percent(value: float | None) -> str:
