@@ -606,12 +606,12 @@ def test_white_box_stands_beside_and_decides(world):
     ).to_dict()
 
     assert found["A5"]["white_box"]["value"] > 0.9
-    strongest = found["A5"]["strongest"]
-    assert strongest != "main"
-    assert found["A5"]["maximum"] == found["A5"][strongest]["value"] > found["A5"]["main"]
-    # the figure that heads the line and the one that is judged are both said
-    for figure in (found["A5"]["main"], found["A5"]["maximum"]):
-        assert f"in {100 * figure:.1f} %" in found["A5"]["words"]
+    # the figure is that of the strongest attack run, and it is named
+    tried = ("class_aware", "half_known", "rank_by_sim_s", "white_box")
+    strongest = max(tried, key=lambda name: found["A5"][name]["value"])
+    assert found["A5"]["main"] == found["A5"]["maximum"] == found["A5"][strongest]["value"]
+    assert found["A5"]["strongest"].replace("_", " ") in found["A5"]["words"]
+    assert f"in {100 * found['A5']['main']:.1f} %" in found["A5"]["words"]
     assert found["A5"]["bar"] == pytest.approx(4 / 11 + math.exp(-12))
     assert found["A8"]["share_t"] < 0.5
     assert found["A8"]["passed"] is False
@@ -651,8 +651,9 @@ def test_classes_alone_name_the_seed():
     partner = r ^ 1  # the other place of the class
     link = Link(partner, np.arange(20), People(r, np.arange(20), 20))
 
-    assert linkage.same_class(link, np.arange(12) // 2, 12).mean() == 1.0
-    assert linkage.same_class(link, np.full(12, -1), 12).mean() == pytest.approx(1 / 20)
+    assert linkage.same_class(link, np.arange(12) // 2, 12, 20).mean() == 1.0
+    # without classes there is only what is avoided: here nothing that would tell
+    assert linkage.same_class(link, np.full(12, -1), 12, 20).mean() < 0.3
 
 
 def test_the_sampler_of_the_gate_serves_as_white_box():

@@ -74,17 +74,16 @@ def fresh_flagged(trials: int, candidates: int, bar: float, attacks: int = 1) ->
     Examples
     --------
     >>> round(fresh_flagged(280, 280, 0.01), 3), round(fresh_flagged(2800, 280, 0.01), 3)
-    (0.633, 0.003)
+    (1.0, 0.014)
 
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
-    most = trials
-    low = -1
+    low, most = -1, trials
     while most - low > 1:  # the largest number of hits that passes
         middle = (most + low) // 2
         low, most = (middle, most) if wilson(middle, trials).high <= bar else (low, middle)
-    return float(1 - binom.cdf(low, trials, 1 / candidates) ** attacks)
+    return float(1 - (bdtr(low, trials, 1 / candidates) if low >= 0 else 0.0) ** attacks)
 
 
 def link_finding(

@@ -5,9 +5,10 @@ This is the judge's own description. No generator may be taught it: what a gener
 by. Numbers that compare with other people take a reference of people who are not described by it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.traces.model import Floats, Ints, Locations
@@ -54,10 +55,10 @@ def stays_of(r: Ints) -> Stays:
     return Stays(start // L, r.ravel()[start], start % L, np.diff(start, append=N * L))
 
 
-def mean_of(values: Floats, row: Ints, N: int, *, empty: float = 0.0) -> Floats:
+def mean_of(values: NDArray[Any], row: Ints, N: int, *, empty: float = 0.0) -> Floats:
     """Mean of the values of each row."""
     count = np.bincount(row, minlength=N)
-    return np.divide(np.bincount(row, values, N), count, out=np.full(N, empty), where=count > 0)
+    return np.asarray(np.divide(np.bincount(row, values, N), count, out=np.full(N, empty), where=count > 0))
 
 
 def _extreme(values: Floats, row: Ints, N: int, kind: np.ufunc, empty: float) -> Floats:
@@ -179,7 +180,7 @@ def _top_place(stays: Stays, N: int) -> Ints:
 
 def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
     """Lengths, turns and directness in km and radians; without coordinates every step to another place is 1 long."""
-    N, L = r.shape
+    N = len(r)
     moved = r[:, 1:] != r[:, :-1]
     row, at = np.nonzero(moved)
     step = np.where(moved, locations.distance(r[:, :-1], r[:, 1:]), 0.0)
@@ -239,7 +240,9 @@ def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]
     still, _ = np.nonzero(~moved)
     there = reference.at_hour(r)
     visits = np.log(reference.popularity(r))
-    at_hour = np.log((there + 1) / (np.bincount(reference.hour)[reference.hour] * len(reference.people.r) + reference.R))
+    at_hour = np.log(
+        (there + 1) / (np.bincount(reference.hour)[reference.hour] * len(reference.people.r) + reference.R)
+    )
     first, second, third, of = _triples(stays)
     inner = np.zeros(len(stays.row), dtype=bool)
     inner[1:-1] = (stays.row[1:-1] == stays.row[:-2]) & (stays.row[1:-1] == stays.row[2:])

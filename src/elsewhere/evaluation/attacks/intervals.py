@@ -100,7 +100,8 @@ def auc(
     Chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
 
     Values of `negative` that share a `group` (the fakes of one seed) count as one unit (Obuchowski 1997), and so do
-    those of `positive` that share a `positive_group` (the days of one person). A unit of slack, 1/(2 n) of either group, keeps a perfect separation from looking like certainty.
+    those of `positive` that share a `positive_group` (the days of one person). A unit of slack, 1/(2 n) of either
+    group, keeps a perfect separation from looking like certainty.
     """
     above, below = _placement(positive, negative), 1 - _placement(negative, positive)
     each = below if group is None else by_user(below, group)

@@ -23,7 +23,7 @@ FLOOR = 0.02
 TIMING_BAR = 0.01
 STRAY = 0.1  # share of instants at which a fake is in no class of its seed
 SHIFTS = (0, 1, 2)  # hours by which it may be early or late
-MOST_FAKES, MOST_WORK = 2000, 3e7  # fakes, and instants of pairs, that each attack of A5 beside the first tries
+MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and instants of pairs, that each attack of A5 beside the first tries
 
 
 def timing_score(fakes: Ints, people: Ints) -> Floats:
@@ -233,7 +233,7 @@ def same_class(link: Link, label: Ints, R: int, step_minutes: float) -> Floats:
 
 def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
     """Whether fakes go to any place of each user, (rows, U)."""
-    return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int8), link.people) > 0
+    return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int64), link.people) > 0
 
 
 def white_box(ground: Ground, link: Link) -> Floats:

@@ -2,8 +2,8 @@
 A3 and A10: was this person among those the fakes were made from? Seed users against hold-out users.
 
 A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces, its advantage calibrated by
-exchanging members and strangers at random. A10 takes densities and distances: DOMIAS, GenLRA, DCR and DPI on n-grams of traces. Everybody is judged
-by all other people, so that members and strangers are treated alike.
+exchanging members and strangers at random. A10 takes densities and distances: DOMIAS, GenLRA, DCR and DPI on n-grams
+of traces. Everybody is judged by all other people, so that members and strangers are treated alike.
 """
 
 import numpy as np
