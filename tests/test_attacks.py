@@ -705,11 +705,14 @@ def test_shadow_runs_find_a_generator_that_copies(world):
 
     rng = np.random.default_rng(5)
     made = copy(ew.Traces(world["seeds"], ew.Locations(n=PLACES)), rng)
-    arguments = {"attacks": ["A5", "A10"], "shadows": 4, "rng": rng}
-    copied = ew.audit(world["seeds"], world["holdout"], made, np.arange(USERS), generator=copy, **arguments).to_dict()
-    walked = ew.audit(
-        world["seeds"], world["holdout"], world["null"][:USERS], np.arange(USERS), generator=walk, **arguments
-    ).to_dict()
+
+    def found(fakes, generator):
+        given = {"attacks": ["A5", "A10"], "shadows": 4, "rng": np.random.default_rng(1)}
+        return ew.audit(
+            world["seeds"], world["holdout"], fakes, np.arange(USERS), generator=generator, **given
+        ).to_dict()
+
+    copied, walked = found(made, copy), found(world["null"][:USERS], walk)
 
     assert copied["A10"]["auc"]["shadow_dcr"]["value"] > 0.95
     assert copied["A5"]["grey_box"]["value"] > 0.95

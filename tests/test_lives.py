@@ -103,7 +103,7 @@ def test_real_halves_are_alike_and_lives_without_a_home_are_told():
         fake, chance = found.gap(name)
         assert chance < 0.1 < fake, name
     # what a single day shows is kept
-    assert found.gap("moves_weekday")[0] < 0.1
+    assert found.gap("trip_length")[0] < 0.1
     assert (np.diff(found.growth[0]) > 0).all()
 
 
