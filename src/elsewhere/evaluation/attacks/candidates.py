@@ -1,7 +1,7 @@
 """From scores of candidates to a finding: ties shared; control and null generator by the same code."""
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -86,6 +86,14 @@ def fresh_flagged(trials: int, candidates: int, bar: float, attacks: int = 1) ->
     return float(1 - (bdtr(low, trials, 1 / candidates) if low >= 0 else 0.0) ** attacks)
 
 
+class Variant(NamedTuple):
+    """Another attack on the same question: its success on each fake of a link, what it asks, and on which fakes."""
+
+    hits: Callable[[Link], Floats]
+    question: str
+    rows: Ints
+
+
 def link_finding(
     ground: Ground,
     attack: str,
@@ -94,36 +102,34 @@ def link_finding(
     bar: float,
     question: str,
     also: tuple[str, ...] = (),
-    name: str = "main",
-    beside: Mapping[str, Callable[[Link], tuple[Floats, Ints]]] | None = None,
+    beside: Mapping[str, Variant] | None = None,
 ) -> Finding:
     """
     The finding of an attack that names the seed of each fake.
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
-    `also`. `beside` holds other attacks on the same question, each with the fakes it was tried on. The figure is that
-    of the strongest of them all; control, null generator and fresh people are given the strongest as well.
+    `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
+    words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too.
     """
     rng, maker, chance = ground.rng(attack), ground.main.user, 1 / ground.seeds.U
+    asked = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
 
     def tried(link: Link) -> tuple[dict[str, tuple[Rate, float]], list[Floats]]:
         # in the control a person may stand in for several users: the fakes' makers stay the unit
         found, *more = hits(link)
-        rates = {name: user_rate(found, maker, rng)}
-        for other, run in (beside or {}).items():
-            share, rows = run(link)
-            rates[other] = user_rate(share, maker[rows], rng)
+        rates = {"plain": user_rate(found, maker, rng)}
+        for name, (run, _, rows) in (beside or {}).items():
+            some = Link(link.fakes[rows], link.owner[rows], link.people)
+            rates[name] = user_rate(run(some), maker[rows], rng)
         return rates, more
 
     (rates, more), *rest = (tried(link) for link in (ground.main, ground.control, ground.null, ground.fresh))
-    strongest = max(rates, key=lambda name: rates[name][0].value)
-    main, worst = rates[strongest]
+    name = max(rates, key=lambda name: rates[name][0].value)
+    main, worst = rates[name]
     control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
     fresh = Fresh(real, fresh_flagged(len(maker), ground.seeds.U, bar, len(rates)))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
-    known = {name: rate for name, (rate, _) in rates.items()} if beside else {}
-    by = f" (the strongest of {len(rates)} attacks: {strongest.replace('_', ' ')})" if beside else ""
     return Finding(
         attack,
         main=main.value,
@@ -137,7 +143,7 @@ def link_finding(
         passed=passed,
         reachable=null.high <= bar and fresh.pass_it,
         worst_decile=worst,
-        words=f"{question} in {percent(main.value)} of the fakes{by}; a stranger in the place of the seed is named in "
+        words=f"{asked[name]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
         f"{percent(control.value)}, a guess names {percent(chance)}.{flagged_too(passed, fresh, percent(real.value))}",
-        details={**others, **known, "maximum": main.value, "strongest": strongest},
+        details={**others, **{name: rate for name, (rate, _) in rates.items()}, "strongest": name},
     )

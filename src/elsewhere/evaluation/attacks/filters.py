@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too, percent, verdict
+from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too, percent, points, verdict
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, by_user, difference
@@ -84,14 +84,16 @@ def filtering(ground: Ground) -> Finding:
         real, seeds = by_user(share["holdout"], people.user), by_user(share["seeds"], ground.seeds.user)
         gaps[name] = difference(by_user(share["fakes"], maker), real, level=level)
         chance[name] = difference(seeds, real, level=level)
-        rates[name] = {group: float(values.mean()) for group, values in share.items()}
+        who = {"fakes": maker, "holdout": people.user, "seeds": ground.seeds.user}
+        rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
         persons.append(np.concatenate([real, seeds]))
-    worst = max(gaps, key=lambda name: gaps[name].high)
-    main, control = gaps[worst], chance[worst]
     makers = min(len(np.unique(maker)), ground.seeds.U)
     flagged = flagged_groups(np.array(persons), people.U, makers, level, rng)
-    verdicts = [verdict(gap, BAR, None, Fresh(chance[name], flagged)) for name, gap in gaps.items()]
-    passed = False if False in verdicts else None if None in verdicts else True
+    verdicts = {name: verdict(gap, BAR, None, Fresh(chance[name], flagged)) for name, gap in gaps.items()}
+    passed = False if False in verdicts.values() else None if None in verdicts.values() else True
+    # the filter that decides the verdict is the one to speak of
+    worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
+    main, control = gaps[worst], chance[worst]
     fresh = Fresh(control, flagged)
     each = np.sort(by_user(shares[worst]["fakes"], maker))[::-1]
     return Finding(
@@ -101,14 +103,15 @@ def filtering(ground: Ground) -> Finding:
         control=control.value,
         control_interval=control,
         baseline=0.0,
+        null=control,
         fresh=fresh,
         bar=BAR,
         passed=passed,
         reachable=fresh.pass_it,
         worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["holdout"],
-        words=f"The filter {worst.replace('_', ' ')!r} throws out {percent(rates[worst]['fakes'])} of the fakes' "
-        f"points and {percent(rates[worst]['holdout'])} of real people's."
-        + flagged_too(passed, fresh, f"{percent(rates[worst]['seeds'])} thrown out"),
+        words=f"The filter {worst.replace('_', ' ')!r} throws out {points(main.value)} more of the fakes than of real "
+        f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots)."
+        + flagged_too(passed, fresh, points(control.value)),
         details={"worst": worst, "rates": rates, "difference": gaps},
     )
 

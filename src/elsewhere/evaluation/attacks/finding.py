@@ -16,6 +16,8 @@ import numpy as np
 from elsewhere.evaluation.attacks.intervals import Rate
 
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"
+LEARNT, NOTHING, UNCLEAR = "learnt something", "learnt nothing measurable", "cannot tell"
+WITHIN = "learnt something, within its bar"
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
 
 
@@ -54,6 +56,8 @@ class Finding:
         Largest acceptable figure.
     passed
         True, False, or None where the sample is too small to tell, or the attack did not run.
+    leaks
+        Whether the attack learnt something, where its rule is not "the interval lies above chance"; see `learnt`.
     fresh
         What fresh real people reach in the place of the fakes, and how often the bar would flag them.
     reachable
@@ -81,6 +85,7 @@ class Finding:
     fresh: Fresh | None = None
     bar: float | None = None
     passed: bool | None = None
+    leaks: bool | None = None
     reachable: bool | None = None
     worst_decile: float | None = None
     words: str = ""
@@ -93,6 +98,35 @@ class Finding:
         if self.main is None or self.control is None or self.control >= 1:
             return None
         return (self.main - self.control) / (1 - self.control)
+
+    @property
+    def learnt(self) -> bool | None:
+        """
+        Return whether the attack learnt anything from the fakes, which is not whether it stays below its bar.
+
+        True where the interval lies above all that the attack reaches with nothing to learn from: guessing, walks made
+        without any seed, fresh real people. False where it does not and the bar is kept; None where the sample cannot
+        tell, or the attack did not run.
+        """
+        if self.status != RUN or self.main is None:
+            return None
+        if self.leaks is not None:
+            return self.leaks
+        if self.interval is None:
+            return None if self.passed is None else not self.passed
+        others = (self.null, None if self.fresh is None else self.fresh.rate)
+        chance = [rate.high for rate in others if rate is not None]
+        chance += [] if self.baseline is None else [self.baseline]
+        if self.interval.low > max(chance, default=math.inf):
+            return True
+        return False if self.passed or self.bar is None else None
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words that nobody can take for the other side's: what the attack learnt, or why it is open."""
+        if self.status != RUN:
+            return NOT_RUN if self.status == NOT_RUN else "not run here: for review"
+        return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers, the details beside the rest."""
@@ -107,6 +141,8 @@ class Finding:
             "risk": plain(self.risk),
             "bar": plain(self.bar),
             "passed": self.passed,
+            "learnt": self.learnt,
+            "outcome": self.outcome,
             "reachable": self.reachable,
             "null": None if self.null is None else plain(self.null.value),
             "null_interval": ends(self.null),
@@ -163,6 +199,11 @@ def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
         f" No verdict: fresh real people in the place of the fakes reach {shown}, and would be flagged as well at this "
         f"size, {100 * fresh.flagged:.0f} in 100 times."
     )
+
+
+def points(value: float) -> str:
+    """A difference of two shares as people read it."""
+    return f"{100 * value:+.1f} points".replace("+-", "-")
 
 
 def percent(value: float | None) -> str:

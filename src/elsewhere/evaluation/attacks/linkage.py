@@ -8,13 +8,19 @@ A4 looks only at *when* the fake moves. A5 knows which places stand in for which
 or from the classes, the generator or its exact law, where they are given. The strongest of them is the figure.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.evaluation.attacks._kernels import forget, likelihoods, shifted_likelihoods
-from elsewhere.evaluation.attacks.candidates import DIGITS, blocks, by_candidate, compact, link_finding, shared_top
+from elsewhere.evaluation.attacks.candidates import (
+    DIGITS,
+    Variant,
+    blocks,
+    by_candidate,
+    compact,
+    link_finding,
+    shared_top,
+)
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
 from elsewhere.traces.model import Floats, Ints
@@ -248,36 +254,43 @@ def white_box(ground: Ground, link: Link) -> Floats:
 
 def class_linkage(ground: Ground) -> Finding:
     """A5: every attack on the question that the inputs allow; the strongest is the figure."""
-    R, label = ground.R, ground.label
-    rng = ground.rng("A5")
+    rng, R, label = ground.rng("A5"), ground.R, ground.label
+    among = f"names the seed among {ground.seeds.U} people"
     size = len(ground.seeds.r) * ground.fakes.shape[1]
     some = np.sort(rng.permutation(len(ground.fakes))[: min(MOST_FAKES, max(100, int(MOST_WORK / size)))])
     halves = rng.permutation(max(ground.seeds.U, ground.strangers.U))
-    attacks: dict[str, Callable[[Link], Floats]] = {
-        "half_known": lambda link: from_half(link, R, halves),
-        "rank_by_sim_s": semantic_rank,
+    beside = {
+        "half_known": Variant(
+            lambda link: from_half(link, R, halves),
+            f"Whoever knows the pairs of seed and fake of half of the users {among}",
+            some,
+        ),
+        "rank_by_sim_s": Variant(semantic_rank, f"Whoever compares how a fake shares out its time {among}", some),
     }
     if label is not None:
-        attacks["with_classes"] = lambda link: same_class(link, label, R, ground.step_minutes)
+        beside["with_classes"] = Variant(
+            lambda link: same_class(link, label, R, ground.step_minutes),
+            f"Whoever holds the classes of the places, and knows that a fake may be early or late, {among}",
+            some,
+        )
     if ground.generator is not None:
         from elsewhere.evaluation.attacks.shadows import make_fakes
 
         # the attacker makes fakes of hold-out people and learns M from them
         made = Link(*make_fakes(ground, ground.strangers, rng), ground.strangers)
-        attacks["grey_box"] = lambda link: learnt_elsewhere(link, R, made)
+        beside["grey_box"] = Variant(
+            lambda link: learnt_elsewhere(link, R, made),
+            f"Whoever holds the generator and people of his own {among}",
+            some,
+        )
     if ground.sampler is not None:
-        attacks["white_box"] = lambda link: white_box(ground, link)
-
-    def on_some(attack: Callable[[Link], Floats]) -> Callable[[Link], tuple[Floats, Ints]]:
-        return lambda link: (attack(Link(link.fakes[some], link.owner[some], link.people)), some)
-
+        beside["white_box"] = Variant(lambda link: white_box(ground, link), f"Whoever holds the model {among}", some)
     return link_finding(
         ground,
         "A5",
         lambda link: class_aware(link, R),
         bar=ground.parameters["named"],
-        question=f"Whoever knows which places stand in for which names the seed among {ground.seeds.U} people",
+        question=f"Whoever knows all other users' pairs of seed and fake {among}",
         also=("top10",),
-        name="class_aware",
-        beside={name: on_some(attack) for name, attack in attacks.items()},
+        beside=beside,
     )

@@ -9,7 +9,7 @@ of traces. Everybody is judged by all other people, so that members and stranger
 import numpy as np
 
 from elsewhere.evaluation.attacks._kernels import nearest
-from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.finding import Finding, percent, points, verdict
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, auc, by_user, wilson
@@ -114,11 +114,13 @@ def likelihood_membership(ground: Ground) -> Finding:
         null=control,
         bar=ADVANTAGE_BAR,
         passed=bool(main.low <= 0 or main.high <= ADVANTAGE_BAR),
+        leaks=bool(main.low > 0),
         reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
         worst_decile=outliers.value,
-        words=f"Telling the people behind the fakes from strangers gains {percent(found)} (true minus false alarms); "
-        f"with people and strangers exchanged at random {percent(float(exchanged.mean()))}, and as much as that in "
-        f"{percent(p)} of the exchanges. With so many people a gain below {percent(unseen)} goes unseen.",
+        words=f"Telling the people behind the fakes from strangers gains {points(main.value)} over people and "
+        f"strangers exchanged at random (true minus false alarms: {percent(found)} against "
+        f"{percent(float(exchanged.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
+        f"{points(unseen)} goes unseen.",
         details={"advantage": found, "null_advantage": float(exchanged.mean()), "p": p, "detectable": unseen},
     )
 
@@ -201,6 +203,7 @@ def density_membership(ground: Ground) -> Finding:
             f"{chance.value:.3f}"
         )
     members, strangers = unlike_others(people, U, ground.R, ground.hour)
+    found_early = telling is False and tpr.low > null_tpr.high
     return Finding(
         "A10",
         main=best.value,
@@ -211,12 +214,18 @@ def density_membership(ground: Ground) -> Finding:
         null=chance,
         bar=0.5,
         passed=False if telling is False else includes,
+        leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells the people behind the fakes from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
-        + (f" The fakes are closer to the strangers{beyond}." if closer else ""),
+        + (f" The fakes are closer to the strangers{beyond}." if closer else "")
+        + (
+            f" At 1 % false alarms it finds {percent(tpr.value)} of the people, more than the bar."
+            if found_early
+            else ""
+        ),
         details={
             "auc": curves,
             "tpr_at_1_percent": tpr,

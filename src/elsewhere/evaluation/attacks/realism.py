@@ -285,6 +285,7 @@ def real_or_fake(ground: Ground) -> Finding:
         control=chance.value,
         control_interval=chance,
         baseline=0.5,
+        null=chance,
         fresh=fresh,
         bar=BAR,
         passed=passed,
