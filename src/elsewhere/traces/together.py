@@ -22,6 +22,7 @@ from elsewhere.traces.read import read_traces
 from elsewhere.traces.sources import opened_once
 
 MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
+MOST_OUTSIDE = 0.5  # the same where the map was cut to where people are
 FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
@@ -86,7 +87,7 @@ class First:
                 return placed, notes
         if merged:
             return self._where_it_went(fine, what, notes)
-        found, more = onto(fine, on, what)
+        found, more = onto(fine, on, what, cut=self._cut)
         return found, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
@@ -139,6 +140,10 @@ class First:
             return None
         return traces if map_.off and max(map_.off) <= 1 - ON_PLACES else None
 
+    @property
+    def _cut(self) -> bool:
+        return getattr(self.made, "map", "whole") == "auto"
+
     @cached_property
     def _cells(self) -> tuple[Traces, Ints] | None:
         """The first source before its places were merged, and the place that each cell became."""
@@ -158,16 +163,15 @@ class First:
         """Each cell at the place that the nearest cell of the first source became."""
         on, cells = self.traces, self._cells
         if cells is None:
-            found, more = onto(fine, on, what)
+            found, more = onto(fine, on, what, cut=self._cut)
             return found, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
         cell, km = _nearest(_points(fine.locations), _subset(first.locations, visited))
-        known = fine.r >= 0
-        more = _astray(km[fine.r[known]], on.locations, what)
-        return on_map(fine, on.locations, np.where(known, becomes[visited[cell]][fine.r], -1)), (*notes, *more)
+        found, more = _put(fine, on.locations, becomes[visited[cell]], km, what, cut=self._cut)
+        return found, (*notes, *more)
 
 
 def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
@@ -195,7 +199,7 @@ def on_map(traces: Traces, locations: Locations, r: Any = None) -> Traces:
 
 
 def onto(
-    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True
+    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True, cut: bool = False
 ) -> tuple[Traces, tuple[str, ...]]:
     """
     Return the same traces on the map of `like`, and what a reader should know.
@@ -203,7 +207,8 @@ def onto(
     Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
     than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
     and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `on_map`).
+    names and numbers that `like` does not have are added to its map (see `on_map`). `cut` says that the map leaves out
+    where people seldom are: slots far from it are missing then.
 
     Examples
     --------
@@ -219,10 +224,7 @@ def onto(
     if named := _by_name(traces, like, what):
         return named
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
-        place, km = _nearest(_points(here), there)
-        known = traces.r >= 0
-        notes = _astray(km[traces.r[known]], there, what)
-        return on_map(traces, there, np.where(known, place[traces.r], -1)), notes
+        return _put(traces, there, *_nearest(_points(here), there), what, cut=cut)
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
@@ -339,17 +341,34 @@ def _minute(start: str) -> int:
     return 60 * hour + minute
 
 
-def _astray(km: Floats, locations: Locations, what: str) -> tuple[str, ...]:
-    """A note where some points lie far from every place; refused where too many do."""
-    limit = _far(locations)
-    share = float((km > limit).mean())
-    if share > MOST_ASTRAY:
+def _put(
+    traces: Traces, locations: Locations, place: Ints, km: Floats, what: str, *, cut: bool
+) -> tuple[Traces, tuple[str, ...]]:
+    """
+    Put each place of the traces at the given one, `km` away; a note where some are far, refused where too many are.
+
+    What is far counts as the nearest place; on a map that was `cut` to where people are, it is outside and missing, as
+    such slots of the first source are.
+    """
+    known, limit = traces.r >= 0, _far(locations)
+    far = known & (km[traces.r] > limit)
+    share = float(far.sum() / known.sum())
+    if share > (MOST_OUTSIDE if cut else MOST_ASTRAY):
         raise InvalidTraces(
             f"{what}: {share:.0%} of its points lie more than {limit:.2g} km from every place of the real traces: "
             "another region, or latitude and longitude swapped?",
             code="E_MISMATCH",
         )
-    return (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",) * (share > 0)
+    r = np.where(known, place[traces.r], -1)
+    if not far.any():
+        return on_map(traces, locations, r), ()
+    if not cut:
+        notes = (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",)
+        return on_map(traces, locations, r), notes
+    r[far] = -1
+    there = np.flatnonzero((r >= 0).any(axis=1))
+    left = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
+    return on_map(traces.select(there), locations, r[there]), (left,)
 
 
 def _points(locations: Locations) -> Floats:
