@@ -78,8 +78,6 @@ class First:
             numbered = self.made.grid_metres is None and not any("numbered anew" in n for n in self.made.notes)
             found, more = onto(fine, on, what, numbered=numbered)
             return found, (*notes, *more)
-        if named := _by_name(fine, on, what):
-            return named[0], (*notes, *named[1])
         merged = self.made.places < self.made.places_found
         if (merged or self.made.places_by == "stays") and told.places_found <= on.R:
             placed = self._on_places(source)
@@ -169,8 +167,13 @@ class First:
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
-        cell, km = _nearest(_points(fine.locations), _subset(first.locations, visited))
-        found, more = _put(fine, on.locations, becomes[visited[cell]], km, what, cut=self._cut)
+        near, km = _nearest(_points(fine.locations), _subset(first.locations, visited))
+        cell = visited[near]
+        # a name says which place it is even where its coordinates were measured otherwise
+        number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
+        called = np.array([number.get(name, -1) for name in fine.locations.names or [""] * fine.R])
+        cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
+        found, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
         return found, (*notes, *more)
 
 
