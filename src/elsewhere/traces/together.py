@@ -27,6 +27,7 @@ FAR = 3.0  # times the distance between neighbouring places (95 % of them are ne
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
 ON_PLACES = 0.99  # share of points that lie on a place where the file was written with the coordinates of places
+NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
 OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
 
 
@@ -67,9 +68,14 @@ class First:
         """
         source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
+        nameless = on.tz == "UTC" and _says(self.made, NO_ZONE)
         fine, told, notes = self._finely(source, what)
-        if told.tz != on.tz and self.keywords.get("tz") is None and on.tz != "UTC":
+        if told.tz != on.tz and self.keywords.get("tz") is None and not nameless:
             fine, told, notes = self._finely(source, what, tz=on.tz)
+        if nameless and _says(told, IN_UTC) and told.tz == "UTC":
+            notes += (
+                f"{what}: its times are UTC, those of the real traces name no zone; give `tz` if they are local.",
+            )
         if same_map(fine.locations, on.locations):
             return fine, notes
         if fine.locations.lat is not None and not on.locations.has_coordinates:
@@ -175,6 +181,10 @@ class First:
         cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
         found, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
         return found, (*notes, *more)
+
+
+def _says(made: Preparation, what: str) -> bool:
+    return any(note.startswith(what) for note in made.notes)
 
 
 def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
