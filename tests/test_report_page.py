@@ -77,7 +77,7 @@ def test_everything_is_there_in_order(tmp_path, whole):
         "What may be said",
         "Usefulness of the data",
         "Decoys for a location-based service",
-        "Maps",
+        "Maps and hours",
         "Days to step through",
         "How it was made",
     ]

@@ -1,9 +1,9 @@
 """
 The pool of published fakes: traces, opaque ids, places and clock. No seed, no order, no likelihood, no entropy.
 
-On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet` (loc, its position or name, and whether a
-fake of this pool goes there: nothing that the pool itself does not tell), and `manifest.json`, written last, which
-names the other files with their sha256; a reader trusts nothing else (C1, F23).
+On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet` (loc, its position, name and category; only
+places that a fake of this pool visits), and `manifest.json`, written last, which names the other files with their
+sha256; a reader trusts nothing else (C1, F23).
 """
 
 import hashlib
@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
+from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
 from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.traces.locations import numbers_on
 from elsewhere.traces.model import Locations, Traces
 
 KIND, FORMAT = "elsewhere pool", 1
@@ -45,6 +46,20 @@ class Pool:
     def ids(self) -> NDArray[Any]:
         """The opaque id of each fake."""
         return self.traces.users
+
+    def on(self, locations: Locations) -> NDArray[np.int64]:
+        """
+        Return the fakes as (F, L) numbers of another map of the same places, such as that of the real traces.
+
+        A pool numbers its own places anew; they are told by name or position, and refused where one is missing.
+        """
+        number = numbers_on(self.traces.locations, locations)
+        if number is None or np.any(number < 0):
+            raise InvalidTraces(
+                "the pool visits places that this map does not have: give the map that its fakes were made on.",
+                code="E_MISMATCH",
+            )
+        return np.where(self.traces.r >= 0, number[self.traces.r], -1)
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
         """`n` different fakes, uniformly."""
@@ -94,7 +109,21 @@ class Pool:
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
 
 
+def on_map_of(fakes: Any, *others: Any) -> Any:
+    """Return what a `Pool` holds as numbers of the first map among `others`; anything but a pool as it is."""
+    if not isinstance(fakes, Pool):
+        return fakes
+    maps = (other if isinstance(other, Locations) else getattr(other, "locations", None) for other in others)
+    where = next((found for found in maps if found is not None), None)
+    if where is None:
+        raise InvalidTraces(
+            "a pool numbers its places anew: give the real traces as `Traces`, or their `locations`.", code="E_MISMATCH"
+        )
+    return fakes.on(where)
+
+
 _FILES = ("pool.parquet", "places.parquet")
+WORDS = {"name": "names", "category": "categories"}  # column of places.parquet -> what a place is called
 
 
 def earlier_files(folder: Path) -> set[str]:
@@ -156,12 +185,13 @@ def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L:
     fakes, places = (_read(tables[name], rows) for name, rows in zip(_FILES, (N * L, R), strict=True))
     if len(fakes["loc"]) != N * L or len(places["loc"]) != R:
         raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
+    where: dict[str, Any] = {"n": R}
     if "lat" in places:
-        locations = Locations(lat=places["lat"], lon=places["lon"])
+        where = {"lat": places["lat"], "lon": places["lon"]}
     elif "x" in places:
-        locations = Locations(xy=np.column_stack([places["x"], places["y"]]))
-    else:
-        locations = Locations(n=R, names=places["name"].tolist() if "name" in places else None)
+        where = {"xy": np.column_stack([places["x"], places["y"]])}
+    words = {what: places[name].tolist() for name, what in WORDS.items() if name in places}
+    locations = Locations(**where, **words)
     return Traces(
         fakes["loc"].reshape(N, L),
         locations,
@@ -198,16 +228,15 @@ def _fakes_table(traces: Traces) -> bytes:
 
 
 def _places_table(traces: Traces) -> bytes:
-    """All places, and whether a fake of this very pool goes there: elsewhere, a position may be a stand-in (E31)."""
     locations = traces.locations
-    number = np.arange(len(locations), dtype=np.int32)
-    columns: dict[str, Any] = {"loc": number, "visited": np.isin(number, traces.r)}
+    columns: dict[str, Any] = {"loc": np.arange(len(locations), dtype=np.int32)}
     if locations.lat is not None:
         columns |= {"lat": locations.lat, "lon": locations.lon}
     elif locations.xy is not None:
         columns |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
-    elif locations.names is not None:
-        columns |= {"name": np.array(locations.names, dtype=object)}
+    for name, what in WORDS.items():
+        if getattr(locations, what) is not None:
+            columns[name] = np.array(getattr(locations, what), dtype=object)
     return _parquet(columns)
 
 

@@ -19,9 +19,9 @@ from elsewhere.cli.finish import (
 from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fakes, makes, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
-from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, seal, undated, write_fakes
+from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
 from elsewhere.cli.summary import summary, tables
-from elsewhere.errors import InvalidParameter, require_between, require_choice
+from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.files import check_folder, whole_folders
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def synthesize(
     out: Folder,
     per_seed: PerSeed = 1,
     also: Formats = None,
+    out_as: OutAs = None,
     workers: Workers = 2,
     i_know: IKnow = False,
     report: Report = True,
@@ -63,18 +64,18 @@ def synthesize(
     mine = private_folder(out, private, force=force)
     spare = unfinished_folder(out, mine, force=force)
     require_between("--holdout", holdout, 0, 0.5)
-    for form in also or []:
-        require_choice("--also", form, tuple(ALSO))
-    making.check(per_seed, workers)
+    check_forms(also, out_as)
+    settings = making.check(per_seed, workers)
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
-    traces, read = read_whole(source, reading)
+    traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     from elsewhere.fakes import publish_linked
     from elsewhere.pool import earlier_files
 
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
+    again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
         rescued(fakes, spare, again, force=force),
         whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),
@@ -82,8 +83,8 @@ def synthesize(
         pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())
         told = summary(fakes, traces)
         kept = write_links(traces, fakes, pool, rows, for_me)
-        written = write_fakes(pool, new, fakes.frame, also or [])
-        told["notes"] += undated(pool, fakes.frame)
+        written = write_fakes(pool, new, fakes.frame, also or [], out_as)
+        told["notes"] += on_output(pool, fakes.frame, also or [], out_as)
         told["read"] = counts(read)
         shown = [*opening(told["read"]), *tables(told)]
         if report:

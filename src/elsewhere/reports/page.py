@@ -16,13 +16,13 @@ from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.fakes import Fakes
 from elsewhere.pool import Pool
 from elsewhere.presets import OF_THE_GATE
-from elsewhere.reports.atlas import NO_MAP, map_of_classes, map_of_visits
+from elsewhere.reports.atlas import atlas
 from elsewhere.reports.attacks import QUESTIONS, audit_table, badge, shown
 from elsewhere.reports.claims import claims, may_not
-from elsewhere.reports.days import MOST_DAYS, days
+from elsewhere.reports.days import MOST_DAYS, by_hour, days
 from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.headline import headline
-from elsewhere.reports.making import making, visible
+from elsewhere.reports.making import categories, making, visible
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.reports.service import service
 from elsewhere.reports.shell import Section, page, section, write
@@ -121,7 +121,8 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         f = fakes.frame
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
     elif isinstance(fakes, Pool):
-        traces = fakes.traces
+        # beside real traces on their map, else on its own
+        traces = fakes.traces if real is None else _on_map_of(real, fakes)
     elif isinstance(fakes, Traces):
         traces = fakes
     elif fakes is not None:
@@ -138,6 +139,11 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
     there = traces if traces is not None else real
     label = _label(classes, None if there is None else there.R)
     return None if there is None else _Shown(traces, real, seed, label)
+
+
+def _on_map_of(real: Traces, pool: Pool) -> Traces:
+    t = pool.traces
+    return Traces(pool.on(real.locations), real.locations, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
 
 
 def _label(classes: Any, R: int | None) -> Ints | None:
@@ -193,9 +199,12 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
             )
         )
     if maps is not None:
-        made.append(section("Maps", _maps(maps), anchor="maps"))
+        shown_maps = [*atlas(maps.fakes, maps.real, maps.label), *by_hour(maps.fakes, maps.real)]
+        made.append(section("Maps and hours", shown_maps, anchor="maps"))
         if maps.fakes is not None:
             made.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
+    if (compared := categories(run)) is not None:
+        made.append(section("Classes and categories", compared, anchor="categories"))
     made.append(section("How it was made", making(run, shareable=shareable), anchor="making"))
     return made
 
@@ -267,33 +276,6 @@ def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child
         tag("h3", "Conditions that this output does not meet") if lacking else None,
         listing(lacking) if lacking else None,
     ]
-
-
-def _maps(maps: _Shown) -> list[Child]:
-    there = maps.fakes if maps.fakes is not None else maps.real
-    assert there is not None  # noqa: S101 - one of both is what made these maps
-    if not there.locations.has_coordinates:
-        return [tag("p", NO_MAP, class_="note")]
-    both = [
-        (t, words, ink) for t, words, ink in ((maps.fakes, "fakes", "fake"), (maps.real, "real traces", "real")) if t
-    ]
-    visits = [np.bincount(t.r[t.r >= 0], minlength=there.R) for t, _, _ in both]
-    # a class was learnt from people: where no shown trace goes, it stays at home
-    seen = np.any(visits, axis=0)
-    # the owner's map is whole; that of a pool has unknown places moved
-    where = both[-1][0].locations
-    charts: list[Child] = [
-        map_of_visits(where, count, title=f"Places by visits, {words}", unit="instants", ink=ink, around=seen)
-        for (_, words, ink), count in zip(both, visits, strict=True)
-    ]
-    if maps.label is not None:
-        caption = "Places that play the same part in different people's lives share a class, a colour and a shape."
-        charts.append(
-            map_of_classes(where, maps.label, title="Places by class", shown=seen, around=seen, caption=caption)
-        )
-    else:
-        charts.append(tag("p", "No classes were given, so there is no map of places by class.", class_="note"))
-    return [tag("div", charts, class_="charts")]
 
 
 def _days(maps: _Shown, shareable: bool) -> list[Child]:

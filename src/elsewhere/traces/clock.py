@@ -15,6 +15,7 @@ from elsewhere.traces.tables import Table
 from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]
+TIMES_AS = ("local", "utc", "offset", "unix", "unix_ms", "clock")
 
 YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?)?$"
 YEAR_LAST = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
@@ -23,6 +24,7 @@ SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
+SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
 
@@ -32,7 +34,7 @@ class Clock:
     A column of times: UTC instants if `aware`, else a wall clock; NaT where there is none.
 
     `zone` names the zone all of them were written in, None if there are several or none. `exact` is False if they were
-    written without seconds.
+    written without seconds. `written` is one of `TIMES_AS`, by default told by the zone.
     """
 
     time: Times
@@ -40,6 +42,12 @@ class Clock:
     zone: str | None = None
     exact: bool = True
     fixed: Mapping[str, int] = field(default_factory=dict)
+    written: str = ""
+
+    @property
+    def times(self) -> str:
+        """How the times were written, in the words of `write_traces`."""
+        return self.written or ("local" if not self.aware else "utc" if self.zone == "UTC" else "offset")
 
     def __post_init__(self) -> None:
         # calendars and zones end somewhere, and no trace is from there
@@ -163,7 +171,8 @@ def _epoch(table: Table, name: str) -> Clock:
     known = np.isfinite(values)
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
     time[known] = np.round(values[known] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
-    return Clock(time, aware=True, zone="UTC")
+    written = {0: "unix", 1: "unix_ms"}.get(int(units[0]), "utc")
+    return Clock(time, aware=True, zone="UTC", written=written)
 
 
 def _canonical(zone: str) -> str:
@@ -172,7 +181,11 @@ def _canonical(zone: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class WallClock:
-    """The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known."""
+    """
+    The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known.
+
+    `times` is how the column was written, in the words of `write_traces`.
+    """
 
     wall: Times
     utc: Times | None
@@ -180,6 +193,7 @@ class WallClock:
     exact: bool = True
     fixed: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    times: str = "local"
 
 
 def wall_clock(
@@ -190,23 +204,35 @@ def wall_clock(
     near: tuple[Floats, Floats] | None = None,
 ) -> WallClock:
     """
-    The local clock of a table with columns `time`, `utc`, `local` or `date`.
+    The local clock of a table with columns `arrived`, `time`, `utc`, `local` or `date`.
 
     Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
-    Times that tell no zone of their own are shown in that of the coordinates `near` them, if it can be found.
+    Times in UTC, or with several offsets, are shown in the zone of the coordinates `near` them, if it can be found;
+    times without an offset are the wall clock of that zone, as they stand.
     """
     if "local" in roles and "utc" in roles and "time" not in roles:
         utc = times(table, roles["utc"], date_format=date_format)
         if tz is not None:
-            return _shown(table, replace(utc, aware=True), tz)
+            shown = replace(utc, aware=True, zone="UTC")
+            return replace(_shown(table, shown, tz), times=shown.times)
         local = _shown(table, times(table, roles["local"], date_format=date_format), None)
-        return _zone_told_by_both(local, utc.time)
-    role = next(role for role in ("time", "utc", "local", "date") if role in roles)
+        return replace(_zone_told_by_both(local, utc.time, near), times=replace(utc, aware=True, zone="UTC").times)
+    role = next(role for role in ("arrived", "time", "utc", "local", "date") if role in roles)
     day = roles.get("date") if role == "time" and _holds_time_of_day(table, roles["time"]) else None
     clock = times(table, roles[role], date_format=date_format, date=day)
     if role == "utc":
         clock = replace(clock, aware=True, zone="UTC")
-    return _shown(table, clock, tz, near)
+    return replace(_shown(table, clock, tz, near), times=clock.times if day is None else "clock")
+
+
+def departures(table: Table, name: str, date_format: str | None, arrived: WallClock) -> Times:
+    """A column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
+    clock = times(table, name, date_format=date_format)
+    left = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
+    if clock.aware and arrived.utc is not None:
+        # left in an hour that the clock has twice: by its wall clock perhaps before the arrival
+        left = np.where(clock.time >= arrived.utc, np.maximum(left, arrived.wall), left)
+    return np.where(np.isnat(left), arrived.wall, left)
 
 
 def _holds_time_of_day(table: Table, name: str) -> bool:
@@ -216,13 +242,24 @@ def _holds_time_of_day(table: Table, name: str) -> bool:
     return is_text(column.type) and bool(pc.any(pc.match_substring_regex(column, r"^\s*\d{1,2}:\d\d")).as_py())
 
 
-def _zone_told_by_both(local: WallClock, instant: Times) -> WallClock:
+def _zone_told_by_both(local: WallClock, instant: Times, near: tuple[Floats, Floats] | None) -> WallClock:
     wall = np.where(np.isnat(instant), instant, local.wall)
-    offset = np.unique(np.round((wall - instant)[~np.isnat(wall)] / np.timedelta64(60, "s")))
+    seen = ~np.isnat(wall)
+    offset = np.unique(np.round((wall - instant)[seen] / np.timedelta64(60, "s")))
     if len(offset) == 1:
         return WallClock(wall, instant, offset_zone(60 * int(offset[0])), local.exact)
+    found = None if near is None else zone_at(*near)[0]
+    if found is not None and np.mean(_in_zone(instant[seen], found) == wall[seen]) > SAME_CLOCK:
+        return WallClock(wall, instant, found, local.exact)
     note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
     return WallClock(wall, instant, "UTC", local.exact, notes=(note,))
+
+
+def _in_zone(instant: Times, zone: str) -> Times:
+    import pandas as pd
+
+    shown = pd.DatetimeIndex(instant).tz_localize("UTC").tz_convert(zone_of(zone)).tz_localize(None)
+    return np.asarray(shown, dtype="datetime64[us]")
 
 
 def _shown(table: Table, clock: Clock, tz: str | None, near: tuple[Floats, Floats] | None = None) -> WallClock:
@@ -244,12 +281,16 @@ def _shown(table: Table, clock: Clock, tz: str | None, near: tuple[Floats, Float
             notes += [word] if word else []
         if zone in (None, "UTC"):
             return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed, tuple(notes))
-        shown = pd.DatetimeIndex(clock.time).tz_localize("UTC").tz_convert(zone_of(str(zone))).tz_localize(None)
-        local = np.asarray(shown, dtype="datetime64[us]")
+        local = _in_zone(clock.time, str(zone))
         return WallClock(local, clock.time, str(zone), clock.exact, clock.fixed, tuple(notes))
     if tz is None:
+        found = None if near is None else zone_at(*near)[0]
         note = "times carry no offset; they are read as the local clock, its zone is not named (`tz`)"
-        return WallClock(clock.time, None, "UTC", clock.exact, clock.fixed, notes=(note,))
+        if found is not None:
+            note = (
+                f"times carry no offset; they are read as the local clock of {found}, where the coordinates lie (`tz`)"
+            )
+        return WallClock(clock.time, None, found or "UTC", clock.exact, clock.fixed, notes=(note,))
     wall, here, known = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
     first = np.ones(len(wall), dtype=bool)
     gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())

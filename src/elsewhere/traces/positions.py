@@ -1,4 +1,4 @@
-"""Where rows are: coordinates that are on the globe and in the box, and places by number or name."""
+"""Where rows are: coordinates that are on the globe, and places by number or name."""
 
 import numpy as np
 
@@ -43,23 +43,13 @@ def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dic
             raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
         if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
             raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
-    faults = {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
-    if shape.box is not None:
-        south, west, north, east = shape.box
-        across = (lon >= west) | (lon <= east) if west > east else (lon >= west) & (lon <= east)
-        off = number & ~((lat >= south) & (lat <= north) & across)
-        zero = off & (lat == 0) & (lon == 0)
-        faults = {"E_NUMBER": ~number, "E_NULL_ISLAND": zero, "E_OUTSIDE": off | high | wide}
-    return faults
+    return {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
 
 
 def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
-    """A word on positions that are possible and seldom meant (B20, B25)."""
-    if here is None:
-        return []
-    zero, pole = int(((here[0] == 0) & (here[1] == 0)).sum()), int((np.abs(here[0]) > 85).sum())
-    notes = [f"{zero} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"] if zero else []
-    return notes + ([f"{pole} rows lie within 5 degrees of a pole"] if pole else [])
+    """A word on positions that are possible and seldom meant (B25)."""
+    pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
+    return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
@@ -84,12 +74,12 @@ def number_places(
     given: Map | None,
     here: tuple[Floats, Floats] | None,
     base: int = 0,
-) -> tuple[Locations, Ints, list[str]]:
+) -> tuple[Locations, Ints]:
     """
     Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
-    Labels are ids or numbers of the `given` places. Without any, places have the mean coordinates of their rows and
-    the order of their labels; without coordinates whole numbers stay what they are.
+    Labels are ids or numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
+    order of their labels, and these as names; without coordinates whole numbers stay what they are.
     """
     missing = names.index("-1") if "-1" in names else -1
     codes = np.where(codes == missing, -1, codes)
@@ -108,28 +98,30 @@ def number_places(
             if names[c] not in given.number:
                 raise refuse(c, "a place that is not among the locations.")
             number[c] = given.number[names[c]]
-        return given.locations, number[codes], []
+        return given.locations, number[codes]
     if given is None and here is not None:
         group = np.searchsorted(used, codes)
         seen = codes >= 0
         lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(used))
         number[used] = np.arange(len(used))
-        same = [names[c] for c in used] == [str(i) for i in range(len(used))]
-        note = [] if same else ["places are numbered anew, in the order of their ids; give `locations` to keep numbers"]
-        return Locations(lat, lon), number[codes], note
+        return Locations(lat, lon, names=[names[c] for c in used]), number[codes]
     if not whole:
         if given is not None:
             raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
         number[used] = np.arange(len(used))
-        return Locations(n=len(used), names=[names[c] for c in used]), number[codes], []
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
     values = [int(names[c]) for c in used]
     if given is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
         number[used] = np.arange(len(used))
-        return Locations(n=len(used), names=[names[c] for c in used]), number[codes], []
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
     R = max(values) - base + 1 if given is None else len(given.locations)
     for c, value in zip(used, values, strict=True):
         if not base <= value < base + R:
             hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
             raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
         number[c] = value - base
-    return Locations(n=R) if given is None else given.locations, number[codes], []
+    if given is None:
+        return Locations(n=R), number[codes]
+    # the caller's numbers are the caller's names
+    where = given.locations if given.locations.names else given.locations.called(names=list(map(str, range(R))))
+    return where, number[codes]

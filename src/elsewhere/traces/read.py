@@ -4,6 +4,7 @@ Read traces: tables, tracks, exports of phones and frames, told apart by what th
 Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` makes traces of them.
 """
 
+import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,13 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.traces.columns import check_columns, find_roles, roles_of
 from elsewhere.traces.fixes import Fixes, Preparation
+from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.kept import kept_in
-from elsewhere.traces.model import Traces
-from elsewhere.traces.places import places_beside, read_places
+from elsewhere.traces.locate import PLACES
+from elsewhere.traces.model import Traces, clock_minutes
+from elsewhere.traces.places import Map, places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
+from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
 from elsewhere.traces.tables import Table, open_table
@@ -35,9 +39,10 @@ def read_traces(
     locations: Any = None,
     start: str | None = None,
     gaps: str = "hold",
-    max_gap: str | float | timedelta = "1h",
+    max_gap: str | float | timedelta = "auto",
     min_coverage: float = 0.5,
-    places: str = "merge",
+    map: str = "auto",  # noqa: A002 (the word users expect)
+    places: str = "shared",
     regions: Any = None,
     grid_metres: float = 100.0,
     evidence: bool = False,
@@ -57,6 +62,9 @@ def read_traces(
 
     - *fixes*: a user, a time, and `lat`/`lon` (or a geometry, or a place): cut into local days and slots, see
       `prepare_fixes`;
+    - *visits*: the same with an arrival and a departure, called `arrived, left`, `started_at, finished_at`
+      (trackintel), `datetime, leaving_datetime` (scikit-mobility) or alike: known from one to the other, with gaps
+      between them;
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
       several rows;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
@@ -70,9 +78,12 @@ def read_traces(
     Location History and Timeline (Android, iOS), OwnTracks and Foursquare check-ins, each gzipped or not, and folders
     of files of one format. Where a format names no user, the file (or the folder it is in) is one.
 
-    Times without an offset are the local wall clock (of `tz`, if given). Times with an offset are shown in `tz`;
-    without `tz` in their own zone if they all have one other than UTC, else in the zone of the coordinates, else
-    in UTC. Where a file has a UTC and a local column, the local one is the clock unless `tz` is
+    Places keep the ids that the input gives them (`Locations.names`), and the category that most people's rows give
+    them (`Locations.categories`).
+
+    Times without an offset are the local wall clock (of `tz`, if given, else of where the coordinates lie). Times with
+    an offset are shown in `tz`; without `tz` in their own zone if they all have one other than UTC, else in the zone of
+    the coordinates, else in UTC. Where a file has a UTC and a local column, the local one is the clock unless `tz` is
     given.
 
     Parameters
@@ -85,22 +96,28 @@ def read_traces(
     step
         Length of a slot.
     cells
-        Most places to make of coordinates (E74); None keeps all. Numbered places of slots and those of `locations`
-        are never merged.
+        Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
+        merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
+        than five people visit.
     tz
         IANA zone of the local clock.
     columns
-        Role -> column name, for the roles user, time, utc, local, date, slot, trace, lat, lon, geometry, place;
-        None leaves a role out.
+        Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
+        accuracy, place, category; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
     gaps, max_gap, min_coverage
-        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", see `prepare_fixes`.
+        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", up to which gap ("auto": the
+        shortest of 1, 3, 6, 12, 24 h that keeps enough people), and how much of a day must be known, see
+        `prepare_fixes`.
+    map, box
+        "auto": where people are nearly all the time, travellers' slots are left out; "whole": everywhere anybody was.
+        A `box` (south, west, north, east) in degrees is the map. Rows outside are counted, and are no bad rows.
     places, regions, grid_metres
-        What places coordinates become: "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
+        What places coordinates become: "shared", "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
         `prepare_fixes`.
     evidence
         Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
@@ -111,8 +128,6 @@ def read_traces(
     max_bad
         Share of rows that may be unreadable, or have more or fewer fields than the first line: they are dropped and
         counted; above it the file is refused.
-    box
-        The map, (south, west, north, east) in degrees: rows outside are dropped and counted.
     lon360
         Longitudes run from 0 to 360.
     any_date
@@ -134,11 +149,16 @@ def read_traces(
     kept = kept_in(source)
     if kept is not None:
         # prepared before: everything is decided, and stays as it is
-        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, kept.locations
+        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, Map(kept.locations)
         cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
+        max_gap, map = 0, "whole"  # noqa: A001 (as the parameter)
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
+    _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
+    around = _box(box)
+    drawn = None if regions is None else read_regions(regions)
+    given = None if locations is None else read_places(locations, encoding=encoding)
     table = open_table(
         source,
         container=format,
@@ -149,9 +169,8 @@ def read_traces(
         allow_truncated=allow_truncated,
     )
     roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
-    if locations is None and "place" in roles:
-        locations = places_beside(source)
-    given = None if locations is None else read_places(locations, encoding=encoding)
+    if given is None and "place" in roles and (beside := places_beside(source)) is not None:
+        given = read_places(beside, encoding=encoding)
     shape = Shape(
         table,
         roles,
@@ -159,7 +178,7 @@ def read_traces(
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
-        box=_box(box),
+        box=around,
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
@@ -170,12 +189,14 @@ def read_traces(
             step=step,
             cells=cells,
             gaps=gaps,
+            max_gap=max_gap,
             min_coverage=min_coverage,
+            map="whole" if given is not None else map,
+            box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             aligned=kept is not None,
-            max_bad=max_bad,
             so_far=counted,
         )
     else:
@@ -188,16 +209,52 @@ def read_traces(
             gaps=gaps,
             max_gap=max_gap,
             min_coverage=min_coverage,
+            map="whole" if given is not None else map,
+            box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             evidence=evidence,
-            max_bad=max_bad,
             so_far=counted,
         )
     if report is not None:
         report(prepared)
-    return traces
+    return traces if kept is None else traces.on(kept.locations)
+
+
+def _check_options(
+    step: Any,
+    gaps: str,
+    max_gap: Any,
+    min_coverage: float,
+    places: str,
+    cells: int | None,
+    start: str | None,
+    date_format: str | None,
+    encoding: str,
+) -> None:
+    """Refuse options that no input can make right, before a large one is read."""
+    if not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
+        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
+    if max_gap != "auto":
+        seconds_of("max_gap", max_gap)
+    require_choice("gaps", gaps, tuple(GAPS))
+    require_choice("places", places, PLACES)
+    require_between("min_coverage", min_coverage, 0, 1)
+    if cells is not None:
+        require_whole("cells", cells, 1)
+    if start is not None:
+        clock_minutes(start)
+    if date_format is not None:
+        try:
+            datetime.strptime("", date_format)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
+                raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
 
 
 def _sglt_roles(table: Table) -> dict[str, str]:
@@ -230,7 +287,7 @@ def _box(box: Any) -> tuple[float, float, float, float] | None:
 
 def _pace(fixes: Fixes, width: int) -> list[str]:
     """A word where fixes come much faster or slower than slots: the median interval of some users."""
-    if len(fixes) < 2:
+    if len(fixes) < 2 or fixes.until is not None:
         return []
     some = np.isin(fixes.user, np.linspace(0, len(fixes.labels) - 1, min(20, len(fixes.labels))).astype(np.int64))
     user, wall = fixes.user[some], fixes.wall[some]
@@ -243,7 +300,10 @@ def _pace(fixes: Fixes, width: int) -> list[str]:
     if usual < width / 2:
         return [f"fixes come every {_length(usual)}, finer than `step`: a slot takes the place of most of its fixes"]
     if usual > 2 * width:
-        return [f"fixes come every {_length(usual)}, coarser than `step`: most slots have no fix of their own"]
+        return [
+            f"fixes come every {_length(usual)}, coarser than `step`: most slots have no fix of their own; if they are "
+            'events such as check-ins, `out_as="events"` writes the fakes as events too'
+        ]
     return []
 
 

@@ -19,10 +19,9 @@ EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {
     "E_CSV": "have more or fewer fields than the first line",
     "E_USER": "have no user id",
-    "E_DATE": "have no readable time, or one before 2000 or in the future (`any_date`)",
+    "E_DATE": "have no readable time, one before 2000 or in the future (`any_date`), or leave before they arrive",
     "E_NUMBER": "have numbers that cannot be read",
-    "E_OUTSIDE": "lie outside the globe, or the `box`",
-    "E_NULL_ISLAND": "lie at 0, 0, outside the `box`",
+    "E_OUTSIDE": "lie outside the globe",
     "E_INDEX": "have no place",
 }
 Mask = NDArray[np.bool_]
@@ -85,20 +84,17 @@ class Shape:
 
     def counted(self, dropped: Mapping[str, int], clock: WallClock | None, notes: list[str]) -> Preparation:
         """What is known before the traces are made."""
-        role_of = {name: role for role, name in self.roles.items()}
+        role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         tabular = self.table.format in (*TABLES, "frame", "json")
-        if clock is not None and clock.utc is not None and "time" in self.roles:
-            role_of[self.roles["time"]] = "utc"
         return Preparation(
             name=self.table.name,
             rows=self.table.rows + self.table.unequal,
             dropped=dropped,
             fixed={} if clock is None else clock.fixed,
             tz="UTC" if clock is None else clock.tz,
-            # only a table has columns that can be written again
-            columns={role_of[n]: n for n in self.table.columns if role_of.get(n, "accuracy") != "accuracy"}
-            if tabular
-            else {},
+            times="local" if clock is None else clock.times,
+            # only a table has columns that can be written again, in the order of the file
+            columns={role_of[n]: n for n in self.table.names or self.table.columns if n in role_of} if tabular else {},
             format=self.table.format,
             notes=(*self.table.notes, *notes, *(self._left_out() if tabular and self.table.headed else ())),
         )

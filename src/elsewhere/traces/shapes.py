@@ -5,8 +5,8 @@ import unicodedata
 import numpy as np
 
 from elsewhere.errors import ElsewhereError
-from elsewhere.traces.clock import Times, WallClock, times, wall_clock
-from elsewhere.traces.columns import labels, numbers
+from elsewhere.traces.clock import Times, WallClock, departures, times, wall_clock
+from elsewhere.traces.columns import labels, numbers, words
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Ints
@@ -14,11 +14,11 @@ from elsewhere.traces.places import Map
 from elsewhere.traces.positions import number_places, odd_positions, position_faults, positions, spread
 from elsewhere.traces.rows import Mask, Shape
 
-TIME_ROLES = ("time", "utc", "local", "date")
+TIME_ROLES = ("time", "utc", "local", "date", "arrived")
 
 
 def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
-    """Fixes from columns user, time, and lat and lon (or geometry, or place)."""
+    """Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place)."""
     shape.require("user")
     shape.require(*TIME_ROLES)
     table, roles = shape.table, shape.roles
@@ -27,6 +27,9 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
     position = positions(shape)
     clock = wall_clock(table, roles, shape.tz, shape.date_format, position)
     faults = {"E_USER": user < 0, "E_DATE": shape.odd_times(clock.wall)} | position_faults(shape, position)
+    until = departures(table, roles["left"], shape.date_format, clock) if "left" in roles else None
+    if until is not None:
+        faults["E_DATE"] |= shape.odd_times(until) | (until < clock.wall)
     place, place_names = labels(table, roles["place"]) if "place" in roles else (None, ())
     guessed = given is None and "place" not in shape.chosen
     if guessed and place is not None and spread(place, len(place_names), position) > shape.max_bad:
@@ -37,10 +40,10 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
     good, dropped = shape.keep(faults)
     here = None if position is None else (position[0][good], position[1][good])
     notes += odd_positions(here)
+    word, categories = words(table, roles.get("category"))
     locations = None
     if place is not None:
-        locations, place, renumbered = number_places(shape, good, place[good], place_names, given, here)
-        notes += renumbered
+        locations, place = number_places(shape, good, place[good], place_names, given, here)
     elif here is None:
         shape.require("lat", "geometry", "place")
     elif given is not None:
@@ -57,6 +60,9 @@ def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
         tz=clock.tz,
         exact=clock.exact,
         accuracy=numbers(table, roles["accuracy"])[good] if "accuracy" in roles else None,
+        word=None if word is None else word[good],
+        words=categories,
+        until=None if until is None else until[good],
     )
     return fixes, shape.counted(dropped, clock, [*clock.notes, *notes, *_look_alikes(names)])
 
@@ -100,9 +106,10 @@ def slots_of(
     here = None if position is None else (position[0][good], position[1][good])
     locations, place = None, None
     if "place" in roles:
-        locations, place, notes = number_places(shape, good, codes[good], place_names, given, here, base)
+        locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
     elif given is not None and here is not None:
         locations, place = given.locations, given.place_of(*here)
+    word, categories = words(table, roles.get("category"))
     slots = Slots(
         user=user,
         labels=names,
@@ -115,6 +122,8 @@ def slots_of(
         locations=locations,
         date=date,
         tz=clock.tz if clock is not None else shape.tz or "UTC",
+        word=None if word is None else word[good],
+        words=categories,
     )
     return slots, shape.counted(dropped, clock, [*notes, *_look_alikes(names)])
 

@@ -24,7 +24,8 @@ WITH_SECONDS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(?P<z>Z
 LONGEST_FIELD = 1 << 20
 LONGEST_LINE = 10 << 20
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
-LABELS, NUMBERS, TIMES = ("user", "place", "trace"), ("lat", "lon", "slot"), ("time", "utc", "local")
+LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
+TIMES = ("time", "utc", "local", "arrived", "left")
 
 
 def text_table(

@@ -26,21 +26,20 @@ MOST_OUTSIDE = 0.5  # the same where the map was cut to where people are
 FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
-ON_PLACES = 0.99  # share of points that lie on a place where the file was written with the coordinates of places
 NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
 OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest(Map):
-    """Places for points that were written with the coordinates of places; `off` is the share of those that are not."""
+    """Places for points that were written with the coordinates of places; `off` counts those that were not."""
 
-    off: list[float] = field(default_factory=list)
+    off: list[int] = field(default_factory=list)
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """The nearest place of each point."""
         place, km = _nearest(in_space(lat, lon), self.locations)
-        self.off.append(float((km > ON_PLACE_KM).mean()))
+        self.off.append(int((km > ON_PLACE_KM).sum()))
         return place
 
 
@@ -81,8 +80,7 @@ class First:
         if fine.locations.lat is not None and not on.locations.has_coordinates:
             fine = self._without_coordinates(source) or fine
         if fine.locations.lat is None or on.locations.lat is None:
-            numbered = self.made.grid_metres is None and not any("numbered anew" in n for n in self.made.notes)
-            found, more = onto(fine, on, what, numbered=numbered)
+            found, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
             return found, (*notes, *more)
         merged = self.made.places < self.made.places_found
         if (merged or self.made.places_by == "stays") and told.places_found <= on.R:
@@ -142,7 +140,7 @@ class First:
             traces, _ = _read(source, options)
         except InvalidTraces:
             return None
-        return traces if map_.off and max(map_.off) <= 1 - ON_PLACES else None
+        return traces if map_.off and not any(map_.off) else None
 
     @property
     def _cut(self) -> bool:
@@ -173,7 +171,7 @@ class First:
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
-        near, km = _nearest(_points(fine.locations), _subset(first.locations, visited))
+        near, km = _nearest(_points(fine.locations), first.locations.select(visited))
         cell = visited[near]
         # a name says which place it is even where its coordinates were measured otherwise
         number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
@@ -390,12 +388,6 @@ def _points(locations: Locations) -> Floats:
     if locations.lat is None or locations.lon is None:
         raise InvalidTraces("places without coordinates have no neighbours.", code="E_MISMATCH")
     return in_space(locations.lat, locations.lon)
-
-
-def _subset(locations: Locations, places: Ints) -> Locations:
-    if locations.lat is None or locations.lon is None:
-        raise InvalidTraces("places without coordinates have no neighbours.", code="E_MISMATCH")
-    return Locations(locations.lat[places], locations.lon[places])
 
 
 def _nearest(points: Floats, places: Locations) -> tuple[Ints, Floats]:

@@ -25,7 +25,7 @@ from elsewhere.evaluation.publishing.figures import (
 )
 from elsewhere.evaluation.publishing.likeness import similarities
 from elsewhere.evaluation.publishing.scene import Scene, datasets_of
-from elsewhere.pool import Pool
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Locations, Periods, Traces
 
 # measure -> what it says, for people; what fakes that are the real traces themselves reach
@@ -176,14 +176,8 @@ def evaluate_publishing(
     draw = np.random.default_rng(0) if rng is None else rng
     if not isinstance(draw, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    # a published map shows fewer places than the owner's: only the numbers of places are compared
-    made = (
-        fakes.traces.r
-        if isinstance(fakes, Pool)
-        else fakes
-        if isinstance(fakes, Traces)
-        else getattr(fakes, "r", fakes)
-    )
+    found = on_map_of(fakes, locations, train, test)
+    made = found if isinstance(found, Traces) else getattr(found, "r", found)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
     given = on_one_map({"train": train, "test": test, "fakes": made}, locations)
     clock = next((t for t in (train, test, made) if isinstance(t, Traces)), given["train"])

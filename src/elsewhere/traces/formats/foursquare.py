@@ -46,6 +46,8 @@ def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     columns: dict[str, Any] = {"user": table.columns["user"], "venue": table.columns["venue"]}
     if "lat" in table.columns:
         columns |= {"lat": table.columns["lat"], "lon": table.columns["lon"]}
+    if "category" in table.columns:
+        columns["category"] = table.columns["category"]
     columns |= {"utc": pa.array(utc, pa.timestamp("us", "UTC")), "local time": pa.array(local, pa.timestamp("us"))}
     return Table(source.name, columns, table.rows, format="foursquare", names=tuple(columns), unequal=table.unequal)
 
