@@ -22,23 +22,24 @@ from elsewhere.traces.read import read_traces
 from elsewhere.traces.sources import opened_once
 
 MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
+MOST_OUTSIDE = 0.5  # the same where the map was cut to where people are
 FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
-ON_PLACES = 0.99  # share of points that lie on a place where the file was written with the coordinates of places
+NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
 OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest(Map):
-    """Places for points that were written with the coordinates of places; `off` is the share of those that are not."""
+    """Places for points that were written with the coordinates of places; `off` counts those that were not."""
 
-    off: list[float] = field(default_factory=list)
+    off: list[int] = field(default_factory=list)
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """The nearest place of each point."""
         place, km = _nearest(in_space(lat, lon), self.locations)
-        self.off.append(float((km > ON_PLACE_KM).mean()))
+        self.off.append(int((km > ON_PLACE_KM).sum()))
         return place
 
 
@@ -66,9 +67,14 @@ class First:
         """
         source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
+        nameless = on.tz == "UTC" and _says(self.made, NO_ZONE)
         fine, told, notes = self._finely(source, what)
-        if told.tz != on.tz and self.keywords.get("tz") is None and on.tz != "UTC":
+        if told.tz != on.tz and self.keywords.get("tz") is None and not nameless:
             fine, told, notes = self._finely(source, what, tz=on.tz)
+        if nameless and _says(told, IN_UTC) and told.tz == "UTC":
+            notes += (
+                f"{what}: its times are UTC, those of the real traces name no zone; give `tz` if they are local.",
+            )
         if same_map(fine.locations, on.locations):
             return fine, notes
         if fine.locations.lat is not None and not on.locations.has_coordinates:
@@ -83,7 +89,7 @@ class First:
                 return placed, notes
         if merged:
             return self._where_it_went(fine, what, notes)
-        found, more = onto(fine, on, what)
+        found, more = onto(fine, on, what, cut=self._cut)
         return found, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
@@ -132,7 +138,11 @@ class First:
             traces, _ = _read(source, options)
         except InvalidTraces:
             return None
-        return traces if map_.off and max(map_.off) <= 1 - ON_PLACES else None
+        return traces if map_.off and not any(map_.off) else None
+
+    @property
+    def _cut(self) -> bool:
+        return getattr(self.made, "map", "whole") == "auto"
 
     @cached_property
     def _cells(self) -> tuple[Traces, Ints] | None:
@@ -153,16 +163,24 @@ class First:
         """Each cell at the place that the nearest cell of the first source became."""
         on, cells = self.traces, self._cells
         if cells is None:
-            found, more = onto(fine, on, what)
+            found, more = onto(fine, on, what, cut=self._cut)
             return found, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return fine.on(on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
-        cell, km = _nearest(_points(fine.locations), first.locations.select(visited))
-        known = fine.r >= 0
-        more = _astray(km[fine.r[known]], on.locations, what)
-        return fine.on(on.locations, np.where(known, becomes[visited[cell]][fine.r], -1)), (*notes, *more)
+        near, km = _nearest(_points(fine.locations), first.locations.select(visited))
+        cell = visited[near]
+        # a name says which place it is even where its coordinates were measured otherwise
+        number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
+        called = np.array([number.get(name, -1) for name in fine.locations.names or [""] * fine.R])
+        cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
+        found, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
+        return found, (*notes, *more)
+
+
+def _says(made: Preparation, what: str) -> bool:
+    return any(note.startswith(what) for note in made.notes)
 
 
 def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
@@ -177,7 +195,7 @@ def same_map(here: Locations, there: Locations) -> bool:
 
 
 def onto(
-    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True
+    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True, cut: bool = False
 ) -> tuple[Traces, tuple[str, ...]]:
     """
     Return the same traces on the map of `like`, and what a reader should know.
@@ -185,7 +203,8 @@ def onto(
     Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
     than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
     and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `Traces.on`).
+    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves out
+    where people seldom are: slots far from it are missing then.
 
     Examples
     --------
@@ -201,10 +220,7 @@ def onto(
     if named := _by_name(traces, like, what):
         return named
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
-        place, km = _nearest(_points(here), there)
-        known = traces.r >= 0
-        notes = _astray(km[traces.r[known]], there, what)
-        return traces.on(there, np.where(known, place[traces.r], -1)), notes
+        return _put(traces, there, *_nearest(_points(here), there), what, cut=cut)
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
@@ -325,17 +341,34 @@ def _minute(start: str) -> int:
     return 60 * hour + minute
 
 
-def _astray(km: Floats, locations: Locations, what: str) -> tuple[str, ...]:
-    """A note where some points lie far from every place; refused where too many do."""
-    limit = _far(locations)
-    share = float((km > limit).mean())
-    if share > MOST_ASTRAY:
+def _put(
+    traces: Traces, locations: Locations, place: Ints, km: Floats, what: str, *, cut: bool
+) -> tuple[Traces, tuple[str, ...]]:
+    """
+    Put each place of the traces at the given one, `km` away; a note where some are far, refused where too many are.
+
+    What is far counts as the nearest place; on a map that was `cut` to where people are, it is outside and missing, as
+    such slots of the first source are.
+    """
+    known, limit = traces.r >= 0, _far(locations)
+    far = known & (km[traces.r] > limit)
+    share = float(far.sum() / known.sum())
+    if share > (MOST_OUTSIDE if cut else MOST_ASTRAY):
         raise InvalidTraces(
             f"{what}: {share:.0%} of its points lie more than {limit:.2g} km from every place of the real traces: "
             "another region, or latitude and longitude swapped?",
             code="E_MISMATCH",
         )
-    return (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",) * (share > 0)
+    r = np.where(known, place[traces.r], -1)
+    if not far.any():
+        return traces.on(locations, r), ()
+    if not cut:
+        notes = (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",)
+        return traces.on(locations, r), notes
+    r[far] = -1
+    there = np.flatnonzero((r >= 0).any(axis=1))
+    left = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
+    return traces.select(there).on(locations, r[there]), (left,)
 
 
 def _points(locations: Locations) -> Floats:
