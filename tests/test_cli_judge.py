@@ -223,6 +223,8 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     assert b"CANARY" in (mine / "links.csv").read_bytes()
     assert all(p.stat().st_mode & 0o077 == 0 for p in mine.iterdir())
     assert "control" in " ".join(told["judgement"]["notes"])
+    assert told["uses"]["dwell"]["verdict"] in ("good", "rough", "not for this")
+    assert told["publish"]["level"] in ("no", "care", "yes")
     # the links lead back to the seeds, and to nobody else
     real = ew.read_traces(world / "real.csv")
     pool = ew.Pool.load(out)

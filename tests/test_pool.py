@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
-from elsewhere.fakes import publish_linked
+from elsewhere.cli.published import as_read
+from elsewhere.fakes import _reading, publish_linked
 from elsewhere.files import write_files
 from elsewhere.frame import Frame, calendar, is_weekend
+from elsewhere.traces.fixes import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -115,6 +117,26 @@ class TestPublish:
         told = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({n: v for n, v in told.items() if n != "input"}))
         assert ew.Fakes.load(tmp_path).frame.columns == {}
+
+    def test_the_manifest_says_how_the_input_was_read(self, fakes, tmp_path):
+        told = Preparation(
+            max_gap_minutes=720, max_gap_auto=True, people_by_gap={"1h": 5, "12h": 137}, map="auto", map_km=63.7
+        )
+        read = as_read(fakes, told)
+        read.save(tmp_path)
+        pool = ew.publish(ew.Fakes.load(tmp_path))
+        reading = pool.provenance["reading"]
+        assert reading["people_by_gap"] == {"1h": 5, "12h": 137}
+        assert (reading["max_gap_minutes"], reading["map"], reading["map_km"]) == (720, "auto", 60)
+        # with a ledger nothing that counts the seeds
+        ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+        counted = {"people_by_gap", "share_filled"}
+        assert counted <= set(reading)
+        assert not counted & set(_reading(replace(read, ledger=ledger)))
+        index = json.loads((tmp_path / "fakes.json").read_text())
+        (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))
+        with pytest.raises(ew.InvalidModel, match="E_FAKES"):
+            ew.Fakes.load(tmp_path)
 
     def test_ids_are_random_and_differ(self, fakes):
         ids = ew.publish(fakes).ids.tolist()
