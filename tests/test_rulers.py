@@ -285,17 +285,13 @@ def test_shifted_likelihood_equals_its_slow_twin(L, shift, seed):
     label, people, fakes = np.array([0, 0, 1, 2]), rng.integers(4, size=(2, L)), rng.integers(4, size=(2, L))
     gain = rng.uniform(0.1, 3, (4, 4))
     runs = linkage.class_runs(people, label)
-    out = np.full((2, 2), -np.inf)
+    out = np.empty((2, 2))
     shifted_likelihoods(fakes, *runs, shift, gain, out)
     for f, fake in enumerate(fakes.tolist()):
         for s, person in enumerate(people):
             slow = naive.shifted_likelihood(fake, label[person].tolist(), shift, gain.tolist())
 
             assert out[f, s] == pytest.approx(slow, abs=1e-9)
-    # a second call adds the likelihoods of a second shift
-    once = out.copy()
-    shifted_likelihoods(fakes, *runs, shift, gain, out)
-    assert_allclose(out, once + math.log(2), atol=1e-9)
 
 
 def early_or_late(rng, N=120, L=48, per_class=30, K=3, most=6):
@@ -320,10 +316,10 @@ def test_who_knows_classes_and_shifts_is_the_strongest():
     seeds, fakes, label = early_or_late(rng)
     holdout, _, _ = early_or_late(rng)
     found = attacked("A5", seeds, holdout, fakes, np.arange(len(seeds)), classes=label)
-    figures = {name: found.details[name].value for name in ("plain", "half_known", "rank_by_sim_s")}
+    figures = {name: found.details[name].value for name in ("plain", "half_known", "rank_by_sim_s", "with_classes")}
 
-    assert found.details["strongest"] == "with_classes"
-    assert found.main == found.details["with_classes"].value
+    assert found.details["strongest"] in ("with_classes_1h", "with_classes_2h")
+    assert found.main == found.details[found.details["strongest"]].value
     assert found.main > 1.5 * max(figures.values())
     assert found.main > 0.3
     # the same attacks on strangers in the place of the seeds, on walks, and on fresh people in the place of the fakes
@@ -339,5 +335,5 @@ def test_avoiding_the_own_seed_gives_it_away():
     fakes = np.array([rng.choice(np.setdiff1d(np.arange(30), s), 20) for s in seeds])
     link = Link(fakes, np.arange(60), People(seeds, np.arange(60), 60))
 
-    assert linkage.same_class(link, np.zeros(30, dtype=np.int64), 30, 20).mean() > 0.3
+    assert linkage.same_class(link, np.zeros(30, dtype=np.int64), 30, 0).mean() > 0.3
     assert (linkage.meets(fakes, seeds, 30) == [[bool(set(f) & set(s)) for s in seeds] for f in fakes]).all()

@@ -269,7 +269,7 @@ def single_matches(known, fakes, visits_fake, people, user, visits, start, visit
 @njit
 def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
     """
-    out[f, s] += Pr{f | the runs of s, boundaries moved} / Pr{f}, in logarithms, added up over calls like `logaddexp`.
+    out[f, s] = ln Pr{f | the runs of s, boundaries moved} / Pr{f}.
 
     The runs of person s begin at `first[s, : runs[s]]` and are of class `kind[s]`. Each boundary is moved by up to
     `shift` instants, all moves alike, and never before the one that was before it. `gain[c, r]` is the odds of place r
@@ -312,6 +312,4 @@ def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
             left = 0.0
             for i in range(low, high + 1):
                 left += mass[i]
-            total += math.log(left)
-            big, small = max(total, out[f, s]), min(total, out[f, s])
-            out[f, s] = big + math.log1p(math.exp(small - big))
+            out[f, s] = total + math.log(left)

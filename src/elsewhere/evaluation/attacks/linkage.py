@@ -28,7 +28,11 @@ from elsewhere.traces.model import Floats, Ints
 FLOOR = 0.02
 TIMING_BAR = 0.01
 STRAY = 0.1  # share of instants at which a fake is in no class of its seed
-SHIFTS = (0, 1, 2)  # hours by which it may be early or late
+SHIFTS = {  # hours by which a fake may be early or late
+    "with_classes": (0, ""),
+    "with_classes_1h": (1, ", and knows that a fake may be an hour early or late,"),
+    "with_classes_2h": (2, ", and knows that a fake may be two hours early or late,"),
+}
 MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and instants of pairs, that each attack of A5 beside the first tries
 
 
@@ -207,23 +211,21 @@ def meets(fakes: Ints, people: Ints, R: int) -> NDArray[np.bool_]:
     return out
 
 
-def same_class(link: Link, label: Ints, R: int, step_minutes: float) -> Floats:
+def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
     """
-    Success of an attacker who holds the classes, and knows that a fake may be early or late: by the likelihood.
+    Success of an attacker who holds the classes, and knows how early or late a fake may be: by the likelihood.
 
-    A fake is in the class of its seed but for a few strays; it changes class when its seed does, or up to an hour or
-    two earlier or later: all three are given the same weight. Whether fakes avoid the places of their seeds, the
-    attacker learns from all other users' pairs.
+    A fake is in the class of its seed but for a few strays; it changes class when its seed does, or up to `shift`
+    instants earlier or later. Whether fakes avoid the places of their seeds, the attacker learns from all other users'
+    pairs.
     """
-    L = link.fakes.shape[1]
+    shift = min(shift, link.fakes.shape[1] - 1)
     runs, gain = class_runs(link.people.r, label), odds_of_classes(link.fakes, label)
-    shifts = sorted({min(L - 1, int(hours * 60 / step_minutes + 0.5)) for hours in SHIFTS})
     out, own = np.empty(len(link.fakes)), link.user
     U, before = link.people.U, []
     for rows in blocks(link):
-        score = np.full((len(rows), len(link.people.r)), -np.inf)
-        for shift in shifts:
-            shifted_likelihoods(link.fakes[rows], *runs, shift, gain, score)
+        score = np.empty((len(rows), len(link.people.r)))
+        shifted_likelihoods(link.fakes[rows], *runs, shift, gain, score)
         before.append((rows, by_candidate(score, link.people), _met(link, rows, R)))
     # pairs of other users: how often do seed and fake have a place in common, how often do strangers
     same = np.concatenate([met[np.arange(len(rows)), own[rows]] for rows, _, met in before])
@@ -268,11 +270,13 @@ def class_linkage(ground: Ground) -> Finding:
         "rank_by_sim_s": Variant(semantic_rank, f"Whoever compares how a fake shares out its time {among}", some),
     }
     if label is not None:
-        beside["with_classes"] = Variant(
-            lambda link: same_class(link, label, R, ground.step_minutes),
-            f"Whoever holds the classes of the places, and knows that a fake may be early or late, {among}",
-            some,
-        )
+        for name, (hours, late) in SHIFTS.items():
+            shift = int(hours * 60 / ground.step_minutes + 0.5)
+            beside[name] = Variant(
+                lambda link, shift=shift: same_class(link, label, R, shift),  # type: ignore[misc]
+                f"Whoever holds the classes of the places{late} {among}",
+                some,
+            )
     if ground.generator is not None:
         from elsewhere.evaluation.attacks.shadows import make_fakes
 
