@@ -43,14 +43,15 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     """The same fakes, which remember the columns and the format of the input: they are published as it is."""
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written
     columns = read.columns if "user" in read.columns else {}
-    told = {"columns": columns, "format": read.format, "times": read.times, "reading": read.in_public()}
+    reading = read.in_public()
+    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
     notes = fakes.notes
     if fakes.ledger is not None and read.max_gap_auto and read.slots_held:
         notes += (
             "how long gaps are filled was decided by the input, seeds included: eps and delta take it as given; "
             "--max-gap sets it.",
         )
-    return replace(fakes, frame=replace(fakes.frame, **told), notes=notes)
+    return replace(fakes, frame=frame, notes=notes)
 
 
 def check_forms(also: list[str] | None, out_as: str | None) -> None:
