@@ -189,9 +189,11 @@ class Preparation:
             "share_filled": round(filled, 2),
         }
 
-    def in_the_way(self) -> list[str]:
+    def in_the_way(self, *, by_gap: bool = True) -> list[str]:
         """
         Say all that keeps people from having a usable day, with numbers and what to do about each.
+
+        Without `by_gap` the people whom each longest gap would keep are left out.
 
         Examples
         --------
@@ -210,10 +212,10 @@ class Preparation:
             how = {"auto": ' (`map="whole"` takes them in)', "box": " (`box`)", "regions": " (`regions`)"}
             told.append(f"{self.days_outside:,} days lead outside the map{how.get(self.map, '')}")
         if self.max_gap_minutes is not None and self.people_by_gap:
-            by_gap = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
+            ladder = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
             told.append(
-                f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`); people with a "
-                f"usable day by longest gap: {by_gap}"
+                f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`)"
+                + (f"; people with a usable day by longest gap: {ladder}" if by_gap else "")
             )
         thin = self.days_dropped - self.days_single
         if thin > 0 and self.min_coverage:
