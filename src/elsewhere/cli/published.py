@@ -42,8 +42,6 @@ def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list
     columns = frame.columns or None
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
-    if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
-        columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
     for name in names:
         tabular = name in ("fakes.csv", "fakes.parquet")

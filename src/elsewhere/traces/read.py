@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between
-from elsewhere.traces.columns import check_columns, find_roles, roles_of
+from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.kept import kept_in
 from elsewhere.traces.model import Traces
@@ -20,7 +20,7 @@ from elsewhere.traces.places import places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
-from elsewhere.traces.tables import Table, open_table
+from elsewhere.traces.tables import Table, open_parts
 from elsewhere.traces.zones import zone_of
 
 
@@ -91,7 +91,7 @@ def read_traces(
         IANA zone of the local clock.
     columns
         Role -> column name, for the roles user, time, utc, local, date, slot, trace, lat, lon, geometry, place;
-        None leaves a role out.
+        "#3" is the third column, "file" (as the user) the name of the file; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
@@ -139,21 +139,20 @@ def read_traces(
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
-    table = open_table(
+    parts = open_parts(
         source,
         container=format,
         encoding=encoding,
-        roles=lambda names: roles_of(names, columns),
+        roles=lambda names, headed, records: meaning(names, headed, records, columns),
         plain_times=date_format is None,
-        max_bad=max_bad,
         allow_truncated=allow_truncated,
     )
-    roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
+    roles = _roles(parts.sample, format)
     if locations is None and "place" in roles:
         locations = places_beside(source)
     given = None if locations is None else read_places(locations, encoding=encoding)
     shape = Shape(
-        table,
+        parts.sample if "slot" not in roles else parts.joined(max_bad=1.0),
         roles,
         tz,
         date_format,
@@ -164,7 +163,8 @@ def read_traces(
         latest=None if any_date else _tomorrow(),
     )
     if "slot" in roles:
-        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=0 if table.headed else 1)
+        base = 1 if shape.table.format == "sglt" else 0
+        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=base)
         traces, prepared = prepare_slots(
             slots,
             step=step,
@@ -179,7 +179,7 @@ def read_traces(
             so_far=counted,
         )
     else:
-        fixes, counted = fixes_of(shape, given)
+        fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
         traces, prepared = prepare_fixes(
             fixes,
@@ -200,13 +200,12 @@ def read_traces(
     return traces
 
 
-def _sglt_roles(table: Table) -> dict[str, str]:
-    """`input.trace` of the paper's authors: lines `user,time,location`, whole numbers from 1, no column names."""
-    if table.headed:
+def _roles(table: Table, asked: str) -> dict[str, str]:
+    """What the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
+    found = table.found
+    if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    if len(table.columns) != 3:
-        raise table.refuse("the first line holds numbers where column names are expected.", "E_COLUMN")
-    return {"user": "0", "slot": "1", "place": "2"}
+    return dict(found.roles) if found is not None else {}
 
 
 def _tomorrow() -> np.datetime64:

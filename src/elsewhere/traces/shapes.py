@@ -1,64 +1,171 @@
 """The two shapes of input: fixes (a user at a time) and slots (a user at a numbered instant), from named columns."""
 
 import unicodedata
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.errors import ElsewhereError
-from elsewhere.traces.clock import Times, WallClock, times, wall_clock
-from elsewhere.traces.columns import labels, numbers
+from elsewhere.traces.clock import (
+    ClockPlan,
+    OtherOffsets,
+    Times,
+    WallClock,
+    offsets_of,
+    plan_clock,
+    times,
+    wall_clock,
+    zone_told_by_both,
+)
+from elsewhere.traces.columns import labels, numbers, sorted_labels
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Ints
 from elsewhere.traces.places import Map
-from elsewhere.traces.positions import number_places, odd_positions, position_faults, positions, spread
+from elsewhere.traces.positions import (
+    number_places,
+    odd_positions,
+    position_faults,
+    positions,
+    refuse_positions,
+    spread,
+)
 from elsewhere.traces.rows import Mask, Shape
+from elsewhere.traces.sources import refuse_rows
+from elsewhere.traces.tables import Parts
 
-TIME_ROLES = ("time", "utc", "local", "date")
+
+class _Ids:
+    """Labels that are met in table after table, numbered as they come, and sorted in the end."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {}
+
+    def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
+        """The same codes, by the numbers of all tables; those below 0 stay."""
+        known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
+        return known[codes]
+
+    def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+        """The codes of all rows by the order of labels, and these."""
+        names = sorted_labels(self.number)
+        rank = np.empty(len(names) + 1, dtype=np.int32)
+        rank[[self.number[n] for n in names]] = np.arange(len(names), dtype=np.int32)
+        rank[-1] = -1
+        return rank[codes], tuple(names)
 
 
-def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
-    """Fixes from columns user, time, and lat and lon (or geometry, or place)."""
-    shape.require("user")
-    shape.require(*TIME_ROLES)
-    table, roles = shape.table, shape.roles
+def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
+    """
+    Fixes from columns user, time, and lat and lon (or geometry, or place), table by table.
+
+    How times and places are read is decided on the sample of the input; of each table only compact columns are kept.
+    """
+    shape.require_all()
+    position = positions(shape, shape.table)
+    refuse_positions(shape, position)
     notes: list[str] = []
-    user, names = labels(table, roles["user"])
-    position = positions(shape)
-    clock = wall_clock(table, roles, shape.tz, shape.date_format, position)
-    faults = {"E_USER": user < 0, "E_DATE": shape.odd_times(clock.wall)} | position_faults(shape, position)
-    place, place_names = labels(table, roles["place"]) if "place" in roles else (None, ())
-    guessed = given is None and "place" not in shape.chosen
-    if guessed and place is not None and spread(place, len(place_names), position) > shape.max_bad:
-        notes.append(f"column {roles['place']!r} was not read: its values do not name places")
-        place = None
-    if place is not None:
-        faults |= {"E_INDEX": place < 0}
-    good, dropped = shape.keep(faults)
-    here = None if position is None else (position[0][good], position[1][good])
-    notes += odd_positions(here)
-    locations = None
-    if place is not None:
-        locations, place, renumbered = number_places(shape, good, place[good], place_names, given, here)
+    named = "place" in shape.roles
+    if named and given is None and "place" not in shape.chosen:
+        place, place_names = labels(shape.table, shape.roles["place"])
+        if spread(place, len(place_names), position) > shape.max_bad:
+            notes.append(f"column {shape.roles['place']!r} was not read: its values do not name places")
+            named = False
+    several = False
+    while True:
+        plan = plan_clock(
+            shape.table, shape.roles, shape.tz, shape.date_format, position, tables=parts, several=several
+        )
+        try:
+            return _gathered(shape, parts, given, plan, named, accuracy, notes)
+        except OtherOffsets:
+            several = True  # the sample had one offset, and the input has others
+
+
+def _gathered(
+    shape: Shape, parts: Parts, given: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
+) -> tuple[Fixes, Preparation]:
+    shape.tally.clear()
+    roles = shape.roles
+    users, places = _Ids(), _Ids()
+    kept: dict[str, list[NDArray[Any]]] = {}
+    fixed: Counter[str] = Counter()
+    said: dict[str, set[str]] = {}
+    offsets: set[int] = set()
+    exact, tz = False, "UTC"
+    for table in parts:
+        user, names = labels(table, roles["user"])
+        position = positions(shape, table)
+        clock = wall_clock(plan, table)
+        faults = {
+            "E_ENCODING": user == -2,
+            "E_USER": user < 0,
+            "E_DATE": shape.odd_times(clock.wall),
+        } | position_faults(shape, position)
+        row: dict[str, NDArray[Any]] = {"user": users.add(user, names), "wall": clock.wall}
+        if clock.utc is not None and clock.utc is not clock.wall:
+            row["utc"] = clock.utc
+        if named:
+            place, place_names = labels(table, roles["place"])
+            faults |= {"E_ENCODING": (user == -2) | (place == -2), "E_INDEX": place < 0}
+            row["place"] = places.add(place, place_names)
+        if position is not None:
+            row["lat"], row["lon"] = position
+        if accuracy and "accuracy" in roles:
+            row["accuracy"] = numbers(table, roles["accuracy"])
+        good = shape.tally.keep(table, faults)
+        for name, values in row.items():
+            kept.setdefault(name, []).append(values[good])
+        refuse_rows(shape.tally.kept, parts.name)
+        exact, tz = exact or clock.exact, clock.tz
+        if clock.utc is not None and "local" in plan.roles and "utc" in plan.roles:
+            offsets |= offsets_of(clock.wall[good], clock.utc[good])
+        fixed.update(clock.fixed)
+        fixed.update(table.fixed)
+        for note in table.notes:
+            said.setdefault(note, set()).add(table.name)
+    shape.tally.check(shape.max_bad)
+    told = list(parts.notes)
+    told += [f"{note} ({len(files)} files)" if parts.notes else note for note, files in said.items()]
+    told += [*(shape.table.found.notes if shape.table.found is not None else ()), *plan.notes]
+    if "local" in plan.roles and "utc" in plan.roles:
+        tz, word = zone_told_by_both(offsets)
+        told += word
+    columns = {name: _concatenated(kept.pop(name)) for name in list(kept)}
+    who, names = users.sorted(columns["user"])
+    here = (columns["lat"], columns["lon"]) if "lat" in columns else None
+    notes = [*told, *notes, *odd_positions(here)]
+    locations, at = None, None
+    if named:
+        codes, place_names = places.sorted(columns["place"])
+        locations, at, renumbered = number_places(shape, None, codes.astype(np.int64), place_names, given, here)
         notes += renumbered
-    elif here is None:
-        shape.require("lat", "geometry", "place")
-    elif given is not None:
-        locations, place = given.locations, given.place_of(*here)
+    elif given is not None and here is not None:
+        locations, at = given.locations, given.place_of(*here)
+    in_utc = plan.zone is not None or "utc" in plan.roles
     fixes = Fixes(
-        user=user[good],
+        user=who.astype(np.int64),
         labels=names,
-        wall=clock.wall[good],
-        utc=None if clock.utc is None else clock.utc[good],
+        wall=columns["wall"],
+        utc=columns.get("utc", columns["wall"]) if in_utc else None,
         lat=None if here is None else here[0],
         lon=None if here is None else here[1],
-        place=place,
+        place=at,
         locations=locations,
-        tz=clock.tz,
-        exact=clock.exact,
-        accuracy=numbers(table, roles["accuracy"])[good] if "accuracy" in roles else None,
+        tz=tz,
+        exact=exact,
+        accuracy=columns.get("accuracy"),
     )
-    return fixes, shape.counted(dropped, clock, [*clock.notes, *notes, *_look_alikes(names)])
+    return fixes, shape.counted(dict(fixed), tz, in_utc, [*notes, *_look_alikes(names)])
+
+
+def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    pieces.clear()
+    return whole
 
 
 def slots_of(
@@ -69,19 +176,20 @@ def slots_of(
 
     `base` is the number of the first slot and of the first place: 0, or 1 in SGLT files.
     """
-    shape.require("user")
-    shape.require("place", "lat", "geometry")
+    shape.require_all()
     table, roles = shape.table, shape.roles
     notes: list[str] = []
     user, names = labels(table, roles["user"])
     number = numbers(table, roles["slot"])
     whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
     slot = np.where(whole, number, base).astype(np.int64) - base
-    faults: dict[str, Mask] = {"E_USER": user < 0, "E_NUMBER": ~whole}
-    position = positions(shape)
+    faults: dict[str, Mask] = {"E_ENCODING": user == -2, "E_USER": user < 0, "E_NUMBER": ~whole}
+    position = positions(shape, table)
     codes, place_names = labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
+    faults["E_ENCODING"] |= codes == -2
     if "place" not in roles or given is None:
         # a slot that is marked as missing needs no coordinates
+        refuse_positions(shape, position)
         for code, fault in position_faults(shape, position).items():
             faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
     clock = _clock_of_slots(shape)
@@ -89,7 +197,8 @@ def slots_of(
     if "date" in roles:
         date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
         faults["E_DATE"] = np.isnat(date)
-    good, dropped = shape.keep(faults)
+    good = shape.tally.keep(table, faults)
+    shape.tally.check(shape.max_bad)
     user, slot = user[good], slot[good]
     if slot.min() < 0:
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
@@ -103,6 +212,7 @@ def slots_of(
         locations, place, notes = number_places(shape, good, codes[good], place_names, given, here, base)
     elif given is not None and here is not None:
         locations, place = given.locations, given.place_of(*here)
+    tz = clock.tz if clock is not None else shape.tz or "UTC"
     slots = Slots(
         user=user,
         labels=names,
@@ -114,9 +224,12 @@ def slots_of(
         place=place,
         locations=locations,
         date=date,
-        tz=clock.tz if clock is not None else shape.tz or "UTC",
+        tz=tz,
     )
-    return slots, shape.counted(dropped, clock, [*notes, *_look_alikes(names)])
+    fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
+    in_utc = clock is not None and clock.utc is not None
+    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *notes, *_look_alikes(names)]
+    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, in_utc, told)
 
 
 def _clock_of_slots(shape: Shape) -> WallClock | None:
@@ -124,7 +237,12 @@ def _clock_of_slots(shape: Shape) -> WallClock | None:
     if not any(role in shape.roles for role in ("time", "utc", "local")):
         return None
     try:
-        return wall_clock(shape.table, shape.roles, shape.tz, shape.date_format)
+        plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format)
+        clock = wall_clock(plan, shape.table)
+        if "local" in plan.roles and "utc" in plan.roles and clock.utc is not None:
+            tz, notes = zone_told_by_both(offsets_of(clock.wall, clock.utc))
+            return replace(clock, tz=tz, notes=notes)
+        return replace(clock, notes=plan.notes)
     except ElsewhereError:
         if shape.chosen & {"time", "utc", "local"}:
             raise

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import find_roles
+from elsewhere.traces.columns import meaning
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 from elsewhere.traces.places import Map, cell_centres, grid_cells, in_space, places_beside
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.sources import opened_once
-from elsewhere.traces.tables import open_table
+from elsewhere.traces.tables import open_parts
 
 MOST_ASTRAY = 0.05  # share of instants that may lie far from every place
 FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
@@ -95,9 +95,13 @@ class Reader:
         given = self.locations if self.locations is not None else places_beside(source)
         if given is not None:
             return onto(read_traces(source, locations=given, **options), on, what)
-        encoding, max_bad = options.get("encoding", "utf-8"), options.get("max_bad", 0.01)
-        table = open_table(source, encoding=encoding, max_bad=max_bad, allow_truncated=cut)
-        roles = find_roles(table, options.get("columns")) if table.headed else {}
+        table = open_parts(
+            source,
+            encoding=options.get("encoding", "utf-8"),
+            roles=lambda names, headed, records: meaning(names, headed, records, options.get("columns")),
+            allow_truncated=cut,
+        ).sample
+        roles = table.found.roles if table.found is not None else {}
         if on.locations.lat is not None and ({"lat", "lon"} <= roles.keys() or "geometry" in roles):
             # ids of places are each file's own; coordinates are everybody's
             drawn = Drawn(on.locations, None, made.grid_metres, what)
