@@ -240,7 +240,8 @@ def guessed(
     repeats = [n for n in (*of.get("words", []), *of.get("whole numbers", [])) if _repeats(column[n])]
     words = [name for name in of.get("words", []) if name in repeats]
     fixed = [name for name in repeats if where is not None and name != names[0] and _is_place(column[name], where)]
-    if names[0] in repeats:
+    sorted_flags = kinds.get(names[0]) == "0 or 1" and "".join(column[names[0]]).isdigit() and names[0] in free
+    if names[0] in repeats or (sorted_flags and column[names[0]] == sorted(column[names[0]])):
         roles["user"] = names[0]
     elif len([w for w in words if w not in fixed]) == 1:
         roles["user"] = next(w for w in words if w not in fixed)

@@ -335,18 +335,20 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
     few = chosen if len(chosen) <= FEW else [chosen[i * (len(chosen) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
-        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if _has_positions(t)]
+        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if has_positions(t.found)]
     if not samples:
-        # say of the first what is wrong with it
-        samples = [t for one in few for t in _tables_of(kind, one, replace(reading, sample=True))][:1]
+        # say of the longest what is wrong with it
+        samples = [t for one in few for t in _tables_of(kind, one, replace(reading, sample=True))]
+        samples = sorted(samples, key=lambda t: -t.rows)[:1]
     if not samples:
         raise InvalidTraces(f"{name}: no file of the folder holds a row.", code="E_EMPTY")
     first = samples[0]
     if kind == "csv" and first.dialect is not None:
         found = first.found or Found({})
         if reading.roles is not None and not first.headed:
-            alike = [t.dialect for t in samples if t.dialect is not None and t.names == first.names]
-            found = reading.roles(first.names, False, [r for dialect in alike for r in dialect.records])
+            names = first.dialect.names
+            alike = [t.dialect for t in samples if t.dialect is not None and t.dialect.names == names]
+            found = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
         like = (first.dialect, found)
     notes: list[str] = []
     return Parts(name, _joined(samples, name), lambda: _each(kind, sources, chosen, reading, like, notes), notes)
@@ -360,7 +362,7 @@ def _each(
     for one in chosen:
         rows, odd = 0, False
         for table in _tables_of(kind, one, reading, like):
-            if not _has_positions(table) and len(chosen) > 1:
+            if not has_positions(table.found) and len(chosen) > 1:
                 odd = True
                 break
             rows += table.rows + table.unequal
@@ -384,9 +386,9 @@ def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) ->
             raise  # a track that was switched on and off again is no fault
 
 
-def _has_positions(table: Table) -> bool:
-    """Whether anything tells where its rows are, as far as that was asked."""
-    return table.found is None or bool({"lat", "geometry", "place"} & set(table.found.roles))
+def has_positions(found: Found | None) -> bool:
+    """Whether anything tells where rows are, as far as that was asked."""
+    return found is None or bool({"lat", "geometry", "place"} & set(found.roles))
 
 
 def _with_user(table: Table, user: str) -> Table:

@@ -18,7 +18,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of
-from elsewhere.traces.tables import CUT, Found, Reading, Table, check_names
+from elsewhere.traces.tables import CUT, Found, Reading, Table, check_names, has_positions
 
 BLANKS = " "  # runs of blanks and tabs
 DELIMITERS = (",", ";", "\t", "|", BLANKS)
@@ -92,6 +92,10 @@ def read_text(
             dialect = dialect_of(block if last else sampled(source, reading, block), source.name)
             if reading.roles is not None:
                 found = reading.roles(dialect.names, dialect.headed, dialect.records)
+                if like is not None and not has_positions(found):
+                    # in a folder of tables, a text beside them
+                    yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, found=found)
+                    return
         table = _table(block, source.name, dialect, found, reading, before, last and not reading.sample, cut)
         if table is not None:
             rows += table.rows + table.unequal
@@ -334,6 +338,8 @@ def _table(
     """The rows of one block; None if it has none. `before` lines stand before it."""
     if cut:
         block = without_last_line(block)
+    if not block.strip():
+        return None
     skip = dialect.skip if before == 0 else 0
     body, again = _repeated(block, dialect, before == 0)
     body = _one_blank(body) if dialect.delimiter == BLANKS else body
