@@ -1407,3 +1407,184 @@ def shared_classes(classes, who, overall, m_min):
                 row[k] = sum(column.count(j) for j in lost) * whole[k] / sum(whole[j] for j in lost)
         table.append(row)
     return table
+
+
+def adjusted_mutual_information(a, b):
+    """AMI of two partitions by its definition: expected information over all tables with the same sums."""
+    n = len(a)
+    rows, columns = sorted(set(a)), sorted(set(b))
+    sums_a, sums_b = [a.count(x) for x in rows], [b.count(y) for y in columns]
+
+    def entropy(sums):
+        return -sum(s / n * math.log(s / n) for s in sums)
+
+    information = 0.0
+    for x, i in zip(rows, sums_a, strict=True):
+        for y, j in zip(columns, sums_b, strict=True):
+            both = sum(1 for p, q in zip(a, b, strict=True) if p == x and q == y)
+            if both:
+                information += both / n * math.log(n * both / (i * j))
+    expected = 0.0
+    for i in sums_a:
+        for j in sums_b:
+            for m in range(max(1, i + j - n), min(i, j) + 1):
+                chance = math.comb(i, m) * math.comb(n - i, j - m) / math.comb(n, j)
+                expected += m / n * math.log(n * m / (i * j)) * chance
+    return (information - expected) / ((entropy(sums_a) + entropy(sums_b)) / 2 - expected)
+
+
+def majority_category(users, places, words, R):
+    """For each place the word of most people, each person's own being that of most of his rows there; and how many."""
+    found = []
+    for place in range(R):
+        voices = []
+        for user in sorted(set(users)):
+            mine = [w for u, p, w in zip(users, places, words, strict=True) if u == user and p == place and w]
+            if mine:
+                voices.append(max(sorted(set(mine)), key=mine.count))
+        best = max(sorted(set(voices)), key=voices.count) if voices else ""
+        found.append((best, voices.count(best) if voices else 0))
+    return found
+
+
+def calendar_span(days_of, m_min):
+    """The days on or before which, and on or after which, at least `m_min` people have a day; days are numbers."""
+    every = range(min(min(days) for days in days_of), max(max(days) for days in days_of) + 1)
+    return [
+        day
+        for day in every
+        if sum(any(d <= day for d in days) for days in days_of) >= m_min
+        and sum(any(d >= day for d in days) for days in days_of) >= m_min
+    ]
+
+
+def places_lost(a, b, top):
+    """Share of the `top` busiest places of a that are not among b's; ties for the last ranks are shared."""
+
+    def inside(visits):
+        member = [Fraction(0)] * len(visits)
+        left = top
+        for count in sorted(set(visits), reverse=True):
+            block = [r for r in range(len(visits)) if visits[r] == count]
+            for r in block:
+                member[r] = min(Fraction(1), Fraction(left, len(block)))
+            left = max(0, left - len(block))
+        return member
+
+    return float(1 - sum(min(x, y) for x, y in zip(inside(a), inside(b), strict=True)) / top)
+
+
+def misplaced(a, b):
+    """Rows of counts (one per hour): half the absolute difference of shares, weighted by the row's counts in a."""
+    hours = [h for h in range(len(a)) if sum(a[h]) and sum(b[h])]
+    if not hours:
+        return 1.0
+    total = sum(sum(a[h]) for h in hours)
+    lost = 0.0
+    for h in hours:
+        for x, y in zip(a[h], b[h], strict=True):
+            lost += sum(a[h]) / total * abs(x / sum(a[h]) - y / sum(b[h])) / 2
+    return lost
+
+
+def largest_gap(x, y):
+    """Kolmogorov-Smirnov, by trying every value."""
+    if not x or not y:
+        return float(len(x) != len(y))
+    return max(abs(sum(v <= at for v in x) / len(x) - sum(v <= at for v in y) / len(y)) for at in [*x, *y])
+
+
+def unmatched(a, b, weight_a, weight_b):
+    """Bray-Curtis over kinds; every entry counts by its weight."""
+    above = below = 0.0
+    for kind in {*a, *b}:
+        n_a = sum(w for k, w in zip(a, weight_a, strict=True) if k == kind)
+        n_b = sum(w for k, w in zip(b, weight_b, strict=True) if k == kind)
+        above, below = above + abs(n_a - n_b), below + n_a + n_b
+    return above / below if below else 0.0
+
+
+def use_distances(a, b, *, R, zone, block, distance, hour, step, top, weekend=None):
+    """
+    Every distance of `evaluation/uses.py` between two lists of days, slot by slot.
+
+    `zone` is one list of zones per scale of the flows, `block` the zones of the hours, `hour` the hour of each slot.
+    """
+
+    def counted(days, kinds):
+        visits, by_hour = [0] * R, [[0] * (max(block) + 1) for _ in range(24)]
+        trips, stays, rhythm, weights = [], [], [], []
+        for row, kind in zip(days, kinds, strict=True):
+            begun = None
+            for t, r in enumerate(row):
+                before = row[t - 1] if t else -1
+                if r < 0:
+                    begun = None
+                    continue
+                by_hour[hour[t]][block[r]] += 1
+                if r != before:
+                    visits[r] += 1
+                    begun = t
+                    if before >= 0:
+                        trips.append((before, r))
+                        rhythm.append((kind, hour[t - 1]))
+                        weights.append(1 / kinds.count(kind))
+                if t + 1 == len(row) or row[t + 1] != r:
+                    stays.append(step * (t + 1 - begun))
+        return visits, by_hour, trips, stays, rhythm, weights
+
+    sides = [counted(days, kinds) for days, kinds in zip((a, b), weekend or ([0] * len(a), [0] * len(b)), strict=True)]
+    (va, ha, ta, sa, ra, wa), (vb, hb, tb, sb, rb, wb) = sides
+    one = [[1 / len(days)] * len(trips) for days, trips in ((a, ta), (b, tb))]
+    found = {
+        "places": places_lost(va, vb, top),
+        "hours": misplaced(ha, hb),
+        "trips": largest_gap([distance(*t) for t in ta], [distance(*t) for t in tb]),
+        "dwell": largest_gap(sa, sb),
+        "weekdays": unmatched(ra, rb, wa, wb),
+    }
+    for name, z in zone.items():
+        kinds = [[(z[o], z[d]) for o, d in trips] for trips in (ta, tb)]
+        found[name] = unmatched(*kinds, *one)
+    return found
+
+
+def cut_map(points, weight, depth):
+    """Zones as sets of places: every part cut across its longer side, weights as equal as its places allow."""
+    parts = [list(range(len(points)))]
+    for _ in range(depth):
+        finer = []
+        for part in parts:
+            there = [i for i in part if weight[i] > 0]
+            best = None
+            if len(there) > 1:
+                extent = [max(points[i][k] for i in there) - min(points[i][k] for i in there) for k in (0, 1)]
+                axis = 1 if extent[1] > extent[0] else 0
+                for at in sorted({points[i][axis] for i in there})[1:]:
+                    below = sum(weight[i] for i in there if points[i][axis] < at)
+                    off = abs(below - sum(weight[i] for i in there) / 2)
+                    if best is None or off < best[0]:
+                        best = off, axis, at
+            if best is None:
+                finer.append(part)
+            else:
+                _, axis, at = best
+                finer.append([i for i in part if points[i][axis] < at])
+                finer.append([i for i in part if points[i][axis] >= at])
+        parts = finer
+    return {frozenset(part) for part in parts}
+
+
+def use_word(fakes, halves, same, chance, spread):
+    """The rule of the three words, as decision 17 writes it, in exact fractions of hundredths of a hundredth."""
+    f, h, s, c, sd = (Fraction(round(x * 10_000), 10_000) for x in (fakes, halves, same, chance, spread))
+    if c - s <= max(Fraction(1, 100), 2 * sd):
+        return "not for this" if f - max(h, c) > Fraction(1, 10) else "cannot say"
+    real = min(h, (s + c) / 2)
+    nearer = f - real <= (c - real) / 2
+    good = f - real <= min(Fraction(1, 10), (c - real) / 4) or (
+        f - real <= Fraction(2, 100) and nearer and f - real <= Fraction(1, 4)
+    )
+    if good and (f <= Fraction(1, 2) or f <= s + Fraction(2, 100)):
+        return "good"
+    return "rough" if nearer and f - real <= Fraction(1, 4) else "not for this"

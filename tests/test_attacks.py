@@ -607,11 +607,11 @@ def test_white_box_stands_beside_and_decides(world):
 
     assert found["A5"]["white_box"]["value"] > 0.9
     strongest = found["A5"]["strongest"]
-    assert strongest != "main"
-    assert found["A5"]["maximum"] == found["A5"][strongest]["value"] > found["A5"]["main"]
-    # the figure that heads the line and the one that is judged are both said
-    for figure in (found["A5"]["main"], found["A5"]["maximum"]):
-        assert f"in {100 * figure:.1f} %" in found["A5"]["words"]
+    assert strongest != "plain"
+    # one figure heads the line, stands in the sentence and is judged: that of the strongest attack
+    assert found["A5"]["main"] == found["A5"][strongest]["value"] > found["A5"]["plain"]["value"]
+    assert found["A5"]["interval"] == found["A5"][strongest]["interval"]
+    assert f"in {100 * found['A5']['main']:.1f} %" in found["A5"]["words"]
     assert found["A5"]["bar"] == pytest.approx(4 / 11 + math.exp(-12))
     assert found["A8"]["share_t"] < 0.5
     assert found["A8"]["passed"] is False

@@ -109,7 +109,7 @@ def test_figures_of_the_original_tool(audited):
     assert found["A15"]["mean_fake"]["moves"] == pytest.approx(4.6, abs=0.05)
     assert found["A15"]["mean_fake"]["distinct_cells"] == pytest.approx(5.3, abs=0.05)
     assert found["A1"]["own_points_aligned"] == 0
-    assert found["A1"]["main"] == pytest.approx(0.33, abs=0.005)
+    assert found["A1"]["own_shared"]["value"] == pytest.approx(0.33, abs=0.005)
     assert found["A6"]["baseline"] == pytest.approx(0.02, abs=5e-4)
 
 

@@ -321,7 +321,7 @@ def test_a_full_disk_leaves_no_half_file(run, tmp_path, monkeypatch):
 
     assert (done.exit_code, done.stderr.split(":")[0]) == (2, "E_OUTPUT")
     assert "No space left" in done.stderr
-    assert list((tmp_path / "out").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

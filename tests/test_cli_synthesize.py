@@ -11,6 +11,8 @@ import pytest
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.contributors import contributed, contributors_file
+from elsewhere.frame import is_weekend
+from elsewhere.links import read_links
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -189,7 +191,7 @@ def test_the_stages_publish_in_the_form_of_the_input_too(run, tmp_path):
         assert form in {p.name for p in pool.iterdir()}
 
 
-def test_publish_says_that_dates_are_nobodys(run, town, tmp_path):
+def test_days_of_few_people_are_not_pooled_onto_few_dates(run, town, tmp_path):
     lines = town.read_text().splitlines()
     users = list(dict.fromkeys(line.split(",")[0] for line in lines[1:]))
     day = {user: str(np.datetime64("2024-03-04") + i) for i, user in enumerate(users)}
@@ -198,8 +200,115 @@ def test_publish_says_that_dates_are_nobodys(run, town, tmp_path):
     assert run("generate", tmp_path / "apart.csv", "-o", tmp_path / "private", *SMALL)[0] == 0
     status, said, _ = run("publish", tmp_path / "private", "-o", tmp_path / "pool", "--json")
     assert status == 0
-    assert "2001-01-01" in json.loads(said)["notes"][0]
-    assert "2001-01-01" in (tmp_path / "pool" / "fakes.csv").read_text().splitlines()[1]
+    assert "Weekday against weekend: holds" in json.loads(said)["notes"][0]
+    dates = {line.split(",")[1][:10] for line in (tmp_path / "pool" / "fakes.csv").read_text().splitlines()[1:]}
+    assert len(dates) > 15
+    assert min(dates) >= "2024-03-05"  # m_min = 2: the first and the last day are one person's
+    assert max(dates) < max(day.values())
+
+
+def test_an_undated_input_says_so_where_dates_are_written(run, tmp_path):
+    people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    ew.write_traces(people, tmp_path / "town.trace")
+    assert run("generate", tmp_path / "town.trace", "-o", tmp_path / "private", *SMALL)[0] == 0
+    words = ("publish", tmp_path / "private", "-o")
+    status, said, _ = run(*words, tmp_path / "visits", "--out-as", "visits", "--json")
+    assert status == 0
+    assert "the input has no dates" in json.loads(said)["notes"][0]
+    lines = (tmp_path / "visits" / "fakes.csv").read_text().splitlines()
+    assert lines[0] == "uid,arrived,left,place"
+    assert lines[1].split(",")[1] == "2001-01-01 00:00:00"
+
+
+@pytest.fixture(scope="module")
+def check_ins(tmp_path_factory):
+    """Visits of a town in Zurich as check-ins: UTC, ids of venues, categories, one venue that is one person's alone."""
+    made = ew.simulate_town(users=60, locations=60, days=2, rng=np.random.default_rng(3))
+    town = made.traces
+    km = town.locations.planar() - town.locations.planar().mean(axis=0)
+    kinds = [f"kind {c}" for c in made.truth]
+    names = [f"v{i:02x}" for i in range(town.R)]
+    where = ew.Locations(47.37 + km[:, 1] / 111, 8.54 + km[:, 0] / 76, names=names, categories=kinds)
+    r = town.r.copy()
+    where = ew.Locations(
+        [*where.lat, 47.3], [*where.lon, 8.5], names=[*names, "CANARY"], categories=[*kinds, "CANARY kind"]
+    )
+    r[0, :6] = town.R
+    dates = np.where(np.arange(len(r)) % 2, "2024-03-09", "2024-03-04").astype("datetime64[D]") + 7 * (town.user % 4)
+    people = ew.Traces(r, where, users=[f"u{u}" for u in town.user], dates=dates, tz="Europe/Zurich")
+    path = tmp_path_factory.mktemp("check-ins") / "check-ins.csv"
+    columns = {
+        "user": "user",
+        "utc": "utc",
+        "place": "venueId",
+        "category": "venueCategory",
+        "lat": "lat",
+        "lon": "lon",
+    }
+    ew.write_traces(people, path, columns=columns)
+    return path, people
+
+
+def test_venues_categories_kinds_of_day_and_clock_come_out_as_they_came_in(run, check_ins, tmp_path):
+    path, people = check_ins
+    out = tmp_path / "out"
+    status, said, errors = run(
+        "synthesize", path, "-o", out, *SMALL, "--out-as", "events", "--also", "kepler", "--json"
+    )
+    assert status == 0, errors
+    lines = [line.split(",") for line in (out / "fakes.csv").read_text().splitlines()]
+
+    assert lines[0] == ["user", "utc", "venueId", "venueCategory", "lat", "lon"]
+    kind = dict(zip(people.locations.names, people.locations.categories, strict=True))
+    where = dict(zip(people.locations.names, zip(people.locations.lat, people.locations.lon, strict=True), strict=True))
+    assert all(kind[line[2]] == line[3] for line in lines[1:])
+    assert all(np.allclose([float(line[4]), float(line[5])], where[line[2]]) for line in lines[1:])
+    assert all(line[1].endswith("Z") for line in lines[1:])
+    assert b"CANARY" not in b"".join(p.read_bytes() for p in out.iterdir())
+    pool = ew.Pool.load(out)
+    assert set(pool.traces.locations.names) <= set(people.locations.names)
+    assert pool.traces.tz == "Europe/Zurich"
+    # arrivals alone: as many as there are changes of place
+    assert len(lines) - 1 == int((np.diff(pool.traces.r, axis=1) != 0).sum())
+    told = json.loads(said)
+    found = told["judgement"]["categories"]
+    assert found["ami"] > max(found["geography"], found["chance_high"])
+    for page in (out / "report.html", tmp_path / "out-private" / "report.html"):
+        assert "Classes and categories" in page.read_text()
+    # every fake has the kind of day of its seed
+    real = ew.read_traces(path)
+    index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
+    assert np.array_equal(is_weekend(pool.traces.dates), is_weekend(real.dates)[index])
+    assert len(np.unique(pool.traces.dates)) > 8
+    trips = ew.read_traces(out / "fakes.kepler.geojson", locations=pool.traces.locations)
+    assert np.array_equal(trips.r[np.argsort(np.argsort(pool.ids))], pool.traces.r)
+
+
+def test_publish_writes_visits_that_are_read_back(run, check_ins, tmp_path):
+    path, _ = check_ins
+    assert run("generate", path, "-o", tmp_path / "private", *SMALL)[0] == 0
+    assert run("publish", tmp_path / "private", "-o", tmp_path / "pool", "--out-as", "visits")[0] == 0
+    assert (tmp_path / "pool" / "fakes.csv").read_text().startswith("user,arrived,left,venueId,venueCategory,lat,lon\n")
+    pool = ew.Pool.load(tmp_path / "pool")
+    for name in ("fakes.csv", "fakes.parquet"):
+        back = ew.read_traces(tmp_path / "pool" / name)
+        order = np.argsort(pool.ids)
+        assert back.labels == tuple(pool.ids[order])
+        assert np.array_equal(back.dates, pool.traces.dates[order])
+        assert np.array_equal(back.r, pool.traces.r[order])
+        assert (back.locations.names, back.locations.categories) == (
+            pool.traces.locations.names,
+            pool.traces.locations.categories,
+        )
+    # a file of visits comes out as visits
+    assert run("generate", tmp_path / "pool" / "fakes.csv", "-o", tmp_path / "again", *SMALL)[0] == 0
+    assert run("publish", tmp_path / "again", "-o", tmp_path / "second")[0] == 0
+    heads = [(tmp_path / name / "fakes.csv").read_text().split()[0] for name in ("pool", "second")]
+    assert heads[0] == heads[1]
+    for words in (["--out-as", "stays"], ["--also", "kml"]):
+        status, _, said = run("publish", tmp_path / "private", "-o", tmp_path / "no", *words)
+        assert status == 2
+        assert words[0] in said
 
 
 @pytest.mark.parametrize(

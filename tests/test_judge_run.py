@@ -1,9 +1,13 @@
 """A run is judged by the claims that its own ledger makes: the same gate, the same t, all of its seeds."""
 
+import naive
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.fakes import publish_linked
 from elsewhere.judge import run as judge
 from elsewhere.reports.claims import claims
@@ -94,3 +98,35 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users():
 
     assert first["A13"].main > 0  # by the one day that is the seed
     assert found.audit["A13"].main == 0  # m_min people of whom the model learnt visit every place of a fake
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(-1, 3), st.sampled_from(["", "home", "shop", "inn"])), min_size=12, max_size=30))
+def test_classes_are_compared_with_categories_by_adjusted_mutual_information(places):
+    label, words = (list(side) for side in zip(*places, strict=True))
+    both = [(a, b) for a, b in places if a >= 0 and b]
+    where = ew.Locations(xy=np.arange(2.0 * len(places)).reshape(-1, 2) ** 2, categories=words)
+    found = category_agreement(label, where, rng=np.random.default_rng(1))
+
+    if len(both) < 10 or min(len({side[i] for side in both}) for i in (0, 1)) < 2:
+        assert found is None
+        return
+    mine, theirs = (list(side) for side in zip(*both, strict=True))
+    expected = naive.adjusted_mutual_information(mine, theirs)
+    assert found["ami"] == pytest.approx(expected, abs=1e-9)
+    assert (found["places"], found["classes"], found["categories"]) == (len(both), len(set(mine)), len(set(theirs)))
+    assert found["chance"] <= found["chance_high"]
+
+
+def test_geography_and_chance_stand_beside_the_classes():
+    rng = np.random.default_rng(1)
+    near = np.repeat([[0, 0], [9, 0], [0, 9]], 40, axis=0) + rng.normal(size=(120, 2))
+    kinds = np.repeat(["a", "b", "c"], 40)
+    where = ew.Locations(xy=near, categories=kinds, category_users=np.repeat([9, 9, 2], 40))
+    mixed = category_agreement(rng.integers(0, 3, 120), where, rng=rng)
+    assert mixed["geography"] > 0.9 > 0.1 > mixed["ami"]
+    assert abs(mixed["chance"]) < 0.02 < mixed["chance_high"] < 0.1
+    # words that fewer than m_min people gave are left out
+    assert category_agreement(rng.integers(0, 3, 120), where, m_min=5, rng=rng)["categories"] == 2
+    assert category_agreement([0, 1] * 60, ew.Locations(n=120, categories=kinds), rng=rng)["geography"] is None
+    assert category_agreement([0, 1] * 60, ew.Locations(n=120), rng=rng) is None

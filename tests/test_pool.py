@@ -2,16 +2,20 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from itertools import pairwise
-from types import SimpleNamespace
 
+import naive
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
+from elsewhere.fakes import publish_linked
 from elsewhere.files import write_files
-from elsewhere.frame import Frame
+from elsewhere.frame import Frame, calendar, is_weekend
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -22,7 +26,7 @@ def town():
 
 
 def made(town, rng=None, **changes):
-    return ew.generate_fakes(town, kappa=6, m_min=2, k=3, rng=rng, **{"per_seed": 3, **changes})
+    return ew.generate_fakes(town, kappa=6, k=3, rng=rng, **{"per_seed": 3, "m_min": 2, **changes})
 
 
 @pytest.fixture
@@ -34,25 +38,57 @@ class TestPublish:
     def test_one_fake_per_seed(self, fakes):
         pool = ew.publish(fakes)
         assert len(pool) == len(np.unique(fakes.seed))
-        published = {tuple(f) for f in pool.traces.r.tolist()}
+        published = {tuple(f) for f in pool.on(fakes.frame.locations).tolist()}
         assert published <= {tuple(f) for f in fakes.r.tolist()}
 
-    def test_the_map_shows_no_place_that_too_few_share(self, fakes):
-        shown, real = ew.publish(fakes).traces.locations, fakes.frame.locations
-        known = fakes.learnt.model.visitors > 0
-        assert not known.all()
-        assert np.array_equal(shown.lat[known], real.lat[known])
-        assert set(zip(shown.lat, shown.lon, strict=True)) == set(zip(real.lat[known], real.lon[known], strict=True))
+    def test_the_map_shows_the_places_of_the_fakes_and_no_other(self, fakes):
+        pool = ew.publish(fakes)
+        shown, real = pool.traces.locations, fakes.frame.locations
+        visited = np.unique(pool.on(real))
+        assert np.all(fakes.learnt.known[visited])
+        assert sorted(zip(shown.lat, shown.lon, strict=True)) == sorted(
+            zip(real.lat[visited], real.lon[visited], strict=True)
+        )
 
-    def test_a_date_is_shown_where_enough_people_share_it_however_many_days_one_has(self):
-        # three people on the 4th, two on the 5th, one of them twice
-        users, days = ["a", "b", "c", "a", "b", "b"], ["04"] * 3 + ["05"] * 3
-        dates = np.array([f"2024-03-{day}" for day in days], dtype="datetime64[D]")
-        people = ew.Traces(np.zeros((6, 4), dtype=int), ew.Locations(n=2), users=users, dates=dates)
-        for m_min, shown in ((2, ["2024-03-04", "2024-03-05"]), (3, ["2024-03-04"]), (4, None)):
-            learnt = SimpleNamespace(preset=ew.Preset("product", m_min=m_min), known=np.ones(2, dtype=bool))
-            frame = Frame.of(people, learnt, people)
-            assert (None if frame.dates is None else frame.dates.astype(str).tolist()) == shown
+    def test_numbers_of_places_follow_what_is_published_alone(self, fakes):
+        shown = ew.publish(fakes).traces.locations
+        position = list(zip(shown.lat, shown.lon, strict=True))
+        assert position == sorted(position)
+        # the private numbering turned round gives the same pool
+        there = fakes.frame.locations
+        turned = ew.Locations(there.lat[::-1], there.lon[::-1])
+        for where, r in ((there, fakes.r), (turned, len(there) - 1 - fakes.r)):
+            found, numbers = replace(fakes.frame, locations=where).published(r)
+            assert found == fakes.frame.published(fakes.r)[0]
+            assert np.array_equal(numbers, fakes.frame.published(fakes.r)[1])
+
+    def test_names_go_out_as_they_came_in_and_rare_categories_do_not(self):
+        where = ew.Locations(
+            [1, 2, 3, 4, 5],
+            [5, 4, 3, 2, 1],
+            names=["10", "9", "", "x", ""],
+            categories=["shop", "home", "shop", "inn", "inn"],
+            category_users=[5, 4, 5, 9, 9],
+        )
+        frame = Frame(where, np.ones(5, dtype=bool), None, 20, "00:00", "UTC", m_min=5)
+        found, r = frame.published(np.array([[4, 2, 0, 1]]))
+        assert found.names == ("10", "9", "area 1", "area 2")
+        assert found.categories == ("shop", "", "shop", "inn")
+        assert [found.names[i] for i in r[0]] == ["area 2", "area 1", "10", "9"]
+        assert found.lat.tolist() == [1, 2, 3, 5]
+        whole, _ = frame.published(np.array([[1, 0]]))
+        assert whole.names == ("9", "10")  # whole numbers are in the order of numbers
+
+    def test_places_without_names_and_positions_keep_their_numbers(self):
+        frame = Frame(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
+        found, r = frame.published(np.array([[7, 2]]))
+        assert (found.names, r.tolist()) == (("2", "7"), [[1, 0]])
+        assert ew.Pool(ew.Traces(r, found), {}).on(ew.Locations(n=9)).tolist() == [[7, 2]]
+
+    def test_a_pool_on_another_map_is_refused(self, fakes):
+        with pytest.raises(ew.InvalidTraces) as caught:
+            ew.publish(fakes).on(ew.Locations([46.0], [6.0]))
+        assert caught.value.code == "E_MISMATCH"
 
     def test_private_fakes_survive_a_file(self, fakes, tmp_path):
         fakes.save(tmp_path / "private")
@@ -110,7 +146,7 @@ class TestPublish:
         for i in range(200):
             run.published[:] = False
             pool = ew.publish(run, laboratory=True, rng=np.random.default_rng(i))
-            seeds = [row[tuple(f)] for f in pool.traces.r.tolist()]
+            seeds = [row[tuple(f)] for f in pool.on(town.locations).tolist()]
             correlation.append(stats.spearmanr(seeds, np.arange(len(seeds))).statistic)
         # the mean of 200 rank correlations of n items has standard deviation 1 / sqrt(200 (n - 1))
         bound = stats.norm.isf(5e-7) / np.sqrt(200 * (len(run) - 1))
@@ -121,7 +157,7 @@ class TestPublish:
         best = [run.loglik[run.seed == s].max() for s in np.unique(run.seed)]
         cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
         tau = run.learnt.tau(town)
-        np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.traces.r, tau)), np.sort(best))
+        np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations), tau)), np.sort(best))
 
     def test_infinite_temperature_is_uniform(self, town):
         run = made(town, rng=np.random.default_rng(1), per_seed=3, max_days=1)
@@ -132,7 +168,7 @@ class TestPublish:
         for i in range(600):
             run.published[:] = False
             pool = ew.publish(run, choose="likelihood", temp=np.inf, laboratory=True, rng=np.random.default_rng(i))
-            chosen += [where[tuple(f)] for f in pool.traces.r.tolist() if tuple(f) in where]
+            chosen += [where[tuple(f)] for f in pool.on(town.locations).tolist() if tuple(f) in where]
         assert stats.chisquare(np.bincount(chosen, minlength=3)).pvalue > 1e-6
 
     def test_a_date_that_one_user_has_is_never_shown(self, town):
@@ -142,10 +178,90 @@ class TestPublish:
             pool = ew.publish(made(alone))
             assert set(pool.traces.dates.astype(str).tolist()) == {"2024-01-01"}
 
-    def test_no_date_is_shown_if_none_is_shared(self, town):
-        dates = np.datetime64("2024-01-01") + np.arange(len(town))
-        days = ew.Traces(town.r, town.locations, users=town.user, dates=dates, step_minutes=town.step_minutes)
-        assert ew.publish(made(days)).traces.dates is None
+    def test_the_calendar_is_a_span_that_no_single_person_ends(self):
+        # first and last day of four people: 1-2, 4-9, 6-6, 11-20 (of March 2024, the 2nd and 3rd are a weekend)
+        users, days = ["a", "a", "b", "b", "c", "d", "d"], [1, 2, 4, 9, 6, 11, 20]
+        dates = [f"2024-03-{day:02}" for day in days]
+        people = ew.Traces(np.zeros((7, 4), dtype=int), ew.Locations(n=2), users=users, dates=dates)
+        for m_min, ends in ((1, ("01", "20")), (2, ("04", "09")), (3, ("06", "06")), (4, None), (5, None)):
+            found = calendar(people, m_min)[0]
+            assert (None if found is None else (str(found[0])[-2:], str(found[-1])[-2:])) == ends
+        assert len(calendar(people, 2)[0]) == 6
+        assert calendar(people, 1)[1] == pytest.approx(2 / 7)  # the 2nd and the 9th are Saturdays
+        assert calendar(people, 3)[1] == 0  # two people have a day at a weekend
+        assert calendar(people.select([0, 2, 4]), 4) == (None, None)
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=4), min_size=1, max_size=6), st.integers(1, 4))
+    def test_the_calendar_is_that_of_its_definition(self, days_of, m_min):
+        users = [u for u, days in enumerate(days_of) for _ in days]
+        dates = np.datetime64("2024-03-01") + np.array([day for days in days_of for day in days])
+        people = ew.Traces([[0]] * len(users), ew.Locations(n=1), users=users, dates=dates)
+        found = calendar(people, m_min)[0]
+        days = [] if found is None else (found - np.datetime64("2024-03-01")).astype(int).tolist()
+        assert days == naive.calendar_span(days_of, m_min)
+
+    def test_a_day_of_23_or_25_hours_is_no_date_of_a_fake(self):
+        dates = np.arange("2024-03-25", "2024-04-03", dtype="datetime64[D]")
+        people = ew.Traces(
+            np.zeros((9, 1), dtype=int), ew.Locations(n=1), users=["a"] * 9, dates=dates, tz="Europe/Rome"
+        )
+        found = calendar(people, 1)[0]
+        assert sorted(set(dates.tolist()) - set(found.tolist())) == [np.datetime64("2024-03-31").item()]
+
+    def month(self, town):
+        """Two days of everybody, one of them at a weekend: dates spread over a month, few people on each."""
+        week = np.datetime64("2024-01-01") + 7 * (town.user % 4)
+        dates = np.where(np.arange(len(town)) % 2, week + 5, week + 2 * (town.user % 3 == 0))
+        return ew.Traces(town.r, town.locations, users=town.user, dates=dates, step_minutes=town.step_minutes)
+
+    def test_a_fake_has_its_seeds_kind_of_day(self, town):
+        month = self.month(town)
+        fakes = made(month, per_seed=1)
+        pool, rows = publish_linked(fakes)
+        seeds = is_weekend(month.dates)[fakes.seed[rows]]
+        assert 0 < seeds.mean() < 1
+        assert np.array_equal(is_weekend(pool.traces.dates), seeds)
+        assert len(np.unique(pool.traces.dates)) > 10
+        assert pool.traces.dates.min() >= np.datetime64("2024-01-01")
+        assert pool.traces.dates.max() <= month.dates.max()
+        assert any("Weekday against weekend: holds" in note for note in pool.provenance["notes"])
+
+    def test_private_fakes_remember_the_kind_of_day(self, town, tmp_path):
+        month = self.month(town)
+        fakes = made(month, per_seed=1)
+        fakes.save(tmp_path / "private")
+        pool, rows = publish_linked(ew.Fakes.load(tmp_path / "private"))
+        assert np.array_equal(is_weekend(pool.traces.dates), is_weekend(month.dates)[fakes.seed[rows]])
+
+    def test_a_kind_of_day_that_few_people_have_is_not_told(self, town):
+        weekend = np.isin(town.user, [3, 17]) & (np.arange(len(town)) % 2 == 1)
+        dates = np.where(weekend, np.datetime64("2024-01-13"), np.datetime64("2024-01-08") + 7 * (town.user % 3))
+        few = ew.Traces(town.r, town.locations, users=town.user, dates=dates, step_minutes=town.step_minutes)
+        pool = ew.publish(made(few, m_min=3))
+        assert not is_weekend(pool.traces.dates).any()
+        assert any("always a weekday" in note for note in pool.provenance["notes"])
+
+    def test_dates_of_every_kind_of_calendar(self):
+        def frame(days, weekend):
+            dates = np.array([f"2024-03-{day:02}" for day in days], dtype="datetime64[D]")
+            return Frame(ew.Locations(n=1), np.ones(1, dtype=bool), dates, 20, "00:00", "UTC", weekend=weekend)
+
+        rng, kinds = np.random.default_rng(1), np.array([False, True] * 50)
+        both = frame(range(1, 11), 0.5)
+        assert np.array_equal(is_weekend(both.dated(kinds, 100, rng)), kinds)
+        assert set(both.dated(np.tile(kinds, 20), 2000, rng).tolist()) == set(both.dates.tolist())
+        # without the seeds' kinds they are drawn: 2000 of share .3, six standard deviations
+        drawn = is_weekend(frame(range(1, 11), 0.3).dated(None, 2000, rng)).mean()
+        assert abs(drawn - 0.3) < 6 * np.sqrt(0.21 / 2000)
+        assert not is_weekend(frame(range(1, 11), 0.0).dated(kinds, 100, rng)).any()
+        assert is_weekend(frame(range(1, 11), 1.0).dated(kinds, 100, rng)).all()
+        week = frame(range(4, 9), 0.5)  # Monday to Friday
+        assert set(week.dated(kinds, 100, rng).tolist()) <= set(week.dates.tolist())
+        assert "hold no weekend" in week.on_dates(of_seeds=True)
+        assert len(set(frame(range(1, 11), None).dated(kinds, 100, rng).tolist())) > 5
+        assert "no analysis" in frame(range(1, 11), None).on_dates(of_seeds=True)
+        assert "no analysis" in both.on_dates(of_seeds=False)
 
     def test_parameters_are_checked(self, fakes):
         for wrong in ({"per_seed": 0}, {"choose": "best"}, {"temp": 0.0}):
@@ -207,20 +323,25 @@ class TestPool:
         for word in ("loglik", "entropy", "attempt", "tally", "seed_index"):
             assert word not in text
 
-    def test_places_say_whether_a_fake_of_the_pool_goes_there(self, fakes, tmp_path):
+    def test_places_are_those_that_a_fake_of_the_pool_visits(self, fakes, tmp_path):
         # of the pool alone: neither the seeds nor fakes that stay private change a byte of it
         import pyarrow.parquet as pq
 
         pool = ew.publish(fakes)
         pool.save(tmp_path / "pool")
         table = pq.read_table(tmp_path / "pool" / "places.parquet").to_pydict()
-        r = ew.Pool.load(tmp_path / "pool").traces.r
-        assert table["visited"] == [place in set(r.ravel().tolist()) for place in table["loc"]]
-        assert 0 < sum(table["visited"]) < len(table["loc"])
-        # a stand-in for a place that too few share is always among those nobody visits
-        known = fakes.frame.known
-        assert not np.any(np.array(table["visited"]) & ~known)
-        assert set(np.unique(fakes.r)) - set(np.unique(r)) <= set(np.flatnonzero(~np.array(table["visited"])))
+        assert set(table) == {"loc", "lat", "lon"}
+        assert table["loc"] == np.unique(ew.Pool.load(tmp_path / "pool").traces.r).tolist()
+        assert len(table["loc"]) < len(fakes.frame.locations)
+        told = json.loads((tmp_path / "pool" / "manifest.json").read_text())
+        assert told["places"] == len(table["loc"])
+
+    def test_names_and_categories_survive_a_file(self, tmp_path):
+        places = ew.Locations([1.0, 2.0], [3.0, 4.0], names=["a b", "ü"], categories=["", "Food & drink"])
+        ew.Pool(ew.Traces([[0, 1]], places, users=["a"]), {}).save(tmp_path / "pool")
+        back = ew.Pool.load(tmp_path / "pool").traces.locations
+        assert back == places
+        assert (back.names, back.categories) == (places.names, places.categories)
 
     def test_a_second_pool_removes_only_what_the_first_has_written(self, fakes, tmp_path):
         folder = tmp_path / "pool"

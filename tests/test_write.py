@@ -49,8 +49,8 @@ def test_days_come_back_from_tables(tmp_path, name):
     traces = two_days()
     ew.write_traces(traces, tmp_path / name)
 
-    assert same(ew.read_traces(tmp_path / name), traces)
-    assert same(ew.read_traces(tmp_path / name, locations=PLACES), traces)
+    assert same(ew.read_traces(tmp_path / name, tz="UTC"), traces)
+    assert same(ew.read_traces(tmp_path / name, locations=PLACES, tz="UTC"), traces)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
@@ -76,14 +76,14 @@ def test_the_columns_that_came_in_go_out(tmp_path):
     frame = pd.DataFrame({"longitude": 6.6, "latitude": 46.5, "user_id": 7, "tracked_at": when})
     counted = []
     traces = ew.read_traces(frame, report=counted.append)
-    ew.write_traces(traces, tmp_path / "a.csv", columns=counted[0].columns)
+    ew.write_traces(traces, tmp_path / "a.csv", columns=counted[0].columns, times=counted[0].times)
 
     with (tmp_path / "a.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(frame.columns)
     assert rows[1]["tracked_at"] == "2013-04-15T00:20:00Z"
     assert same(ew.read_traces(tmp_path / "a.csv"), traces)
-    ew.write_traces(traces, tmp_path / "b.parquet", columns=counted[0].columns)
+    ew.write_traces(traces, tmp_path / "b.parquet", columns=counted[0].columns, times=counted[0].times)
     assert str(pq.read_schema(tmp_path / "b.parquet").field("tracked_at").type) == "timestamp[us, tz=UTC]"
     assert same(ew.read_traces(tmp_path / "b.parquet"), traces)
 
@@ -280,6 +280,189 @@ def test_places_without_degrees_have_no_map(tmp_path):
     with pytest.raises(ew.OutputRefused):
         ew.write_traces(traces, tmp_path / "d.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["d.csv"]
+
+
+# what is written is read back to the same slots
+
+DST_DAYS = ["2013-03-31", "2013-04-01", "2013-07-06", "2013-10-27"]  # the first has 23 hours, the last 25
+
+
+def at_home(tz, dates=DST_DAYS):
+    """Four days of two people in Zurich, who move at every hour but in the night."""
+    r = np.repeat([[0, 0, 0, 0, 1, 1, 2, 2, 2, 0, 0, 1, 2, 2, 2, 2, 1, 0, 0, 0, 1, 1, 0, 0]], 4, axis=0)
+    r = np.repeat(np.array([np.where(row < 2, (row + i) % 2, row) for i, row in enumerate(r)]), 3, axis=1)
+    where = ew.Locations([47.37, 47.38, 47.39], [8.54, 8.55, 8.56], names=["b", "a", "10"], categories=["x", "y", "x"])
+    order = [2, 1, 0]  # ids are read in the order of their characters
+    where, r = where.select(order), np.array(order)[r]
+    return ew.Traces(r, where, users=["ann", "ann", "bob", "bob"], dates=dates, tz=tz)
+
+
+@pytest.mark.parametrize("tz", ["UTC", "Europe/Zurich", "UTC+05:30"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *(
+            (f"a.{ending}", {"times": times, "out_as": out_as})
+            for ending in ("csv", "parquet")
+            for times in ("local", "utc", "offset", "unix", "unix_ms")
+            for out_as in ("slots", "visits")
+        ),
+        ("a.gpx", {}),
+        ("a.geojson", {}),
+        ("a.kepler.geojson", {}),
+    ],
+)
+def test_every_form_comes_back_to_the_same_slots_on_every_clock(tmp_path, name, options, tz):
+    traces = at_home(tz)
+    ew.write_traces(traces, tmp_path / name, **options)
+    back = ew.read_traces(tmp_path / name, tz=tz, locations=traces.locations if "times" not in options else None)
+
+    assert same(back, traces)
+    if "times" in options:
+        assert back.locations.names == traces.locations.names
+        assert back.locations.categories == traces.locations.categories
+
+
+@pytest.mark.parametrize("times", ["local", "utc", "offset", "unix", "unix_ms"])
+def test_the_clock_of_the_input_is_that_of_the_output(tmp_path, times):
+    traces = at_home("Europe/Zurich", ["2013-04-01", "2013-04-02", "2013-12-01", "2013-12-02"])
+    usual = {"user": "user", "time": "when", "lat": "lat", "lon": "lon", "place": "venue"}
+    ew.write_traces(traces, tmp_path / "a.csv", columns=usual, times=times)
+    told = []
+    back = ew.read_traces(tmp_path / "a.csv", report=told.append)
+    ew.write_traces(back, tmp_path / "b.csv", columns=told[0].columns, times=told[0].times)
+
+    # the zone is found from the coordinates: also for times that have no offset
+    assert back.tz == "Europe/Zurich"
+    assert (told[0].times, dict(told[0].columns)) == (times, usual)
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    first = {
+        "local": "2013-04-01 00:20:00",
+        "utc": "2013-03-31T22:20:00Z",
+        "offset": "2013-04-01T00:20:00+02:00",
+        "unix": "1364768400",
+        "unix_ms": "1364768400000",
+    }
+    assert (tmp_path / "a.csv").read_text().splitlines()[2].split(",")[1] == first[times]
+
+
+def test_a_clock_time_beside_a_date_comes_out_so(tmp_path):
+    traces = at_home("Europe/Zurich", ["2013-04-01", "2013-04-02", "2013-12-01", "2013-12-02"])
+    columns = {"user": "user", "date": "date", "time": "time", "place": "venue", "lat": "lat", "lon": "lon"}
+    ew.write_traces(traces, tmp_path / "a.csv", columns=columns, times="clock")
+    told = []
+    back = ew.read_traces(tmp_path / "a.csv", report=told.append)
+
+    assert (tmp_path / "a.csv").read_text().splitlines()[2].startswith("ann,2013-04-01,00:20:00,")
+    assert told[0].times == "clock"
+    assert same(back, traces)
+
+
+def test_gpx_of_a_local_clock_carries_the_right_instant(tmp_path):
+    ew.write_traces(at_home("Europe/Zurich"), tmp_path / "a.csv")
+    ew.write_traces(ew.read_traces(tmp_path / "a.csv"), tmp_path / "a.gpx")
+    ew.write_traces(ew.read_traces(tmp_path / "a.csv"), tmp_path / "a.kepler.geojson")
+
+    assert "<time>2013-07-05T22:00:00Z</time>" in (tmp_path / "a.gpx").read_text()  # midnight of the 6th in summer
+    trips = json.loads((tmp_path / "a.kepler.geojson").read_text())["features"]
+    assert trips[2]["geometry"]["coordinates"][0][2:] == [0, 1373061600]
+    assert trips[2]["geometry"]["type"] == "LineString"
+    assert trips[2]["properties"] == {"uid": "bob"}
+
+
+def test_visits_are_stays(tmp_path):
+    where = ew.Locations([46.5, 46.6], [6.5, 6.6], names=["mill", "inn"], categories=["work", "food"])
+    r = [[0] * 30 + [1] * 3 + [0] * 39, [0] * 20 + [-1] * 10 + [0] * 42]
+    traces = ew.Traces(r, where, users=["ann", "bob"], dates=["2013-04-15"] * 2, tz="Europe/Zurich")
+    ew.write_traces(traces, tmp_path / "a.csv", out_as="visits")
+
+    assert (tmp_path / "a.csv").read_text().splitlines() == [
+        "uid,arrived,left,lat,lng,place,category",
+        "ann,2013-04-15 00:00:00,2013-04-15 10:00:00,46.5,6.5,mill,work",
+        "ann,2013-04-15 10:00:00,2013-04-15 11:00:00,46.6,6.6,inn,food",
+        "ann,2013-04-15 11:00:00,2013-04-16 00:00:00,46.5,6.5,mill,work",
+        "bob,2013-04-15 00:00:00,2013-04-15 06:40:00,46.5,6.5,mill,work",
+        "bob,2013-04-15 10:00:00,2013-04-16 00:00:00,46.5,6.5,mill,work",
+    ]
+    ew.write_traces(traces, tmp_path / "b.csv", out_as="events")
+    assert (tmp_path / "b.csv").read_text().splitlines() == [
+        "uid,datetime,lat,lng,location,category",
+        "ann,2013-04-15 10:00:00,46.6,6.6,inn,food",
+        "ann,2013-04-15 11:00:00,46.5,6.5,mill,work",
+        "bob,2013-04-15 10:00:00,46.5,6.5,mill,work",
+    ]
+    back = ew.read_traces(tmp_path / "a.csv", max_gap=0)
+    assert sorted(back.locations.names) == ["inn", "mill"]
+    assert np.array_equal(back.r, np.where(traces.r >= 0, 1 - traces.r, -1))  # inn comes before mill
+
+
+@pytest.mark.parametrize(
+    ("arrived", "left", "user"),
+    [("started_at", "finished_at", "user_id"), ("datetime", "leaving_datetime", "uid"), ("arrival", "departure", "id")],
+)
+def test_visits_of_other_tools_are_read_and_written_in_their_columns(tmp_path, arrived, left, user):
+    traces = at_home("Europe/Zurich", ["2013-04-01", "2013-04-02", "2013-12-01", "2013-12-02"])
+    columns = {"user": user, "arrived": arrived, "left": left, "lat": "lat", "lon": "lng", "place": "location_id"}
+    ew.write_traces(traces, tmp_path / "a.csv", columns=columns, out_as="visits", times="offset")
+    told = []
+    back = ew.read_traces(tmp_path / "a.csv", report=told.append)
+
+    assert same(back, traces)
+    assert dict(told[0].columns) == columns
+    ew.write_traces(back, tmp_path / "b.csv", columns=told[0].columns, times=told[0].times, out_as="visits")
+    assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+
+
+def test_visits_and_events_in_the_columns_of_fixes(tmp_path):
+    traces = at_home("Europe/Zurich")
+    columns = {"user": "who", "utc": "utc", "local": "loc time", "lat": "lat", "lon": "lon", "category": "kind"}
+    heads = {}
+    for out_as in ("slots", "visits", "events"):
+        ew.write_traces(traces, tmp_path / f"{out_as}.csv", columns=columns, out_as=out_as)
+        heads[out_as] = (tmp_path / f"{out_as}.csv").read_text().splitlines()[0]
+    assert heads == {
+        "slots": "who,utc,loc time,lat,lon,kind",
+        "visits": "who,arrived,left,lat,lon,kind,place",
+        "events": "who,utc,loc time,lat,lon,kind",
+    }
+    stops = {"user": "uid", "arrived": "a", "left": "b", "place": "p"}
+    ew.write_traces(traces, tmp_path / "c.csv", columns=stops)
+    assert (tmp_path / "c.csv").read_text().splitlines()[0] == "uid,datetime,p"
+    with pytest.raises(ew.InvalidParameter, match="out_as"):
+        ew.write_traces(traces, tmp_path / "a.gpx", out_as="visits")
+
+
+def test_of_two_visits_in_a_slot_the_longer_wins():
+    visits = {
+        "uid": ["a", "a", "a", "a"],
+        "arrived": ["2013-04-15 00:00", "2013-04-15 09:05", "2013-04-15 09:12", "2013-04-15 09:17"],
+        "left": ["2013-04-15 09:05", "2013-04-15 09:12", "2013-04-15 09:17", "2013-04-16 00:00"],
+        "place": ["home", "shop", "kiosk", "work"],
+    }
+    told = []
+    traces = ew.read_traces(visits, report=told.append)
+
+    # 09:00 to 09:20: five minutes at home, seven in the shop, five at the kiosk, three at work
+    assert [traces.locations.names[p] for p in traces.r[0, 26:29]] == ["home", "shop", "work"]
+    assert told[0].fixed["visits too short for a slot of their own"] == 1
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces({**visits, "left": visits["arrived"][::-1]})
+    assert caught.value.code == "E_DATE"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_visits_come_back(tmp_path_factory, data):
+    R, N = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 3))
+    rows = st.lists(st.integers(-1, R - 1), min_size=72, max_size=72).filter(lambda row: max(row) >= 0)
+    r = np.array(data.draw(st.lists(rows, min_size=N, max_size=N)))
+    used = np.unique(r[r >= 0])
+    r = np.where(r >= 0, np.searchsorted(used, r), -1)
+    traces = ew.Traces(r, ew.Locations(n=len(used)), users=list("abc")[:N], dates=["2013-04-15"] * N)
+    path = tmp_path_factory.mktemp("visits") / "a.csv"
+    ew.write_traces(traces, path, out_as="visits")
+
+    assert np.array_equal(ew.read_traces(path, max_gap=0, min_coverage=0).r, traces.r)
 
 
 ids = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(

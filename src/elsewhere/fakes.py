@@ -27,7 +27,7 @@ from elsewhere.errors import (
     require_choice,
     require_whole,
 )
-from elsewhere.files import check_folder, read_index, read_regular, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
@@ -61,7 +61,7 @@ class Fakes:
     seeds
         The traces that were given, or None for fakes read from a file.
     frame
-        Places, clock and dates of the seeds, without the seeds.
+        Places, clock and calendar of the seeds, without the seeds.
     learnt
         Model and classes, or None for fakes read from a file.
     preset
@@ -78,6 +78,9 @@ class Fakes:
         (F,) which fakes are published already; the one array that changes.
     seed_rows
         Rows of `seeds` that could be a seed: whoever has none is nobody's seed. None where it is not known.
+    weekend
+        (F,) whether the day of each fake's seed is at a weekend; None where there are no dates, and in the deniable
+        mode, where a fake must not tell it.
     sampler
         The sampler of the deniable mode, for the audit; not kept in a file.
 
@@ -99,6 +102,7 @@ class Fakes:
     ledger: Ledger | None = None
     published: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
     seed_rows: Ints | None = field(default=None, repr=False)
+    weekend: NDArray[np.bool_] | None = field(default=None, repr=False)
     sampler: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -137,10 +141,13 @@ class Fakes:
         f = self.frame
         arrays |= {name: a for name in ("lat", "lon", "xy") if (a := getattr(f.locations, name)) is not None}
         arrays["known"] = f.known
-        if self.seed_rows is not None:
-            arrays["seed_rows"] = self.seed_rows
-        if f.dates is not None:
-            arrays["dates"] = f.dates.astype(np.int64)
+        more = {
+            "seed_rows": self.seed_rows,
+            "weekend": self.weekend,
+            "dates": None if f.dates is None else f.dates.astype(np.int64),
+            "category_users": f.locations.category_users,
+        }
+        arrays |= {name: a for name, a in more.items() if a is not None}
         sink = io.BytesIO()
         np.savez_compressed(sink, allow_pickle=False, **arrays)
         told = {
@@ -149,8 +156,10 @@ class Fakes:
             "version": __version__,
             "places": len(f.locations),
             "names": None if f.locations.names is None else list(f.locations.names),
+            "categories": None if f.locations.categories is None else list(f.locations.categories),
             "clock": {"step_minutes": f.step_minutes, "start": f.start, "tz": f.tz},
-            "input": {"columns": dict(f.columns), "format": f.format},
+            "calendar": {"weekend": f.weekend, "m_min": f.m_min},
+            "input": {"columns": dict(f.columns), "format": f.format, "times": f.times},
             "tally": dict(self.tally),
             "preset": asdict(self.preset),
             "kappa": self.kappa,
@@ -159,7 +168,8 @@ class Fakes:
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
         }
-        write_files(Path(folder), {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()})
+        files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()}
+        write_folder(Path(folder), files, force=force)
 
     @staticmethod
     def load(folder: str | Path) -> "Fakes":
@@ -172,7 +182,8 @@ class Fakes:
             where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
                 "n": told["places"]
             }
-            where["names"] = told.get("names")
+            where |= {name: told.get(name) for name in ("names", "categories")}
+            where["category_users"] = arrays.get("category_users")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
             # JSON knows no tuples
             fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in told["preset"].items()}
@@ -182,7 +193,14 @@ class Fakes:
                 verdicts=(),
                 tally=told["tally"],
                 seeds=None,
-                frame=Frame(Locations(**where), arrays["known"], dates, **told["clock"], **told.get("input", {})),
+                frame=Frame(
+                    Locations(**where),
+                    arrays["known"],
+                    dates,
+                    **told["clock"],
+                    **told.get("input", {}),
+                    **told.get("calendar", {}),
+                ),
                 learnt=None,
                 preset=preset,
                 kappa=told["kappa"],
@@ -190,6 +208,7 @@ class Fakes:
                 notes=tuple(told["notes"]),
                 ledger=None if told["ledger"] is None else Ledger(**told["ledger"]),
                 seed_rows=arrays.get("seed_rows"),
+                weekend=arrays.get("weekend"),
             )
         except OSError:
             raise InvalidModel(
@@ -294,12 +313,13 @@ def publish_linked(
     chosen = draw.permutation(chosen)
     ids = [secrets.token_hex(16) if rng is None else draw.bytes(16).hex() for _ in chosen]
     frame = fakes.frame
+    locations, r = frame.published(fakes.r[chosen])
     traces = Traces(
-        fakes.r[chosen],
-        frame.public_locations(fakes.r[chosen]),
+        r,
+        locations,
         users=ids,
-        # any date that enough people share, whatever the seed's: a date must not name a day only one was there
-        dates=None if frame.dates is None else draw.choice(frame.dates, len(chosen)),
+        # any day of the calendar, whatever the seed's: a date must not name a day only one was there
+        dates=frame.dated(None if fakes.weekend is None else fakes.weekend[chosen], len(chosen), draw),
         step_minutes=frame.step_minutes,
         start=frame.start,
         tz=frame.tz,
@@ -328,6 +348,11 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     return np.asarray(order[rank < left[seed]])
 
 
+def _on_dates(fakes: Fakes) -> list[str]:
+    said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None)
+    return [said] if said else []
+
+
 def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
     parameters = {name: value for name, value in asdict(fakes.preset).items() if name != "name"}
     if fakes.preset.name != "deniable":
@@ -341,7 +366,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "choose": choose,
         "temp": temp,
         "per_seed": per_seed if fakes.ledger is None else None,
-        "notes": list(fakes.notes),
+        "notes": [*fakes.notes, *_on_dates(fakes)],
         "ledger": None if fakes.ledger is None else fakes.ledger.told(),
         # of a laboratory run nothing is claimed (R5), in its manifest neither
         "in_words": None if fakes.ledger is None else fakes.promise() if fakes.laboratory else fakes.ledger.in_words(),

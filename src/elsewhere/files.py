@@ -1,54 +1,253 @@
 """
-Output folders that are never overwritten by accident, and files written whole or not at all.
+Output folders that are never overwritten by accident and appear whole or not at all, and files written likewise.
 
 A file gets a temporary name in its own folder, is flushed to disk and then renamed (C1), so no reader meets half of
-it and the old one survives a full disk (C6). Results are private until published: files 0600, folders 0700 (F48).
-What is read back is a regular file of bounded size, or refused: a pipe would block, a device never end (B1, B52).
+it and the old one survives a full disk (C6). A folder of several files is written under a hidden name beside its place,
+`.NAME.partial-...`, and renamed when it is complete: see `whole_folders`. Results are private until published: files
+0600, folders 0700 (F48). What is read back is a regular file of bounded size, or refused: a pipe would block, a device
+never end (B1, B52).
 """
 
+import contextlib
 import json
 import os
+import shutil
 import stat
 import tempfile
+import warnings
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elsewhere.errors import OutputRefused
 
+try:
+    import fcntl
+except ImportError:  # Windows: whether the writer of a folder still lives cannot be asked there
+    fcntl = None  # type: ignore[assignment]
+
+PARTIAL, READY, OUTDATED = ".partial-", ".ready-", ".outdated"
+
+Outdated = Callable[[Path], Collection[str]]  # the files in a folder that its new ones make obsolete
+
 
 def check_folder(folder: Path, *, force: bool = False) -> None:
     """
-    Refuse, before any work is done, a folder that results could not or should not go to; create nothing.
+    Refuse, before any work is done, a folder that results could not or should not go to; leave nothing behind.
 
-    A folder that holds anything is refused without `force` (C8); so is a file, or a place without permission (B54).
+    A folder that holds anything is refused without `force` (C8); so is a file, or a place where nothing can be
+    written (B54): a folder is made there for a moment, because permissions do not tell of full or read-only disks.
     """
     try:
+        clean_up(folder.resolve())
         if folder.exists():
             if not folder.is_dir():
                 raise OutputRefused(f"`-o` must be a folder, but {folder} is a file.")
-            if not force and any(folder.iterdir()):
+            if not force and _contents(folder):
                 raise OutputRefused(f"{folder} is not empty; choose another folder, or pass --force.")
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-            raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.")
+        if not nearest.is_dir():
+            raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
+        Path(tempfile.mkdtemp(prefix=".", dir=nearest)).rmdir()
+    except PermissionError:
+        raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None
     except OSError as error:
         raise OutputRefused(f"{folder} cannot be used: {error.strerror}.") from None
 
 
-def write_files(folder: Path, files: dict[str, bytes]) -> None:
-    """Write `files` (name -> content) into `folder`, which is made if need be, one after the other, each whole."""
+@contextlib.contextmanager
+def whole_folder(folder: Path, *, force: bool = False, outdated: Outdated | None = None) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `folder` when the block has ended well; see `whole_folders`."""
+    with whole_folders((folder,), force=force, outdated=outdated) as (new,):
+        yield new
+
+
+@contextlib.contextmanager
+def whole_folders(
+    folders: Sequence[Path], *, force: bool = False, outdated: Outdated | None = None
+) -> Iterator[tuple[Path, ...]]:
+    """
+    Yield an empty private folder for each of `folders`; when the block ends well they take their places, in order.
+
+    If the block raises, whatever it is, nothing has changed. A folder that is there already (it must be empty, or
+    `force` be given) stays as it is until its new files are complete; they are then moved in, the index last, over
+    files of the same names; files that `outdated` names go, all others stay. Of a process that is killed a hidden
+    folder stays behind, which the next call removes; one that was about to be moved in, it moves in.
+    """
+    stages: list[_Stage] = []
     try:
-        _make(folder)
-        for name, content in files.items():
-            _write_whole(folder / name, content)
+        for folder in folders:
+            with _as_refusal(folder):
+                stages.append(_Stage.of(folder.resolve()))
+        yield tuple(stage.new for stage in stages)
+        for stage in stages:
+            with _as_refusal(stage.folder):
+                stage.put(force, outdated)
+    except BaseException:
+        for stage in reversed(stages):
+            stage.take_back()
+        raise
+    finally:
+        for stage in stages:
+            stage.close()
+
+
+@dataclass
+class _Stage:
+    """One folder on its way: `new` is written, then `put` where `folder` is to be."""
+
+    folder: Path
+    new: Path
+    above: list[Path]  # folders that were made to hold it
+    lock: int | None
+    ready: Path | None = None
+
+    @staticmethod
+    def of(folder: Path) -> "_Stage":
+        above = _make(folder.parent)
+        clean_up(folder)
+        # a folder that is there may be mounted, or somebody's working directory: it is filled, never renamed
+        where = folder if folder.is_dir() else folder.parent
+        new = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=where))
+        lock = None
+        with contextlib.suppress(OSError):
+            lock = _lock(new)
+        return _Stage(folder, new, above, lock)
+
+    def put(self, force: bool, outdated: Outdated | None) -> None:
+        if not self.folder.exists():
+            self.new.rename(self.folder)
+            _sync(self.folder.parent)
+            return
+        if not force and _contents(self.folder):
+            raise OutputRefused(f"{self.folder} is no longer empty: something else was written there meanwhile.")
+        gone = [] if outdated is None else sorted(outdated(self.folder))
+        write_files(self.new, {OUTDATED: json.dumps(gone).encode()})
+        # under this name it is complete: whoever finds it can finish
+        ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
+        self.new.rename(ready)
+        self.ready = ready
+        _move_in(ready, self.folder)
+
+    def take_back(self) -> None:
+        """Leave everything as it was; but what was complete and had begun to move in is moved in."""
+        if self.ready is not None:
+            with contextlib.suppress(OSError):
+                _move_in(self.ready, self.folder)
+            return
+        if self.new.parent == self.folder.parent and not self.new.exists() and self.folder.exists():
+            self.folder.rename(self.new)
+        shutil.rmtree(self.new, ignore_errors=True)
+        for folder in reversed(self.above):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def close(self) -> None:
+        if self.lock is not None:
+            os.close(self.lock)
+
+
+def clean_up(folder: Path) -> None:
+    """Remove, with a warning, what killed processes left unfinished of `folder`; finish what they left complete."""
+    words = (_hidden(folder, PARTIAL), _hidden(folder, READY))
+    for path in [p for at in (folder.parent, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(words)]:
+        if path.is_symlink() or not path.is_dir():
+            continue
+        try:
+            lock = _lock(path)
+        except BlockingIOError:
+            continue  # its process lives
+        except OSError:
+            warnings.warn(f"{path} is not finished; remove it, unless the run that writes it goes on.", stacklevel=2)
+            continue
+        try:
+            if path.name.startswith(words[0]):
+                shutil.rmtree(path, ignore_errors=True)
+                warnings.warn(f"removed {path}, which a run that was killed has left unfinished.", stacklevel=2)
+            else:
+                _move_in(path, folder)
+                warnings.warn(
+                    f"an earlier run was killed while it wrote into {folder}: that is finished.", stacklevel=2
+                )
+        finally:
+            os.close(lock)
+
+
+def _hidden(folder: Path, word: str) -> str:
+    return f".{folder.resolve().name}{word}"
+
+
+def _contents(folder: Path) -> list[Path]:
+    """What a folder holds, but for what is on its way there."""
+    on_its_way = (_hidden(folder, PARTIAL), _hidden(folder, READY))
+    return [path for path in folder.iterdir() if not path.name.startswith(on_its_way)]
+
+
+def _move_in(ready: Path, folder: Path) -> None:
+    """Move complete files into a folder that is there; it can be interrupted and begun again at any point."""
+    if not ready.exists():
+        return
+    if (ready / OUTDATED).exists():
+        for name in json.loads((ready / OUTDATED).read_bytes()):
+            if not (ready / name).exists():
+                (folder / name).unlink(missing_ok=True)
+    # an index (.json) names the other files with their sha256: with the old one beside new files, nobody reads them
+    for path in sorted(ready.iterdir(), key=lambda p: (p.suffix == ".json", p.name)):
+        if path.name != OUTDATED:
+            path.replace(folder / path.name)
+    _sync(folder)
+    shutil.rmtree(ready, ignore_errors=True)
+
+
+def _lock(folder: Path) -> int:
+    """
+    Hold a folder until this process ends, however it ends; `BlockingIOError` if another one does.
+
+    `OSError` where there are no such locks (Windows, some network disks).
+    """
+    if fcntl is None:
+        raise OSError("no locks on this system")
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+@contextlib.contextmanager
+def _as_refusal(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise OutputRefused(f"{folder} cannot be written: {error.strerror}.") from None
 
 
-def _make(folder: Path) -> None:
+def write_folder(
+    folder: Path, files: dict[str, bytes], *, force: bool = False, outdated: Outdated | None = None
+) -> None:
+    """Write a folder that holds `files` (name -> content): all of them or none, see `whole_folders`."""
+    with whole_folder(folder, force=force, outdated=outdated) as new:
+        write_files(new, files)
+
+
+def write_files(folder: Path, files: dict[str, bytes]) -> None:
+    """Write `files` (name -> content) into `folder`, which is made if need be, one after the other, each whole."""
+    with _as_refusal(folder):
+        _make(folder)
+        for name, content in files.items():
+            _write_whole(folder / name, content)
+
+
+def _make(folder: Path) -> list[Path]:
+    """Make a folder and those above it, each for its owner alone; those that were missing, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
-    for missing in reversed([p for p in (folder, *folder.parents) if not p.exists()]):
+    made = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
+    for missing in made:
         missing.mkdir(mode=0o700, exist_ok=True)
+    return made
 
 
 def read_regular(path: Path, largest: int) -> bytes:
@@ -81,9 +280,14 @@ def _write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    if hasattr(os, "O_DIRECTORY"):  # POSIX: the new name is on disk only once the folder is
-        folder = os.open(path.parent, os.O_DIRECTORY)
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Flush the names in a folder to disk: on POSIX a new name is there only once the folder is."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_DIRECTORY)
         try:
-            os.fsync(folder)
+            os.fsync(handle)
         finally:
-            os.close(folder)
+            os.close(handle)

@@ -8,65 +8,200 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.learnt import Learnt
+from elsewhere.traces.clock import TIMES_AS
 from elsewhere.traces.columns import ROLES
-from elsewhere.traces.model import Locations, Traces
+from elsewhere.traces.model import Ints, Locations, Traces
+from elsewhere.traces.zones import changing_days
+
+Days = NDArray[np.datetime64]
+KINDS = ("weekday", "weekend")
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
     """
-    The places, the clock and the dates of a dataset, without its traces.
+    The places, the clock and the calendar of a dataset, without its traces.
 
-    Only `known` places, those that enough users share, are shown on a published map (E31), and only `dates` that
-    enough of the model's users share. `columns` (role -> name) and `format` are those of the file that was read, where
+    Only `known` places, those that enough users share, are shown on a published map (E31); a category only where
+    `m_min` people gave that word. `dates` are the days a fake may be dated with, and `weekend` the share of them to be
+    at a weekend, see `calendar`.
+    `columns` (role -> name), `format` and `times` (see `write_traces`) are those of the file that was read, where
     there was one, so that fakes can be written as it is.
     """
 
     locations: Locations
     known: NDArray[np.bool_]
-    dates: NDArray[np.datetime64] | None
+    dates: Days | None
     step_minutes: float
     start: str
     tz: str
     columns: Mapping[str, str] = field(default_factory=dict)
     format: str = ""
+    times: str = "local"
+    weekend: float | None = None
+    m_min: int = 1
 
     def __post_init__(self) -> None:
         names = list(self.columns.values())
-        if not all(isinstance(word, str) for word in (self.format, *names)):
-            raise ValueError("columns and format must be words")
+        if not all(isinstance(word, str) for word in (self.format, *names)) or self.times not in TIMES_AS:
+            raise ValueError("columns, format and times must be words")
         if names and not ({"user"} <= set(self.columns) <= set(ROLES) and len(set(names)) == len(names)):
             raise ValueError("no columns of a table")
 
     @staticmethod
     def of(traces: Traces, learnt: Learnt, people: Traces | None) -> "Frame":
-        """The frame of these traces, with what `people`, those the model was learnt from, share."""
-        dates = None
-        if people is not None and people.dates is not None:
-            day, user = people.dates.astype(np.int64), people.user
-            pairs = np.unique(np.column_stack([day, user]), axis=0)
-            days, users = np.unique(pairs[:, 0], return_counts=True)
-            shared = days[users >= learnt.preset.m_min]
-            dates = shared.astype("datetime64[D]") if len(shared) else None
-        return Frame(traces.locations, learnt.known, dates, traces.step_minutes, traces.start, traces.tz)
+        """Return the frame of these traces, with what `people`, those the model was learnt from, share."""
+        m_min = learnt.preset.m_min
+        dates, weekend = (None, None) if people is None else calendar(people, m_min)
+        return Frame(
+            traces.locations,
+            learnt.known,
+            dates,
+            traces.step_minutes,
+            traces.start,
+            traces.tz,
+            weekend=weekend,
+            m_min=m_min,
+        )
 
-    def public_locations(self, r: NDArray[Any]) -> Locations:
+    def published(self, r: NDArray[Any]) -> tuple[Locations, Ints]:
         """
-        The map with every unknown place moved to the middle of the known ones, its number kept.
+        Return the places that the fakes `r` visit, and the same fakes by their numbers.
 
-        Places without coordinates keep their names where they are known and the fakes `r` go there.
+        Numbers are given anew, in the order of names or else of positions, as published: they tell nothing of the
+        private numbering, nor how many places were withheld. Places keep the names the input gave them; among named
+        ones, those without a name are called area 1, area 2, ...
         """
-        where = self.locations
-        if where.xy is not None:
-            return Locations(xy=np.where(self.known[:, None], where.xy, where.xy[self.known].mean(axis=0)))
-        if where.lat is not None and where.lon is not None:
-            # the known place nearest to the middle: a mean of longitudes would fail across the antimeridian
-            flat = where.planar()
-            middle = flat[self.known].mean(axis=0)
-            stand_in = np.flatnonzero(self.known)[np.argmin(((flat[self.known] - middle) ** 2).sum(axis=1))]
-            shown = np.where(self.known, np.arange(len(where)), stand_in)
-            return Locations(lat=where.lat[shown], lon=where.lon[shown])
-        if where.names is None:
-            return where
-        said = self.known & np.isin(np.arange(len(where)), r)
-        return Locations(n=len(where), names=[name if say else "" for name, say in zip(where.names, said, strict=True)])
+        used = np.unique(r)
+        where, ids = self.locations.select(used), self.locations.ids()
+        names = None if ids is None else tuple(ids[i] for i in used)
+        if names is None or not any(names):
+            order = _by_position(where)
+            where = where.select(order).called(names=None)
+        else:
+            named = names if all(names) else _with_areas(where, names)
+            order = np.array(sorted(range(len(used)), key=_in_order_of(named)))
+            where = where.select(order).called(names=[named[i] for i in order])
+        if where.categories is not None:
+            people = where.category_users
+            told = [people is None or people[i] >= self.m_min for i in range(len(where))]
+            words = [word if tell else "" for word, tell in zip(where.categories, told, strict=True)]
+            where = where.called(categories=words, category_users=None)
+        number = np.empty(len(used), dtype=np.int64)
+        number[order] = np.arange(len(used))
+        return where, number[np.searchsorted(used, r)]
+
+    def dated(self, weekend: NDArray[np.bool_] | None, n: int, rng: np.random.Generator) -> Days | None:
+        """
+        Return a date for each of n fakes: any day of the calendar of its kind, weekday or weekend.
+
+        `weekend` is the kind of each fake's seed; without it (the deniable mode, which must not tell it) kinds are
+        drawn as often as the model's people have them. A kind that too few people have is replaced by the other; where
+        the calendar has no day of a kind, any of its days is taken.
+        """
+        if self.dates is None:
+            return None
+        if self.weekend is None:
+            return np.asarray(rng.choice(self.dates, n))
+        if weekend is None or self.weekend in (0, 1):
+            weekend = rng.random(n) < self.weekend
+        out = np.empty(n, dtype="datetime64[D]")
+        for kind in (False, True):
+            days = self.dates[is_weekend(self.dates) == kind]
+            out[weekend == kind] = rng.choice(days if len(days) else self.dates, int((weekend == kind).sum()))
+        return out
+
+    def on_dates(self, *, of_seeds: bool) -> str:
+        """Say what the dates of fakes mean, and which analyses by weekday hold."""
+        if self.dates is None:
+            return ""
+        first, last = self.dates[0], self.dates[-1]
+        span = f"dates: a day drawn at random from {first} to {last}" if first != last else f"dates: {first}"
+        lacking = [kind for kind, has in zip(KINDS, self._kinds(), strict=True) if not has]
+        if self.weekend is None:
+            return f"{span}. Too few people have a day of any one kind: no analysis by weekday or date holds."
+        if self.weekend in (0, 1):
+            kind, other = KINDS if self.weekend == 0 else KINDS[::-1]
+            few = f"fewer than {self.m_min} people have a day of the other kind ({other})"
+            if kind in lacking:
+                return f"{span}; {few}, and these days hold no {kind}: no analysis by weekday or date holds."
+            return f"{span}, always a {kind}: {few}. Analyses of a {kind} hold; single dates mean nothing."
+        if lacking:
+            return (
+                f"{span}. These days hold no {lacking[0]}, so that fakes of both kinds of day carry the same dates: no "
+                "analysis by weekday or date holds."
+            )
+        if of_seeds:
+            return (
+                f"{span} of the seed's kind, Monday to Friday or weekend. Weekday against weekend: holds. Single "
+                "weekdays and single dates: mean nothing; public holidays count as the weekday they fall on."
+            )
+        return (
+            f"{span}, of a kind drawn at random (weekend {self.weekend:.0%}), so that a date tells nothing of a seed: "
+            "no analysis by weekday or date holds."
+        )
+
+    def _kinds(self) -> tuple[bool, bool]:
+        """Return whether the calendar has weekdays, and weekends."""
+        at_weekend = is_weekend(np.asarray(self.dates))
+        return bool(np.any(~at_weekend)), bool(np.any(at_weekend))
+
+
+def is_weekend(dates: Days) -> NDArray[np.bool_]:
+    """Return which days are a Saturday or a Sunday."""
+    return np.asarray((dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
+
+
+def calendar(people: Traces, m_min: int) -> tuple[Days | None, float | None]:
+    """
+    Return the days that fakes may be dated with, and the share of them to be at a weekend, as of these people's days.
+
+    A day is in the calendar if at least `m_min` people have data on it or before, and at least as many on it or after:
+    the ends of the span are no single person's. Days on which the clock is put forward or back are left out, since a
+    fake has 24 hours. None where there is no such day. A kind of day that fewer than `m_min` people have would name
+    them: the share is then 0 or 1, and None where that is so of both kinds.
+
+    Examples
+    --------
+    >>> dates = ["2024-03-01", "2024-03-02", "2024-03-04", "2024-03-09"]
+    >>> town = Traces([[0]] * 4, Locations(n=1), dates=dates)
+    >>> days, weekend = calendar(town, 2)
+    >>> str(days[0]), str(days[-1]), weekend
+    ('2024-03-02', '2024-03-04', 0.5)
+
+    """
+    if people.dates is None or people.U < m_min:
+        return None, None
+    day = people.dates.astype(np.int64)
+    first, last = np.full(people.U, np.iinfo(np.int64).max), np.full(people.U, np.iinfo(np.int64).min)
+    np.minimum.at(first, people.user, day)
+    np.maximum.at(last, people.user, day)
+    low, high = np.sort(first)[m_min - 1], np.sort(last)[-m_min]
+    if low > high:
+        return None, None
+    span = np.arange(low, high + 1).astype("datetime64[D]")
+    whole = span[~changing_days(people.tz, span)]
+    at_weekend = is_weekend(people.dates)
+    weekday, weekend = (len(np.unique(people.user[at_weekend == kind])) >= m_min for kind in (False, True))
+    share = float(at_weekend.mean()) if weekday and weekend else float(weekend) if weekday or weekend else None
+    return (whole if len(whole) else span), share
+
+
+def _by_position(where: Locations) -> Ints:
+    sides = where.xy.T if where.xy is not None else (where.lat, where.lon)
+    return np.asarray(np.lexsort([np.asarray(side) for side in reversed(list(sides))]))
+
+
+def _with_areas(where: Locations, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names, with area 1, area 2, ... in the order of positions for places without one."""
+    taken, called, number = set(names), list(names), 0
+    for i in _by_position(where):
+        while not called[i]:
+            number += 1
+            called[i] = f"area {number}" * (f"area {number}" not in taken)
+    return tuple(called)
+
+
+def _in_order_of(names: tuple[str, ...]) -> Any:
+    whole = all(name.isascii() and name.isdigit() and str(int(name)) == name for name in names)
+    return (lambda i: int(names[i])) if whole else (lambda i: names[i])

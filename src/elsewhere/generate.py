@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
-from elsewhere.frame import Frame
+from elsewhere.frame import Frame, is_weekend
 from elsewhere.learnt import Learnt, learn, only_known, require_one_map
 from elsewhere.presets import OF_THE_GATE, PRESETS, Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
@@ -181,6 +181,7 @@ def _gathered(
         ),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
+        weekend=None if traces.dates is None else is_weekend(traces.dates)[roles.seed_rows[units[unit[order], 0]]],
     )
 
 

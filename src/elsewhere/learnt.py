@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.contributors import Contributors
 from elsewhere.errors import InvalidModel, InvalidParameter
-from elsewhere.files import check_folder, read_index, read_regular, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.presets import PRESETS, Preset
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
@@ -111,7 +111,7 @@ class Learnt:
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """Write `model.npz` and `model.json` into a folder."""
         check_folder(Path(folder), force=force)
-        write_files(Path(folder), self.files())
+        write_folder(Path(folder), self.files(), force=force)
 
     def files(self) -> dict[str, bytes]:
         """The files of the model, name -> content, the index last."""

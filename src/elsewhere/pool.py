@@ -1,15 +1,15 @@
 """
 The pool of published fakes: traces, opaque ids, places and clock. No seed, no order, no likelihood, no entropy.
 
-On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet` (loc, its position or name, and whether a
-fake of this pool goes there: nothing that the pool itself does not tell), and `manifest.json`, written last, which
-names the other files with their sha256; a reader trusts nothing else (C1, F23).
+On disk a pool is a folder: `pool.parquet` (id, slot, loc), `places.parquet` (loc, its position, name and category; only
+places that a fake of this pool visits), and `manifest.json`, written last, which names the other files with their
+sha256; a reader trusts nothing else (C1, F23).
 """
 
 import hashlib
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import ElsewhereError, InvalidModel, OutputRefused, require_whole
-from elsewhere.files import check_folder, read_index, read_regular, write_files
+from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.traces.locations import numbers_on
 from elsewhere.traces.model import Locations, Traces
 
 KIND, FORMAT = "elsewhere pool", 1
@@ -46,6 +47,20 @@ class Pool:
         """The opaque id of each fake."""
         return self.traces.users
 
+    def on(self, locations: Locations) -> NDArray[np.int64]:
+        """
+        Return the fakes as (F, L) numbers of another map of the same places, such as that of the real traces.
+
+        A pool numbers its own places anew; they are told by name or position, and refused where one is missing.
+        """
+        number = numbers_on(self.traces.locations, locations)
+        if number is None or np.any(number < 0):
+            raise InvalidTraces(
+                "the pool visits places that this map does not have: give the map that its fakes were made on.",
+                code="E_MISMATCH",
+            )
+        return np.where(self.traces.r >= 0, number[self.traces.r], -1)
+
     def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
         """`n` different fakes, uniformly."""
         require_whole("n", n, 1, len(self))
@@ -55,8 +70,7 @@ class Pool:
         """Write the pool into a folder; one that holds anything is refused without `force`."""
         folder = Path(path)
         check_folder(folder, force=force)
-        remove_earlier(folder)
-        write_files(folder, self.files())
+        write_folder(folder, self.files(), force=force, outdated=earlier_files)
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
         """The files of the pool, name -> content, the manifest last; it also lists files `beside` (name -> sha256)."""
@@ -95,32 +109,45 @@ class Pool:
             raise InvalidModel("the pool's manifest and its files do not fit together.", code="E_POOL") from None
 
 
+def on_map_of(fakes: Any, *others: Any) -> Any:
+    """Return what a `Pool` holds as numbers of the first map among `others`; anything but a pool as it is."""
+    if not isinstance(fakes, Pool):
+        return fakes
+    maps = (other if isinstance(other, Locations) else getattr(other, "locations", None) for other in others)
+    where = next((found for found in maps if found is not None), None)
+    if where is None:
+        raise InvalidTraces(
+            "a pool numbers its places anew: give the real traces as `Traces`, or their `locations`.", code="E_MISMATCH"
+        )
+    return fakes.on(where)
+
+
 _FILES = ("pool.parquet", "places.parquet")
+WORDS = {"name": "names", "category": "categories"}  # column of places.parquet -> what a place is called
 
 
-def remove_earlier(folder: Path, keep: Collection[str] = ()) -> None:
+def earlier_files(folder: Path) -> set[str]:
     """
-    Remove the files of the pool that was in a folder before, but not those to `keep`: only what its manifest lists.
+    The files of the pool in a folder, which another pool there makes obsolete: only what its manifest lists.
 
-    A file that is not, or no longer, what the manifest says is somebody's own, and stays.
+    A file that is not, or no longer, what the manifest says is somebody's own.
     """
     try:
         listed = _manifest(folder)["files"].items()
     except (InvalidModel, KeyError, AttributeError):
-        return
+        return set()
+    found = set()
     for name, sha256 in listed:
         path = folder / name
-        if name in (*keep, *_FILES) or Path(name).name != name or "\0" in name:
+        if Path(name).name != name or "\0" in name or path.is_symlink() or not path.is_file():
             continue
         try:
-            if path.is_symlink() or not path.is_file():
-                continue
             with path.open("rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == sha256
-            if same:
-                path.unlink()
+                if hashlib.file_digest(file, "sha256").hexdigest() == sha256:
+                    found.add(name)
         except OSError as error:
             raise OutputRefused(f"{name} of the pool that was there cannot be removed: {error.strerror}.") from None
+    return found
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -158,12 +185,13 @@ def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L:
     fakes, places = (_read(tables[name], rows) for name, rows in zip(_FILES, (N * L, R), strict=True))
     if len(fakes["loc"]) != N * L or len(places["loc"]) != R:
         raise InvalidModel("the pool's tables do not have the size its manifest gives.", code="E_POOL")
+    where: dict[str, Any] = {"n": R}
     if "lat" in places:
-        locations = Locations(lat=places["lat"], lon=places["lon"])
+        where = {"lat": places["lat"], "lon": places["lon"]}
     elif "x" in places:
-        locations = Locations(xy=np.column_stack([places["x"], places["y"]]))
-    else:
-        locations = Locations(n=R, names=places["name"].tolist() if "name" in places else None)
+        where = {"xy": np.column_stack([places["x"], places["y"]])}
+    words = {what: places[name].tolist() for name, what in WORDS.items() if name in places}
+    locations = Locations(**where, **words)
     return Traces(
         fakes["loc"].reshape(N, L),
         locations,
@@ -200,16 +228,15 @@ def _fakes_table(traces: Traces) -> bytes:
 
 
 def _places_table(traces: Traces) -> bytes:
-    """All places, and whether a fake of this very pool goes there: elsewhere, a position may be a stand-in (E31)."""
     locations = traces.locations
-    number = np.arange(len(locations), dtype=np.int32)
-    columns: dict[str, Any] = {"loc": number, "visited": np.isin(number, traces.r)}
+    columns: dict[str, Any] = {"loc": np.arange(len(locations), dtype=np.int32)}
     if locations.lat is not None:
         columns |= {"lat": locations.lat, "lon": locations.lon}
     elif locations.xy is not None:
         columns |= {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
-    elif locations.names is not None:
-        columns |= {"name": np.array(locations.names, dtype=object)}
+    for name, what in WORDS.items():
+        if getattr(locations, what) is not None:
+            columns[name] = np.array(getattr(locations, what), dtype=object)
     return _parquet(columns)
 
 

@@ -26,6 +26,20 @@ class Roles:
     planned: int | None = None  # seeds that the split is for, before any trace is looked at
 
 
+def least_users(settings: Preset) -> int:
+    """
+    Return how many users this preset needs (E60), where the model is learnt from them too.
+
+    Examples
+    --------
+    >>> from elsewhere.presets import PRESETS
+    >>> [least_users(preset) for preset in PRESETS.values()]
+    [2, 10, 70]
+
+    """
+    return max(2, settings.k + (MODEL_USERS if settings.name == "deniable" else 0))
+
+
 def split_users(
     traces: Traces, settings: Preset, alternates: Traces | None, rng: np.random.Generator, *, learnt: bool = False
 ) -> Roles:

@@ -8,16 +8,29 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
-from elsewhere.cli.output import bar, columns, number, say
+from elsewhere.cli.output import bar, columns, say
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from elsewhere.traces.model import Ints, Traces
 
 # column of the table -> width of a terminal that shows it
-FIGURES = {"main": 0, "95 %": 54, "control": 63, "chance": 71, "bar": 79}
+FIGURES = {"reached": 0, "95 %": 64, "strangers": 76, "guessing": 88}
+COLUMNS = {"reached": "main", "strangers": "control", "guessing": "baseline"}
+WIDE = 110  # columns of a terminal that shows whole questions
+# input of an attack -> the option that gives it
+GIVEN_BY = {
+    "seed_index": "--links FILE, who was made from whom (--links same: fakes carry the ids of their seeds)",
+    "holdout": "--holdout FILE, real people of whom no fake was made",
+    "classes": "--model DIR, the classes of the places",
+    "sampler": "the model's probabilities, which only `synthesize --preset deniable` holds",
+}
+REALISM = ("A15", "A16")  # ask whether fakes look real, not who is behind them: any real people can be the control
+FEWEST = 10  # people in each half
 
 
 @reads
@@ -53,7 +66,7 @@ def audit(
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
         raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
-    sources = read_real(real, reading)
+    sources = read_real(real, reading, fakes)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)
@@ -80,17 +93,22 @@ def audit(
             rng=rng,
             **given,
         )
+    if control is None:
+        result, more = with_halves(result, seeds, sources.fakes, wanted, rng)
+        notes += more
     found = result.to_dict()
     told = {
         "command": "audit",
         "attacks": found,
         "flagged": list(result.flagged),
+        "in_words": result.in_words(),
         "sizes": result.sizes,
         "notes": [*sources.notes, *notes, *result.notes],
     }
-    shown = [*tables(result), *told["notes"]]
+    shown = tables(result)
+    shown[1:1] = [note for note in told["notes"] if not note.startswith("elsewhere ")]
     if out is not None:
-        shown += write_results(out, "audit.json", told, [result], sources)
+        shown[-1:-1] = write_results(out, "audit.json", told, [result], sources)
     say(told, shown, as_json=judging.as_json)
 
 
@@ -100,8 +118,10 @@ def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | N
 
     real, index = sources.real, sources.seed_index
     if index is None:
-        note = "who was made from whom is not known (`--links`): attacks that link fakes to people are not run."
-        return real, None, holdout, (note,)
+        fakes, known = sources.fakes, {str(label) for label in real.labels}
+        same = fakes is not None and all(str(label) in known for label in fakes.labels)
+        hint = "; the fakes carry ids of --real: if these are their seeds, add --links same" if same else ""
+        return real, None, holdout, (f"who was made from whom is not known{hint}.",)
     private = sources.private
     is_seed = np.zeros(real.U, dtype=bool)
     is_seed[real.user[index]] = True
@@ -121,6 +141,29 @@ def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | N
     return real.select(rows), np.searchsorted(rows, index), holdout, notes
 
 
+def with_halves(
+    result: Any, seeds: "Traces", fakes: Any, wanted: Any, rng: "np.random.Generator"
+) -> tuple[Any, tuple[str, ...]]:
+    """The same with the attacks that ask whether fakes look real, on two halves of the people in place of a control."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from elsewhere.evaluation.audit import audit as attack
+
+    asked = [a for a in REALISM if wanted == "all" or a in wanted]
+    if not asked or seeds.U < 2 * FEWEST:
+        return result, ()
+    people = rng.permutation(seeds.U)
+    halves = [seeds.of_users(np.sort(people[side::2])) for side in (0, 1)]
+    found = {f.id: f for f in attack(halves[0], halves[1], fakes, None, attacks=asked, rng=rng).findings}
+    note = (
+        f"{' and '.join(asked)} ask whether fakes look like real people: one half of the people of --real is compared "
+        "with the fakes, the other with that half."
+    )
+    return replace(result, findings=tuple(found.get(f.id, f) for f in result.findings)), (note,)
+
+
 def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
     from elsewhere.contributors import contributed
 
@@ -131,33 +174,50 @@ def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
 
 
 def tables(result: Any, width: int | None = None) -> list[Any]:
-    """One line per attack, as wide as the terminal, then in words what was flagged and what could not be run."""
+    """One line per attack, as wide as the terminal; what was learnt, in words; what was not run; a last sentence."""
+    from elsewhere.reports.attacks import QUESTIONS, UNITS, shown
+
     width = columns() if width is None else width
     sizes = result.sizes
     opening = (
-        f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} people as control, "
-        f"{sizes['places']} places, {sizes['instants']} instants"
+        f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} strangers as control, "
+        f"{sizes['places']} places, {sizes['instants']} slots a day"
     )
     found = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    # figures beside the main one are short, and no word of a title is cut; what does not fit goes, the verdict last
+    # figures beside the main one are short, and no word of a question is cut; what does not fit goes
     figures = [name for name in FIGURES if width >= FIGURES[name]]
-    for name in ("", "attack", *figures, "verdict"):
-        found.add_column(name, no_wrap=name != "attack", overflow="fold")
-    verdict = {True: "passed", False: "FLAGGED", None: "reported"}
-    left_out = []
-    for row in result.table():
-        if row["status"] != "run":
-            left_out.append(f"{row['id']} {row['words'] or row['status']}")
-            continue
-        shown = {
-            "main": number(row["main"]),
-            "95 %": "" if row["low"] is None else f"{number(row['low'], 2)}-{number(row['high'], 2)}",
-            "control": number(row["control"], 2),
-            "chance": number(row["baseline"], 2),
-            "bar": number(row["bar"]),
-        }
-        found.add_row(row["id"], row["attack"], *(shown[name] for name in figures), verdict[row["passed"]])
+    for name in ("", "question", *figures, "the attack"):
+        found.add_column(name, no_wrap=name not in ("question", "the attack"), overflow="fold")
+    ran = [row for row in result.table() if row["status"] == "run"]
+    for row in ran:
+        about = QUESTIONS[row["id"]]
+        question = about.words if width >= WIDE else about.short
+        figure = {name: shown(row[key], about.unit) for name, key in COLUMNS.items()}
+        if row["low"] is not None:
+            figure["95 %"] = f"{_bare(shown(row['low'], about.unit))} to {_bare(shown(row['high'], about.unit))}"
+        found.add_row(row["id"], question, *(figure.get(name, "") for name in figures), row["outcome"])
+    lines = [opening, found, UNITS] if ran else [opening]
     if len(figures) < len(FIGURES):
-        left_out.insert(0, "a wider terminal, or --json, shows " + ", ".join(n for n in FIGURES if n not in figures))
-    words = [f"{f.id} flagged: {f.words}" for f in result.findings if f.passed is False]
-    return [opening, found, *words, *left_out]
+        left = ", ".join(name for name in FIGURES if name not in figures)
+        lines.append(f"a wider terminal, or --json, shows {left}")
+    lines += [f"{f.id} {f.outcome}: {f.words}" for f in result.findings if f.learnt]
+    return [*lines, *_not_run(result), result.in_words()]
+
+
+def _bare(figure: str) -> str:
+    return figure.split()[0]
+
+
+def _not_run(result: Any) -> list[str]:
+    """One line per thing that is missing: which option gives it, and which attacks need it."""
+    from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW
+
+    missing: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}
+    for f in result.findings:
+        if f.status == NOT_RUN:
+            lacks = [option for name, option in GIVEN_BY.items() if f"`{name}`" in f.needs]
+            for each in lacks or [f.needs]:
+                missing.setdefault(each, []).append(f.id)
+    lines = [f"not run without {what}: {', '.join(ids)}" for what, ids in missing.items() if ids]
+    reviews = [f.id for f in result.findings if f.status == REVIEW]
+    return lines + [f"not run here, for people to review: {', '.join(reviews)}"] * bool(reviews)

@@ -8,9 +8,10 @@ from elsewhere.cli.finish import Report, judged, private_folder, write_links, wr
 from elsewhere.cli.options import Force, Json, Out, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
-from elsewhere.cli.published import seal, write_pool
+from elsewhere.cli.published import seal, write_fakes
 from elsewhere.cli.summary import summary, tables
 from elsewhere.errors import require_whole
+from elsewhere.files import whole_folders, write_files, write_folder
 
 FEWEST = 50  # people in a town whose places enough of them share
 
@@ -39,14 +40,17 @@ def demo(
 
     from elsewhere.fakes import publish_linked
     from elsewhere.generate import generate_fakes
+    from elsewhere.pool import earlier_files
     from elsewhere.profiles.markov import fit_profiles
     from elsewhere.traces.town import simulate_town
 
     with stage("simulating a town"):
         traces = simulate_town(users=users, locations=150, rng=np.random.default_rng(seed)).traces
     provenance: dict[str, Any] = {"command": "demo", "reproducible": True, "seed": seed}
-    result, shown = compare(traces, fit_profiles(traces), provenance, out)
+    result, shown, pictures = compare(traces, fit_profiles(traces), provenance, out)
     if users < FEWEST:
+        if out is not None:
+            write_folder(out, pictures, force=force)
         note = f"no fakes: fewer than {FEWEST} people do not share enough places"
         say({**result, "fakes": None}, [*shown, note], as_json=as_json)
         return
@@ -56,15 +60,17 @@ def demo(
     shown += tables(made)
     if out is not None:
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
-        written = write_pool(pool, out, fakes.frame, [])
         assert mine is not None  # noqa: S101 - there is a folder for fakes
-        kept = write_links(traces, fakes, pool, rows, mine)
-        if report:
-            judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
-            shared, more = write_reports(judgement, traces, fakes, pool, out, mine)
-            written, kept = seal(pool, out, [*written[:-3], *shared]), kept + more
-            shown += judgement.in_words()
-            made["judgement"] = judgement.to_dict()
+        with whole_folders((mine, out), force=force, outdated=earlier_files) as (private, new):
+            write_files(new, pictures)
+            written, kept = write_fakes(pool, new, fakes.frame, []), write_links(traces, fakes, pool, rows, private)
+            if report:
+                judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
+                shared, more = write_reports(judgement, traces, fakes, pool, new, private)
+                written, kept = written + shared, kept + more
+                shown += judgement.in_words()
+                made["judgement"] = judgement.to_dict()
+            written = seal(pool, new, written)
         shown.append(f"wrote {', '.join(kept)} into {mine}: on real data, for you alone")
         shown.append(f"wrote {', '.join(written)} into {out}: a laboratory pool, of simulated people")
     say({**result, "fakes": made}, shown, as_json=as_json)

@@ -5,7 +5,7 @@ The door of the command line: every error becomes one line and an exit status, h
     2     refused: usage, input, parameter or output; one line `E_CODE: what is wrong` on stderr
     3     nothing passed the privacy tests
     70    a fault of ours, E_INTERNAL: its kind and line of code, never a value; ELSEWHERE_DEBUG=1 adds the traceback
-    130   stopped by Ctrl-C
+    130   stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP: folders that were being written are taken back
 
 With `--json`, stdout holds exactly one JSON object: the result, or `{"error": {"code", "message", "exit_status"}}`.
 The line on stderr is there in both cases.
@@ -13,10 +13,13 @@ The line on stderr is there in both cases.
 
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -58,12 +61,13 @@ class Door(TyperGroup):
         as_json = "--json" in words[: words.index("--") if "--" in words else None]
         command = next((self.commands[word] for word in words if word in self.commands), None)
         speak_of(() if command is None else (name for option in command.params for name in option.opts))
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _stoppable():
             warnings.showwarning = _show_warning
             try:
                 status = run()
             except ElsewhereError as error:
-                sys.exit(_refuse(error.code, spoken(str(error.args[0])), error.exit_status, as_json))
+                said = " ".join([spoken(str(error.args[0])), *_notes(error)])
+                sys.exit(_refuse(error.code, said, error.exit_status, as_json))
             except typer.Abort:
                 status = INTERRUPTED
             except Exception as error:
@@ -71,10 +75,21 @@ class Door(TyperGroup):
                     sys.exit(_refuse("E_USAGE", f"{error.format_message()} Try --help.", 2, as_json))
                 if os.environ.get("ELSEWHERE_DEBUG"):
                     traceback.print_exc()
-                sys.exit(_refuse("E_INTERNAL", _fault(error), INTERNAL, as_json))
+                sys.exit(_refuse("E_INTERNAL", " ".join([_fault(error), *_notes(error)]), INTERNAL, as_json))
         if status == INTERRUPTED:
             _refuse("E_INTERRUPTED", "stopped by Ctrl-C.", INTERRUPTED, as_json)
         sys.exit(status or 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command of a context; where somebody stops it, say so in our words, with what was kept."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            signum = stop.args[0] if stop.args else signal.SIGINT
+            by = "Ctrl-C" if signum == signal.SIGINT else signal.Signals(signum).name
+            error = ElsewhereError(" ".join([f"stopped by {by}.", *_notes(stop)]), code="E_INTERRUPTED")
+            error.exit_status = 128 + signum
+            raise error from None
 
 
 def front(
@@ -87,6 +102,30 @@ def front(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGTERM and SIGHUP, unless somebody else handles or ignores them, stop a command as Ctrl-C does."""
+
+    def stop(signum: int, _frame: Any) -> None:
+        raise KeyboardInterrupt(signum)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    ours = threading.current_thread() is threading.main_thread()
+    taken = [s for name in names if ours and signal.getsignal(s := getattr(signal, name)) is signal.SIG_DFL]
+    for signum in taken:
+        signal.signal(signum, stop)
+    try:
+        yield
+    finally:
+        for signum in taken:
+            signal.signal(signum, signal.SIG_DFL)
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What was added to an error on its way: what has been kept, and where."""
+    return [spoken(str(note)) for note in getattr(error, "__notes__", [])]
 
 
 def _refuse(code: str, message: str, status: int, as_json: bool) -> int:

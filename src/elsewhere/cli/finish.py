@@ -6,15 +6,18 @@ owner may see (links, real days on a map, the results in full) goes into another
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elsewhere.cli.output import bar, stage
 from elsewhere.cli.sources import FROM_SEEDS
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, OutputRefused
 from elsewhere.files import check_folder, write_files
 
 if TYPE_CHECKING:
@@ -46,6 +49,38 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
         raise InvalidParameter("`--private` must not be inside DIR, which is for publishing.", code="E_OUTPUT")
     check_folder(folder, force=force)
     return folder
+
+
+def unfinished_folder(out: Path, mine: Path, *, force: bool) -> Path:
+    """Where fakes are kept until they are judged and published: beside the private folder, because they are private."""
+    folder = mine.absolute().with_name(f"{out.absolute().name}-unfinished")
+    if not force and folder.exists():
+        raise OutputRefused(
+            f"{folder} holds the fakes of a run that did not finish: `elsewhere publish {quote(str(folder))} -o "
+            f"{quote(str(out))}` publishes them; to make others, remove it or pass --force."
+        )
+    check_folder(folder, force=force)
+    return folder
+
+
+@contextmanager
+def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool) -> Iterator[None]:
+    """
+    Keep the fakes in a private folder while they are judged and published; whatever stops that, they are not lost.
+
+    The error that stops it says so, and how to go on: by `publish`, with the words `again`.
+    """
+    fakes.save(folder, force=force)
+    try:
+        yield
+    except BaseException as error:
+        words = " ".join(map(quote, ["elsewhere", "publish", str(folder), *again]))
+        error.add_note(
+            f"The fakes are made and kept in {folder}, for you alone: `{words}` publishes them, `elsewhere audit "
+            f"--real INPUT --fakes {quote(str(folder))}` attacks them. Nothing else was written."
+        )
+        raise
+    rmtree(folder, ignore_errors=True)
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from elsewhere.cli.advice import advised
 from elsewhere.cli.options import Reading, gives
 from elsewhere.cli.output import bar, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
@@ -73,10 +74,16 @@ class Making:
         """The parameters given by `--set`, and those with an option of their own, by name."""
         return parameters_of(self.parameters, k=self.k, eps0=self.eps0, emission=self.emission)
 
-    def check(self) -> "Preset":
-        """The preset with all that was given, refused before a large input is read."""
+    def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
+        """The preset with all that was given; what cannot be is refused here, before a large input is read."""
         from elsewhere.presets import preset_of
 
+        require_whole("--per-seed", per_seed, 1)
+        require_whole("--workers", workers, 1)
+        if self.seed is not None:
+            require_whole("--seed", self.seed, 0)
+        if not isinstance(kappa := kappa_of(self.kappa), str):
+            require_whole("--kappa", kappa, 2)
         return preset_of(self.preset, **self.settings())
 
 
@@ -174,7 +181,7 @@ def make_fakes(
     people = traces
     if model is not None:
         people, given = _roles(traces, making.preset, model)
-    with bar("making fakes") as progress:
+    with advised(traces, making.check()), bar("making fakes") as progress:
         fakes = generate_fakes(
             people,
             preset=making.preset,

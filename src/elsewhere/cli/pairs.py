@@ -13,7 +13,7 @@ from elsewhere._version import __version__
 from elsewhere.cli.options import AS_IT_COMES, Force, Json, Out, Reading, Seed, Source, reads
 from elsewhere.cli.output import can_draw_blocks, counts, opening, say, stage
 from elsewhere.errors import require_whole
-from elsewhere.files import check_folder, write_files
+from elsewhere.files import check_folder, write_folder
 
 if TYPE_CHECKING:
     from elsewhere.profiles.markov import Profiles
@@ -59,7 +59,9 @@ def similarity(
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)
     profiles = fit_profiles(traces, periods=periods, missing=missing, rng=rng)
-    result, shown = compare(traces, profiles, {"command": "similarity", "read": counts(read[0])}, out)
+    result, shown, pictures = compare(traces, profiles, {"command": "similarity", "read": counts(read[0])}, out)
+    if out is not None:
+        write_folder(out, pictures, force=force)
     say(result, shown, as_json=as_json)
 
 
@@ -74,8 +76,8 @@ def check_out(out: Path | None, force: bool) -> None:
 
 def compare(
     traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None
-) -> tuple[dict[str, Any], list[Any]]:
-    """Similarity of all pairs, as a result and as tables for people; with `out`, histograms.png and similarity.json."""
+) -> tuple[dict[str, Any], list[Any], dict[str, bytes]]:
+    """Similarity of all pairs, as a result, as tables for people, and as the files to write into `out`, if given."""
     from elsewhere.reports.figures import similarity_histograms
     from elsewhere.reports.sheet import png
     from elsewhere.reports.similarity import pair_similarity
@@ -84,13 +86,12 @@ def compare(
         pairs = pair_similarity(profiles)
     size = {"rows": len(traces), "instants": traces.L, "places": traces.R}
     result = {**provenance, "version": __version__, **size, **pairs.to_dict()}
-    written = []
+    files = {}
     if out is not None:
-        picture = png(similarity_histograms(pairs.geographic, pairs.semantic))
-        numbers = json.dumps(result, indent=2, allow_nan=False).encode()
-        write_files(out, {"histograms.png": picture, "similarity.json": numbers})
-        written = [f"wrote {out / name}" for name in ("histograms.png", "similarity.json")]
-    return result, [*(opening(result["read"]) if "read" in result else []), *_tables(result), *written]
+        files["histograms.png"] = png(similarity_histograms(pairs.geographic, pairs.semantic))
+        files["similarity.json"] = json.dumps(result, indent=2, allow_nan=False).encode()
+    written = [f"wrote {out / name}" for name in files if out is not None]
+    return result, [*(opening(result["read"]) if "read" in result else []), *_tables(result), *written], files
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from elsewhere._version import __version__
 from elsewhere.cli.options import AS_IT_COMES, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, repairs, say, stage
-from elsewhere.files import check_folder
+from elsewhere.files import check_folder, whole_folder
 
 
 @reads
@@ -36,9 +36,9 @@ def prepare(
     told: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=told.append, **reading.keywords())
-    with stage("writing"):
-        written = keep_traces(traces, told[0], out)
-        write(out / "prepare.html", preparation_page(traces, told[0]))
+    with stage("writing"), whole_folder(out, force=force) as new:
+        written = keep_traces(traces, told[0], new)
+        write(new / "prepare.html", preparation_page(traces, told[0]))
     made = counts(told[0])
     result: dict[str, Any] = {
         "command": "prepare",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elsewhere.cli.finish import REPORT
+from elsewhere.errors import require_choice
 
 if TYPE_CHECKING:
     from elsewhere.fakes import Fakes
@@ -21,9 +22,20 @@ IKnow = Annotated[
     bool, typer.Option("--i-know", help="Write a laboratory run as if it were published; it stays stamped.")
 ]
 Formats = Annotated[
-    list[str] | None, typer.Option("--also", metavar="gpx|geojson|sglt", help="Write the fakes in this form too.")
+    list[str] | None,
+    typer.Option("--also", metavar="gpx|geojson|kepler|sglt", help="Write the fakes in this form too; repeatable."),
 ]
-ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "sglt": "fakes.trace"}
+OutAs = Annotated[
+    str | None,
+    typer.Option(
+        "--out-as",
+        metavar="slots|visits|events",
+        help="Lines of fakes.csv: one per slot, per stay (arrived, left, place, category), or per arrival. By default "
+        "visits where the input has visits, else slots.",
+    ),
+]
+ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
+LINES = ("slots", "visits", "events")
 OURS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations", REPORT)  # beside the pool
 
 
@@ -31,11 +43,19 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     """The same fakes, which remember the columns and the format of the input: they are published as it is."""
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written
     columns = read.columns if "user" in read.columns else {}
-    return replace(fakes, frame=replace(fakes.frame, columns=columns, format=read.format))
+    return replace(fakes, frame=replace(fakes.frame, columns=columns, format=read.format, times=read.times))
 
 
-def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list[str]:
-    """The fakes in the columns of the input, the pool, and last of all the manifest that lists every file."""
+def check_forms(also: list[str] | None, out_as: str | None) -> None:
+    """Refuse forms that do not exist, before any work."""
+    for form in also or []:
+        require_choice("--also", form, tuple(ALSO))
+    if out_as is not None:
+        require_choice("--out-as", out_as, LINES)
+
+
+def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
+    """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
 
@@ -43,29 +63,40 @@ def write_pool(pool: "Pool", out: Path, frame: "Frame", also: list[str]) -> list
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
+    lines = out_as or ("visits" if "left" in frame.columns else "slots")
     for name in names:
-        tabular = name in ("fakes.csv", "fakes.parquet")
-        write_traces(pool.traces, out / name, columns=columns if tabular else None)
+        if name in ("fakes.csv", "fakes.parquet"):
+            write_traces(pool.traces, out / name, columns=columns, out_as=lines, times=frame.times)
+        else:
+            write_traces(pool.traces, out / name)
     if "sglt" in also and pool.traces.locations.has_coordinates:
         names.append(name_beside(ALSO["sglt"]))
-    return seal(pool, out, names)
+    return names
 
 
-def undated(pool: "Pool", frame: "Frame") -> list[str]:
-    """A word on dates that are nobody's, where the input had some."""
-    if pool.traces.dates is not None or not {"time", "utc", "local", "date"} & set(frame.columns):
-        return []
-    return ["no date is shared by enough people: the fakes are dated 2001-01-01, a Monday."]
+def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
+    """Words on what the dates of the fakes mean, and on fakes that have no line among events."""
+    import numpy as np
+
+    notes = [note for note in pool.provenance["notes"] if note.startswith("dates: ")]
+    # every form that is no table has times, but SGLT
+    dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (
+        frame.columns or frame.format in ("", "sglt")
+    )
+    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
+        why = "no span of days is shared by enough people" if dated else "the input has no dates"
+        notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
+    if out_as == "events":
+        still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
+        notes += [f"{still} fakes stay at one place all day: they arrive nowhere, and have no event."] * (still > 0)
+    return notes
 
 
 def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:
     """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
     from elsewhere.files import write_files
-    from elsewhere.pool import remove_earlier
 
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
-    # with --force: what an earlier run published would stand beside other fakes of the same seeds (E59)
-    remove_earlier(out, names)
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:

@@ -58,9 +58,9 @@ def reproduce(
     shown = tables(found)
     if out is not None:
         files = _files(found, told)
-        from elsewhere.files import write_files
+        from elsewhere.files import write_folder
 
-        write_files(out, files)
+        write_folder(out, files, force=judging.force)
         shown.append(f"wrote {', '.join(files)} into {out}")
     say(told, shown, as_json=judging.as_json)
 

@@ -71,7 +71,7 @@ def lbs(
         with stage("simulating a town"):
             train, truth = two_days(simulate_town(users=60, days=2, locations=150, rng=rng).traces)
     else:
-        sources = read_real(real, reading)
+        sources = read_real(real, reading, fakes)
         truth, sources = sources.further(test, "--test")
         train = sources.real
         if truth is None:
@@ -93,13 +93,14 @@ def lbs(
     told = {"command": "lbs", **result.to_dict(), "notes": [*notes, *result.notes]}
     shown = [*tables(result), *told["notes"]]
     if out is not None:
-        from elsewhere.files import write_files
+        from elsewhere.files import write_folder
         from elsewhere.reports.figures import location_privacy
         from elsewhere.reports.sheet import png
 
         numbers_file = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
-        write_files(out, {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file})
-        shown += [f"wrote {out / name}" for name in ("lbs.png", "lbs.json")]
+        files = {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file}
+        write_folder(out, files, force=judging.force)
+        shown += [f"wrote {out / name}" for name in files]
     say(told, shown, as_json=judging.as_json)
 
 

@@ -13,19 +13,21 @@ from elsewhere.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from elsewhere.learnt import Learnt
-    from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
-    from elsewhere.traces.together import Reader
+    from elsewhere.traces.together import First
 
 Real = Annotated[
-    Path, typer.Option("--real", metavar="FILE", help="Real traces: CSV, Parquet or SGLT.", show_default=False)
+    Path,
+    typer.Option(
+        "--real", metavar="FILE", help="Real traces, in any form that `synthesize` reads.", show_default=False
+    ),
 ]
 Made = Annotated[
     Path,
     typer.Option(
         "--fakes",
         metavar="FILE|DIR",
-        help="Fakes of any tool, in the same forms; or a folder of `synthesize`, `publish` or `generate`.",
+        help="Fakes of any tool, in any such form; or a folder of `synthesize`, `publish` or `generate`.",
         show_default=False,
     ),
 ]
@@ -37,31 +39,55 @@ Links = Annotated[
         help="Private CSV fake,seed[,date]: who was made from whom; `same`: fakes carry their seeds' ids.",
     ),
 ]
+POOL = ("pool.parquet", "places.parquet")
+ENOUGH = 30  # whole real days: with so many, days with gaps are left out beside whole fakes
 FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
 Model = Annotated[Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.")]
 
 
 @dataclass(frozen=True, eq=False)
 class Sources:
-    """The real traces, how they were read, and everything else on their map."""
+    """The real traces, how they were read, and everything else on their map and at their times of day."""
 
-    reader: "Reader"
+    first: "First"
     real: "Traces"
-    made: "Preparation"
     fakes: "Traces | None" = None
     seed_index: "Ints | None" = None
     published: bool = False
     private: Any = None  # the `Fakes` of a private folder
     deniable: bool = False  # whether the fakes carry a ledger
+    whole: bool = False  # whether real days with gaps were left out, as fakes have none
     notes: tuple[str, ...] = field(default=())
 
     def further(self, path: Path | None, option: str) -> "tuple[Traces | None, Sources]":
         """Another file of real traces on the same map, and the notes with it."""
         if path is None:
             return None, self
+        from elsewhere.traces.together import common_slots, cropped
+
         with stage(f"reading {option}"):
-            traces, notes = self.reader.further(path, self.real, self.made, option)
-        return traces, replace(self, notes=(*self.notes, *notes))
+            traces, notes = self.first.further(path, option)
+        slots, same = common_slots(traces, self.real, option)
+        if same != slice(0, self.real.L):
+            raise InvalidParameter(
+                f"`{option}` has no trace at some times of day that the real traces and the fakes have.",
+                code="E_SHAPE",
+            )
+        found, traces = self.on(traces), cropped(traces, slots)
+        if self.whole:
+            traces, left = _whole_days(traces)
+            notes += tuple(f"{option}: {n:,} days with gaps are left out, as those of --real are." for n in left)
+        return traces, replace(found, notes=(*self.notes, *notes))
+
+    def on(self, traces: "Traces") -> "Sources":
+        """The same on the map of `traces`, which is that of the real ones or begins with it."""
+        from elsewhere.traces.together import on_map
+
+        first = self.first.on(traces.locations)
+        if first is self.first:
+            return self
+        fakes = None if self.fakes is None else on_map(self.fakes, traces.locations)
+        return replace(self, first=first, real=on_map(self.real, traces.locations), fakes=fakes)
 
     def learnt(self, model: Path | None) -> "Learnt | None":
         """The model in a folder of `fit`, refused where its map is another one."""
@@ -79,45 +105,118 @@ class Sources:
         return found
 
 
-def read_real(path: Path, reading: Reading) -> Sources:
-    """The real traces, which make the map."""
-    from elsewhere.traces.together import Reader
+def read_real(path: Path, reading: Reading, fakes: Path | None = None) -> Sources:
+    """The real traces, which make the map; in slots as long as those of `fakes`, where these say how long they are."""
+    from elsewhere.traces.together import First
 
-    reader = Reader.of(reading.keywords())
+    notes: tuple[str, ...] = ()
+    step = None if fakes is None else _step(fakes)
+    if step is not None and reading.step == Reading.step and step != reading.step:
+        reading, notes = replace(reading, step=step), (f"--step {step}, as in the manifest of the fakes.",)
     with stage("reading --real"):
-        real, made = reader.first(path)
-    return Sources(reader, real, made, notes=(*repairs(counts(made)), *made.notes))
+        first = First.read(path, **reading.keywords())
+    made = first.made
+    return Sources(first, first.traces, notes=(*repairs(counts(made)), *made.notes, *notes))
+
+
+def _step(path: Path) -> str | None:
+    """The length of slots that the manifest of a pool tells: of a folder, or of the folder of one of its files."""
+    from elsewhere.files import read_index
+
+    folder = path if path.is_dir() else path.parent
+    try:
+        manifest = read_index(folder / "manifest.json", 2**26)
+        listed = path.is_dir() or path.name in manifest["files"]
+        minutes = float(manifest["step_minutes"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return f"{minutes:g}min" if listed and minutes == int(minutes) else None
 
 
 def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
-    """The same with fakes of a file or folder, and with their seeds where these are known."""
+    """The same with fakes of a file or folder, with their seeds where these are known, and real days like theirs."""
     with stage("reading --fakes"):
-        found = _folder(sources, path) if path.is_dir() else _file(sources, path)
+        if path.is_dir() and (path / "fakes.npz").exists():
+            return _private(sources, path)
+        if (path / "manifest.json").is_file() or (path.name in POOL and (path.parent / "manifest.json").is_file()):
+            found = _pool(sources, path if path.is_dir() else path.parent)
+        else:
+            fakes, notes = sources.first.further(path, "--fakes")
+            found = replace(sources.on(fakes), fakes=fakes, notes=(*sources.notes, *notes))
+    found = _like_fakes(found)
     if links is None:
         return found
     from elsewhere.links import read_links
 
-    assert found.fakes is not None  # noqa: S101 - both ways above read them
-    return replace(found, seed_index=read_links(links, found.fakes, found.real))
+    return replace(found, seed_index=read_links(links, _there(found.fakes), found.real))
 
 
-def _file(sources: Sources, path: Path) -> Sources:
-    fakes, notes = sources.reader.further(path, sources.real, sources.made, "--fakes")
-    return replace(sources, fakes=fakes, notes=(*sources.notes, *notes))
+def _there(fakes: "Traces | None") -> "Traces":
+    assert fakes is not None  # noqa: S101 - every way above reads them
+    return fakes
 
 
-def _folder(sources: Sources, path: Path) -> Sources:
-    """A published pool, or the private folder of `generate`, which knows the seeds."""
+def _like_fakes(sources: Sources) -> Sources:
+    """
+    The same with real days treated as the fakes were: the same slots of the day, and whole days where fakes are whole.
+
+    Fakes are made of days without a gap; days with gaps beside them would look like other people.
+    """
+    import numpy as np
+
+    from elsewhere.traces.together import common_slots, cropped
+
+    fakes, real, notes = _there(sources.fakes), sources.real, []
+    slots, same = common_slots(fakes, real, "--fakes")
+    if same != slice(0, real.L) or slots != slice(0, fakes.L):
+        fakes, real = cropped(fakes, slots), cropped(real, same)
+        notes.append(
+            f"compared: the {real.L} slots of the day, from {real.start}, that both the real days and the fakes have."
+        )
+    whole = False
+    gaps = int(np.count_nonzero((real.r < 0).any(axis=1)))
+    if gaps and np.all(fakes.r >= 0):
+        days, left = _whole_days(real)
+        if left:
+            notes.append(
+                f"fakes are whole days: {gaps:,} real days with gaps are left out, {len(days):,} are compared."
+            )
+            real, whole = days, True
+        else:
+            notes.append(
+                f"fakes are whole days; {gaps:,} of {len(real):,} real days have gaps and are compared even so, as "
+                "only few have none: a longer --max-gap fills more."
+            )
+    return replace(sources, real=real, fakes=fakes, whole=whole, notes=(*sources.notes, *notes))
+
+
+def _whole_days(traces: "Traces") -> "tuple[Traces, list[int]]":
+    """The days without a gap, and how many others were left out; all days where too few have none."""
+    import numpy as np
+
+    whole = np.all(traces.r >= 0, axis=1)
+    if whole.all() or whole.sum() < min(ENOUGH, len(whole) / 2):
+        return traces, []
+    return traces.select(whole), [int((~whole).sum())]
+
+
+def _pool(sources: Sources, folder: Path) -> Sources:
+    """A published pool, in the order of its ids, as a file of the same fakes is read."""
+    import numpy as np
+
+    from elsewhere.pool import Pool
     from elsewhere.traces.together import onto
 
-    if not (path / "fakes.npz").exists():
-        from elsewhere.pool import Pool
+    pool = Pool.load(folder)
+    traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))
+    fakes, notes = onto(traces, sources.real, "--fakes")
+    deniable = pool.provenance.get("ledger") is not None
+    notes = (*sources.notes, *notes, *([FROM_SEEDS] if deniable else []))
+    return replace(sources.on(fakes), fakes=fakes, published=True, deniable=deniable, notes=notes)
 
-        pool = Pool.load(path)
-        fakes, notes = onto(pool.traces, sources.real, "--fakes")
-        deniable = pool.provenance.get("ledger") is not None
-        notes = (*sources.notes, *notes, *([FROM_SEEDS] if deniable else []))
-        return replace(sources, fakes=fakes, published=True, deniable=deniable, notes=notes)
+
+def _private(sources: Sources, path: Path) -> Sources:
+    """The private folder of `generate`, which knows the seeds."""
     import numpy as np
 
     from elsewhere.fakes import Fakes
@@ -148,13 +247,12 @@ def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any]
     The report shows no classes: whoever holds them links fakes to seeds better (A5). Nor does it show fakes of a
     private folder, which leave the house by `publish` alone (E59).
     """
-    from elsewhere.files import write_files
-
-    write_files(out, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
+    from elsewhere.files import whole_folder, write_files
     from elsewhere.reports.page import report
 
     shown = None if sources.private is not None else sources.fakes
     run = {"notes": [FROM_SEEDS]} if sources.deniable else None
-    with stage("writing the report"):
-        report(results, out / "report.html", fakes=shown, run=run)
+    with stage("writing the report"), whole_folder(out, force=True) as new:  # the command has looked whether it may
+        write_files(new, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
+        report(results, new / "report.html", fakes=shown, run=run)
     return [f"wrote {out / name}", f"wrote {out / 'report.html'}"]

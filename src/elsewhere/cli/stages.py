@@ -18,10 +18,9 @@ from elsewhere.cli.making import (
 )
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say, stage
-from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, undated, write_pool
+from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
 from elsewhere.cli.summary import summary, tables
-from elsewhere.errors import require_choice
-from elsewhere.files import check_folder
+from elsewhere.files import check_folder, whole_folder
 
 
 @reads
@@ -41,7 +40,7 @@ def fit(
     import numpy as np
 
     from elsewhere.contributors import contributors_file
-    from elsewhere.files import write_files
+    from elsewhere.files import write_folder
     from elsewhere.learnt import learn
     from elsewhere.split import split_users
 
@@ -51,7 +50,7 @@ def fit(
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
         learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
-    write_files(out, {**contributors_file(people), **learnt.files()})
+    write_folder(out, {**contributors_file(people), **learnt.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,
         "places": traces.R,
@@ -83,7 +82,7 @@ def generate(
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
-    making.check()
+    making.check(per_seed, workers)
     traces, read = read_whole(source, reading)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
     fakes.save(out, force=force)
@@ -104,6 +103,7 @@ def publish(
     choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood")] = "uniform",
     temp: Annotated[float, typer.Option("--temp", help="Temperature of the choice by likelihood.")] = 1.0,
     also: Formats = None,
+    out_as: OutAs = None,
     i_know: IKnow = False,
     force: Force = False,
     as_json: Json = False,
@@ -114,18 +114,19 @@ def publish(
     They are written in the columns of the file that `generate` read, as `synthesize` does.
     """
     check_folder(out, force=force)
-    for form in also or []:
-        require_choice("--also", form, tuple(ALSO))
+    check_forms(also, out_as)
     from elsewhere.fakes import Fakes
     from elsewhere.fakes import publish as publish_fakes
+    from elsewhere.pool import earlier_files
 
     private = Fakes.load(fakes)
     pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
-    # the budget is spent before anything leaves: a second run after a crash can only publish less
-    private.save(fakes, force=True)
-    written = write_pool(pool, out, private.frame, also or [])
+    with whole_folder(out, force=force, outdated=earlier_files) as new:
+        written = seal(pool, new, write_fakes(pool, new, private.frame, also or [], out_as))
+        # the budget is spent before anything leaves: a second run after a crash can only publish less
+        private.save(fakes, force=True)
     warn_of_strangers(out, OURS, written)
-    notes = undated(pool, private.frame)
+    notes = on_output(pool, private.frame, also or [], out_as)
     say(
         {"fakes": len(pool), "notes": notes, "files": written},
         [*notes, f"published {len(pool)} fakes into {out}"],

@@ -10,6 +10,8 @@ from elsewhere.cli.finish import (
     Report,
     judged,
     private_folder,
+    rescued,
+    unfinished_folder,
     warn_of_strangers,
     write_links,
     write_reports,
@@ -17,10 +19,10 @@ from elsewhere.cli.finish import (
 from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fakes, makes, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
-from elsewhere.cli.published import ALSO, OURS, Formats, IKnow, as_read, seal, undated, write_pool
+from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
 from elsewhere.cli.summary import summary, tables
-from elsewhere.errors import InvalidParameter, require_between, require_choice
-from elsewhere.files import check_folder
+from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.files import check_folder, whole_folders
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +37,7 @@ def synthesize(
     out: Folder,
     per_seed: PerSeed = 1,
     also: Formats = None,
+    out_as: OutAs = None,
     workers: Workers = 2,
     i_know: IKnow = False,
     report: Report = True,
@@ -52,37 +55,44 @@ def synthesize(
 
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
-    into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json.
+    into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json. Both appear when
+    they are complete; if the run stops after the fakes are made, these are kept in DIR-unfinished, for `publish`.
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
     check_folder(out, force=force)
     mine = private_folder(out, private, force=force)
+    spare = unfinished_folder(out, mine, force=force)
     require_between("--holdout", holdout, 0, 0.5)
-    for form in also or []:
-        require_choice("--also", form, tuple(ALSO))
-    making.check()
+    check_forms(also, out_as)
+    making.check(per_seed, workers)
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
     traces, read = read_whole(source, reading)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     from elsewhere.fakes import publish_linked
+    from elsewhere.pool import earlier_files
 
-    pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())
-    told = summary(fakes, traces)
-    # whole already before it is judged: what is interrupted then is only the judge
-    kept = write_links(traces, fakes, pool, rows, mine)
-    written = write_pool(pool, out, fakes.frame, also or [])
-    told["notes"] += undated(pool, fakes.frame)
-    told["read"] = counts(read)
-    shown = [*opening(told["read"]), *tables(told)]
-    if report:
-        judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
-        shared, more = write_reports(judgement, traces, fakes, pool, out, mine, opening(told["read"]))
-        written, kept = seal(pool, out, [*written[:-3], *shared]), kept + more
-        told["judgement"] = judgement.to_dict()
-        shown += judgement.in_words()
+    again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
+    with (
+        rescued(fakes, spare, again, force=force),
+        whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),
+    ):
+        pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())
+        told = summary(fakes, traces)
+        kept = write_links(traces, fakes, pool, rows, for_me)
+        written = write_fakes(pool, new, fakes.frame, also or [], out_as)
+        told["notes"] += on_output(pool, fakes.frame, also or [], out_as)
+        told["read"] = counts(read)
+        shown = [*opening(told["read"]), *tables(told)]
+        if report:
+            judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
+            shared, more = write_reports(judgement, traces, fakes, pool, new, for_me, opening(told["read"]))
+            written, kept = written + shared, kept + more
+            told["judgement"] = judgement.to_dict()
+            shown += judgement.in_words()
+        written = seal(pool, new, written)
     warn_of_strangers(out, OURS, written)
     warn_of_strangers(mine, PRIVATE, kept)
     shown += [f"wrote {', '.join(kept)} into {mine}: for you alone", f"wrote {len(written)} files into {out}"]

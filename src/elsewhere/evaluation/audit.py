@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 from elsewhere.evaluation.attacks.criterion import gate
-from elsewhere.evaluation.attacks.finding import RUN, Finding
+from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.suite import ALL, run
 from elsewhere.traces.model import Locations, Traces
@@ -40,12 +40,41 @@ class AuditResult:
         """Ids of the attacks whose bar the fakes do not pass."""
         return tuple(f.id for f in self.findings if f.passed is False)
 
+    def in_words(self) -> str:
+        """
+        Say in one sentence how many attacks learnt something, how many did not, and how many were not run.
+
+        Examples
+        --------
+        >>> rows = [Finding("A2", main=0.1, baseline=0.01, bar=0.02, passed=False), Finding("A8", status="not run")]
+        >>> AuditResult(tuple(rows), {}).in_words()
+        'of 2 attacks, 1 learnt something (A2); 1 was not run.'
+
+        """
+        found: dict[str, list[str]] = {}
+        for f in self.findings:
+            found.setdefault(f.outcome if f.status == RUN else NOT_RUN, []).append(f.id)
+        more, within = found.get(LEARNT, []), found.get(WITHIN, [])
+        learnt, ran = more + within, len(self.findings) - len(found.get(NOT_RUN, []))
+        which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
+        parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
+        if not learnt:
+            parts = ["none learnt anything measurable"] if ran else []
+        elif NOTHING in found:
+            parts.append(f"{len(found[NOTHING])} learnt nothing measurable")
+        if UNCLEAR in found:
+            parts.append(f"{len(found[UNCLEAR])} cannot tell with so few people ({', '.join(found[UNCLEAR])})")
+        if NOT_RUN in found:
+            n = len(found[NOT_RUN])
+            parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
+        return f"of {len(self.findings)} attacks, {'; '.join(parts)}."
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
         return {f.id: f.to_dict() for f in self.findings}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, words."""
+        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, outcome, words."""
         rows = []
         for f in self.findings:
             row = f.to_dict()
@@ -59,6 +88,7 @@ class AuditResult:
                     "high": high,
                     **{name: row[name] for name in ("control", "baseline", "risk", "bar", "passed", "worst_decile")},
                     "status": f.status,
+                    "outcome": f.outcome,
                     "words": f.words,
                 }
             )

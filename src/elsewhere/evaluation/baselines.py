@@ -151,7 +151,8 @@ def from_pool(
     Parameters
     ----------
     pool
-        What `generate_fakes` returns, a `Pool`, `Traces`, or an (F, L) array of places.
+        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.on(locations)`, which
+        are numbers of the map that the others use.
     users_of_fakes
         (F,) number of the user each fake descends from, -1 for nobody. What `generate_fakes` returns knows it by
         itself; a public pool does not, and its user cannot either.
@@ -178,8 +179,7 @@ def from_pool(
         if pool.seeds is not None:
             maker, labels = np.asarray(pool.seeds.user[pool.seed]), pool.seeds.labels
     else:
-        traces = getattr(pool, "traces", pool)
-        r = traces.r if isinstance(traces, Traces) else np.asarray(traces)
+        r = pool.r if isinstance(pool, Traces) else np.asarray(pool)
     if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
         raise InvalidParameter(f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE")
     if users_of_fakes is not None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
+from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.evaluation.attacks.finding import NOT_RUN
 from elsewhere.evaluation.audit import AuditResult, audit
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
@@ -43,6 +44,7 @@ class Judgement:
         return {
             "publishing": None if self.publishing is None else self.publishing.to_dict(),
             "audit": None if self.audit is None else self.audit.to_dict(),
+            "categories": self.run.get("categories"),
             "notes": list(self.notes),
         }
 
@@ -87,22 +89,26 @@ def judge_run(
         Draws of the judge.
 
     """
-    first, second, third = rng.spawn(3)
+    first, second, third, fourth = rng.spawn(4)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
     seeds = traces.select(seed_rows)
     owner = np.searchsorted(seed_rows, fakes.seed[rows])
     control, notes = _control(traces, seed_rows, fakes, holdout)
     try:
         kept: PublishingResult | None = evaluate_publishing(
-            seeds, control, pool.traces.r, seed_index=owner, periods=1, rng=first
+            seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first
         )
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     attacked, more = _attacked(
-        seeds, days, control, holdout is None, fakes, pool.traces.r, owner, progress, second, third
+        seeds, days, control, holdout is None, fakes, fakes.r[rows], owner, progress, second, third
     )
-    return Judgement(kept, attacked, _told(traces, fakes, pool, seeds, control), (*notes, *more))
+    told = _told(traces, fakes, pool, seeds, control)
+    if fakes.learnt is not None:
+        m_min = fakes.preset.m_min
+        told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
+    return Judgement(kept, attacked, told, (*notes, *more))
 
 
 def _control(

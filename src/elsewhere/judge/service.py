@@ -16,7 +16,7 @@ from elsewhere.evaluation.baselines import (
 )
 from elsewhere.evaluation.lbs.result import LbsResult
 from elsewhere.evaluation.lbs.scenario import evaluate_lbs
-from elsewhere.pool import Pool
+from elsewhere.pool import on_map_of
 from elsewhere.profiles.aggregate import aggregate
 from elsewhere.profiles.markov import fit_profiles
 from elsewhere.traces.model import Ints, Traces
@@ -93,15 +93,15 @@ def judge_service(
         raise InvalidTraces(
             f"{len(known)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
         )
+    fakes = on_map_of(fakes, train)
     generators = five_generators(train, fakes, users_of_fakes, choose=choose)
-    published = fakes.traces if isinstance(fakes, Pool) else fakes
     return evaluate_lbs(
         train,
         test.of_users(np.array(known)),
         generators,
         classes=classes,
-        # numbers of places only: a published map is not the owner's
-        pool=np.asarray(getattr(published, "r", published)),
+        # numbers of places only: the map of the fakes need not be the owner's
+        pool=np.asarray(getattr(fakes, "r", fakes)),
         n_fakes=n_fakes,
         beta=beta,
         repeats=repeats,

@@ -64,8 +64,9 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     a1 = _ran(audit, "A1")
     if a1 is None:
         return Claim(sentence, False, "attack A1 was not run.")
-    if a1.get("own_seed_zero") is not True or a1.get("main") != 0:
-        return Claim(sentence, False, f"A1 found a shared place in {percent(a1.get('main'))} of the fakes.")
+    if a1.get("own_seed_zero") is not True:
+        shared = (a1.get("own_shared") or {}).get("value", a1.get("main"))
+        return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
     # the deniable mode does not read `strict`: finding none is luck then
     if _parameter(run, "strict") is True and run.get("preset") != "deniable":
         return Claim(sentence, True, "A1 found none, and the generator removes every place of the seed (`strict`).")

@@ -6,7 +6,7 @@ from platform import python_version
 from typing import Any
 
 from elsewhere._version import __version__
-from elsewhere.reports.markup import Child, Markup, listing, number, pairs, percent, tag
+from elsewhere.reports.markup import Child, Markup, listing, number, pairs, percent, table, tag
 from elsewhere.reports.svg import Bar, bars
 
 RULES = {
@@ -25,7 +25,7 @@ PRIVATE = {
     "path", "input", "source", "file", "files", "folder", "out", "loglik", "verdicts", "links",
 }  # fmt: skip
 TRIES = {"attempts", "passed", "rejected_by", "tally", "acceptance"}
-SPECIAL = {"parameters", "versions", "ledger", "notes", "in_words", *TRIES}
+SPECIAL = {"parameters", "versions", "ledger", "notes", "in_words", "categories", *TRIES}
 LONGEST_LIST = 12
 LEDGER = {
     "k": "k, people asked for behind a fake, before noise",
@@ -129,6 +129,39 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     if isinstance(notes, (list, tuple)) and notes:
         parts += [tag("h3", "Notes"), listing([str(n).replace("`", "") for n in notes])]
     return tag("div", parts)
+
+
+def categories(run: Mapping[str, Any]) -> Markup | None:
+    """What the classes tell of the categories that the input gives its places, beside geography and chance."""
+    found = run.get("categories")
+    if not isinstance(found, Mapping):
+        return None
+    rows: list[list[Child]] = [["semantic classes", f"{found['ami']:.2f}"]]
+    if found.get("geography") is not None:
+        rows.append(["as many groups of places that lie close together", f"{found['geography']:.2f}"])
+    rows.append(["the same classes, shuffled", f"{found['chance']:.2f} (95 % below {found['chance_high']:.2f})"])
+    more = found["ami"] > found["chance_high"]
+    than_near = found.get("geography") is None or found["ami"] > found["geography"]
+    verdict = (
+        "They tell something of them" + ("." if than_near else ", but no more than where the places lie.")
+        if more
+        else "They tell nothing of them that chance would not."
+    )
+    return tag(
+        "div",
+        tag(
+            "p",
+            f"The {number(found['classes'])} classes were learnt from how people use places; categories of the input "
+            "were not shown to them. ",
+            verdict,
+        ),
+        table(
+            ["Compared with the categories of the input", "adjusted mutual information"],
+            rows,
+            caption=f"{number(found['places'])} places have a class and one of {number(found['categories'])} categories"
+            ". 1: both split the places alike; 0: no more in common than by chance.",
+        ),
+    )
 
 
 def versions() -> dict[str, str]:

@@ -22,7 +22,7 @@ from elsewhere.reports.claims import claims, may_not
 from elsewhere.reports.days import MOST_DAYS, days
 from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.headline import headline
-from elsewhere.reports.making import making, visible
+from elsewhere.reports.making import categories, making, visible
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.reports.service import service
 from elsewhere.reports.shell import Section, page, section, write
@@ -121,7 +121,8 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         f = fakes.frame
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
     elif isinstance(fakes, Pool):
-        traces = fakes.traces
+        # beside real traces on their map, else on its own
+        traces = fakes.traces if real is None else _on_map_of(real, fakes)
     elif isinstance(fakes, Traces):
         traces = fakes
     elif fakes is not None:
@@ -138,6 +139,11 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
     there = traces if traces is not None else real
     label = _label(classes, None if there is None else there.R)
     return None if there is None else _Shown(traces, real, seed, label)
+
+
+def _on_map_of(real: Traces, pool: Pool) -> Traces:
+    t = pool.traces
+    return Traces(pool.on(real.locations), real.locations, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
 
 
 def _label(classes: Any, R: int | None) -> Ints | None:
@@ -196,6 +202,8 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
         made.append(section("Maps", _maps(maps), anchor="maps"))
         if maps.fakes is not None:
             made.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
+    if (compared := categories(run)) is not None:
+        made.append(section("Classes and categories", compared, anchor="categories"))
     made.append(section("How it was made", making(run, shareable=shareable), anchor="making"))
     return made
 

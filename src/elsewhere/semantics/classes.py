@@ -223,12 +223,14 @@ def _merged(label: Ints, w: Floats, c_min: int) -> Ints:
 def _best(rows: Floats, w: Floats, c_min: int, entropy: int) -> Ints:
     """The partition of the largest silhouette among those of classes with `c_min` members (E29)."""
     most = len(rows) // c_min
-    if most < 2:
+    if most == 0:
         raise InvalidParameter(
-            f"`c_min` = {c_min} leaves no two classes of {len(rows)} places; give more users or larger places (a lower "
-            "`c_min` or `m_min` is less privacy).",
+            f"only {len(rows)} places are shared by enough people, and a class needs `c_min` = {c_min}; give more "
+            "people (a lower `c_min` or `m_min` is less privacy).",
             code="E_TOO_FEW_PLACES",
         )
+    if most == 1:
+        return np.zeros(len(rows), dtype=np.int64)  # whoever makes fakes by one class says so
     tried = np.unique(np.geomspace(2, most, MOST_TRIES).round().astype(int)).tolist()
     distinct = len(np.unique(np.round(rows, 9), axis=0))
     partitions: list[Ints] = []

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from elsewhere.traces.tables import Table
 from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]
+TIMES_AS = ("local", "utc", "offset", "unix", "unix_ms", "clock")
 
 ZONE = r"Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?"
 DAYTIME = r"(?P<clock>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
@@ -48,7 +50,9 @@ OFFSET = r"(?:[T ]\d\d|:\d\d(?:\.\d+)?)(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
+ROLES = ("arrived", "time", "utc", "local", "date")  # of which the first that there is tells the time
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
+SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
 
@@ -72,7 +76,7 @@ class Clock:
     A column of times: UTC instants if `aware`, else a wall clock; NaT where there is none.
 
     `zone` names the zone all of them were written in, None if there are several or none. `exact` is False if they were
-    written without seconds.
+    written without seconds. `written` is one of `TIMES_AS`, by default told by the zone.
     """
 
     time: Times
@@ -80,6 +84,12 @@ class Clock:
     zone: str | None = None
     exact: bool = True
     fixed: Mapping[str, int] = field(default_factory=dict)
+    written: str = ""
+
+    @property
+    def times(self) -> str:
+        """How the times were written, in the words of `write_traces`."""
+        return self.written or ("local" if not self.aware else "utc" if self.zone == "UTC" else "offset")
 
     def __post_init__(self) -> None:
         # calendars and zones end somewhere, and no trace is from there
@@ -367,7 +377,8 @@ def _epoch(table: Table, name: str, form: Form) -> Clock:
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
     per_second = 10.0 ** (3 * form.unit)
     time[known] = np.round(values[known] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
-    return Clock(time, aware=True, zone="UTC")
+    written = {0: "unix", 1: "unix_ms"}.get(form.unit, "utc")
+    return Clock(time, aware=True, zone="UTC", written=written)
 
 
 def _canonical(zone: str) -> str:
@@ -376,14 +387,21 @@ def _canonical(zone: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class WallClock:
-    """The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known."""
+    """
+    The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known.
+
+    Where local and UTC times stand side by side, `offsets` are the minutes between them, and `agree` of `known` rows
+    have the clock of the zone of the coordinates.
+    """
 
     wall: Times
     utc: Times | None
     tz: str
     exact: bool = True
     fixed: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    offsets: frozenset[int] = frozenset()
+    agree: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True)
@@ -391,9 +409,10 @@ class ClockPlan:
     """
     How the times of an input become its local clock, decided once for all of its tables.
 
-    `roles` are the columns that are read, `form` how they are written (those of a role, or of the days beside clock
-    times); `zone` is the one that instants are shown in, and `alone` tells that all times of the sample have its
-    offset: where others turn up, the plan was wrong.
+    `roles` are the columns that are read, `forms` how each is written. `zone` is the one that instants are shown in,
+    None where times carry no offset; `alone` tells that all times of the sample have its offset: where others turn up,
+    the plan was wrong. `named` is the zone of the coordinates, for times that name none. `times` is how they are
+    written, in the words of `write_traces`.
     """
 
     roles: Mapping[str, str]
@@ -402,7 +421,9 @@ class ClockPlan:
     date_format: str | None
     zone: str | None = None
     alone: bool = False
+    named: str | None = None
     notes: tuple[str, ...] = ()
+    times: str = "local"
 
 
 class OtherOffsets(Exception):
@@ -420,16 +441,18 @@ def plan_clock(
     several: bool = False,
 ) -> ClockPlan:
     """
-    How a table with columns `time`, `utc`, `local` or `date` tells its local clock.
+    How a table with columns `arrived`, `time`, `utc`, `local` or `date` tells its local clock.
 
     Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
-    Times that tell no zone of their own are shown in that of the coordinates `near` them, if it can be found. `tables`
-    are gone through where the sample leaves days and months open; `several` says that there are several offsets.
+    Times in UTC, or with several offsets, are shown in the zone of the coordinates `near` them, if it can be found;
+    times without an offset are the wall clock of that zone, as they stand. `tables` are gone through where the sample
+    leaves days and months open; `several` says that there are several offsets.
     """
-    if "local" in roles and "utc" in roles and "time" not in roles:
+    both = "local" in roles and "utc" in roles and not {"time", "arrived"} & roles.keys()
+    if both:
         used = {"utc": roles["utc"]} if tz is not None else {"local": roles["local"], "utc": roles["utc"]}
     else:
-        role = next(role for role in ("time", "utc", "local", "date") if role in roles)
+        role = next(role for role in ROLES if role in roles)
         used = {role: roles[role]}
         if role == "time" and _holds_time_of_day(sample, roles["time"]):
             if "date" not in roles:
@@ -439,70 +462,91 @@ def plan_clock(
                     "E_DATE",
                 )
             used["date"] = roles["date"]
-
-    def form(column: str) -> Form:
-        from itertools import chain
-
-        return form_of(chain([sample], tables), column, date_format)
-
-    dated = {role: column for role, column in used.items() if not (role == "time" and "date" in used)}
-    plan = ClockPlan(used, {column: form(column) for column in dated.values()}, tz, date_format)
+        if role == "arrived":
+            used["left"] = roles["left"]
+    dated = [column for role, column in used.items() if not (role == "time" and "date" in used)]
+    forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
+    plan = ClockPlan(used, forms, tz, date_format)
     if "local" in used and "utc" in used:
-        return plan
+        utc = times(sample, used["utc"], date_format=date_format, form=forms[used["utc"]])
+        written = replace(utc, aware=True, zone="UTC").times
+        return replace(plan, named=None if near is None else zone_at(*near)[0], times=written)
     clock = _written(plan, sample)
+    plan = replace(plan, times="clock" if "date" in used and "time" in used else clock.times)
     if not clock.aware:
         if tz is not None:
             return plan
-        note = "times carry no offset; they are read as the local clock, its zone is not named (`tz`)"
-        return replace(plan, notes=(note,))
-    zone, notes = (None if several else clock.zone), []
+        found = None if near is None else zone_at(*near)[0]
+        where = f"of {found}, where the coordinates lie (`tz`)" if found else "its zone is not named (`tz`)"
+        note = f"times carry no offset; they are read as the local clock{' ' if found else ', '}{where}"
+        return replace(plan, named=found, notes=(note,))
     if tz is not None:
         return replace(plan, zone=tz)
-    if zone in (None, "UTC"):
-        written = "have several offsets" if zone is None else "are UTC"
-        found, word = (None, "") if near is None else zone_at(*near)
-        if found:
-            notes.append(f"times {written}; days and hours are those of {found}, where the coordinates lie (`tz`)")
-        elif zone is None:
-            notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
-        else:
-            notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-        notes += [word] if word else []
-        return replace(plan, zone=found or "UTC", notes=tuple(notes))
-    return replace(plan, zone=zone, alone=True)
+    zone, notes = (None if several else clock.zone), []
+    if zone not in (None, "UTC"):
+        return replace(plan, zone=zone, alone=True)
+    written = "have several offsets" if zone is None else "are UTC"
+    found, word = (None, "") if near is None else zone_at(*near)
+    if found:
+        notes.append(f"times {written}; days and hours are those of {found}, where the coordinates lie (`tz`)")
+    elif zone is None:
+        notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
+    else:
+        notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+    return replace(plan, zone=found or "UTC", notes=(*notes, *([word] if word else [])))
 
 
 def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     """The local clock of a table, as planned."""
     if "local" in plan.roles and "utc" in plan.roles:
-        utc = times(table, plan.roles["utc"], date_format=plan.date_format, form=plan.forms[plan.roles["utc"]])
-        local = times(table, plan.roles["local"], date_format=plan.date_format, form=plan.forms[plan.roles["local"]])
+        utc, local = (
+            times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
+            for role in ("utc", "local")
+        )
         wall = np.where(np.isnat(utc.time), utc.time, local.time)
-        return WallClock(wall, utc.time, "UTC", local.exact, local.fixed)
+        seen = ~np.isnat(wall)
+        offsets = np.unique(np.round((wall - utc.time)[seen] / np.timedelta64(60, "s")).astype(np.int64))
+        agree = 0 if plan.named is None else int((_in_zone(utc.time[seen], plan.named) == wall[seen]).sum())
+        return WallClock(
+            wall, utc.time, "UTC", local.exact, local.fixed, frozenset(offsets.tolist()), agree, int(seen.sum())
+        )
     return _shown(table, _written(plan, table), plan)
 
 
+def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: int) -> tuple[str, tuple[str, ...]]:
+    """The zone of local times that stand beside UTC times, and a word where it is none."""
+    if len(offsets) == 1:
+        return offset_zone(60 * next(iter(offsets))), ()
+    if plan.named is not None and agree > SAME_CLOCK * known:
+        return plan.named, ()
+    note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
+    return "UTC", (note,)
+
+
+def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
+    """A column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
+    name = plan.roles["left"]
+    clock = times(table, name, date_format=plan.date_format, form=plan.forms[name])
+    left = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
+    if clock.aware and arrived.utc is not None:
+        # left in an hour that the clock has twice: by its wall clock perhaps before the arrival
+        left = np.where(clock.time >= arrived.utc, np.maximum(left, arrived.wall), left)
+    return np.where(np.isnat(left), arrived.wall, left)
+
+
 def _written(plan: ClockPlan, table: Table) -> Clock:
-    role = next(role for role in ("time", "utc", "local", "date") if role in plan.roles)
+    role = next(role for role in ROLES if role in plan.roles)
     date = plan.roles.get("date") if role == "time" else None
     form = plan.forms[date or plan.roles[role]]
     clock = times(table, plan.roles[role], date_format=plan.date_format, date=date, form=form)
     return replace(clock, aware=True, zone="UTC") if role == "utc" else clock
 
 
-def offsets_of(wall: Times, utc: Times) -> set[int]:
-    """Minutes that a local clock is ahead of UTC, wherever both are known."""
-    known = ~np.isnat(wall) & ~np.isnat(utc)
-    return set(np.unique(np.round((wall - utc)[known] / np.timedelta64(60, "s")).astype(np.int64)).tolist())
+def _in_zone(instant: Times, zone: str) -> Times:
+    import pandas as pd
 
-
-def zone_told_by_both(offsets: set[int]) -> tuple[str, tuple[str, ...]]:
-    """The zone of local times beside UTC times, and a word where it is none."""
-    if len(offsets) == 1:
-        return offset_zone(60 * next(iter(offsets))), ()
-    return "UTC", (
-        "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)",
-    )
+    shown = pd.DatetimeIndex(instant).tz_localize("UTC").tz_convert(zone_of(zone)).tz_localize(None)
+    return np.asarray(shown, dtype="datetime64[us]")
 
 
 def _holds_time_of_day(table: Table, name: str) -> bool:
@@ -532,15 +576,14 @@ def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
             raise OtherOffsets
         if plan.zone == "UTC":
             return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed)
-        shown = pd.DatetimeIndex(clock.time).tz_localize("UTC").tz_convert(zone_of(str(plan.zone))).tz_localize(None)
-        local = np.asarray(shown, dtype="datetime64[us]")
+        local = _in_zone(clock.time, str(plan.zone))
         return WallClock(local, clock.time, str(plan.zone), clock.exact, clock.fixed)
     if plan.zone is not None and not np.all(np.isnat(clock.time)):
         raise table.refuse(
             "a time without an offset among times with one.", "E_TZ", int(np.argmin(np.isnat(clock.time)))
         )
     if tz is None:
-        return WallClock(clock.time, None, "UTC", clock.exact, clock.fixed)
+        return WallClock(clock.time, None, plan.named or "UTC", clock.exact, clock.fixed)
     wall, here, known = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
     first = np.ones(len(wall), dtype=bool)
     gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())

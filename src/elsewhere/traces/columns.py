@@ -39,8 +39,13 @@ SYNONYMS = {
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
     "gpscoordinates position lonlat lnglat longlat",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
+    "arrived": "arrived arrivedat arrival arrivaltime arrivaldatetime startedat starttime startdatetime starttimestamp",
+    "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
+    "finishedat endedat endtime enddatetime endtimestamp",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
     "btsid bts towerid tower celltower siteid site zoneid zone stationid station geohash h3",
+    "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
+    "type purpose activity amenity",
 }
 ROLES = tuple(SYNONYMS)
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
@@ -50,7 +55,7 @@ LONGEST_LABEL = 256
 SAFE_WHOLE = 2.0**53
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 MOST_SHOWN = 40
-TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date"), ("lat", "geometry", "place")
+TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
 
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
@@ -122,7 +127,19 @@ def roles_of(
             roles[role] = chosen
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
         del roles["geometry"]
-    return roles
+    return _visits_or_fixes(roles)
+
+
+def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
+    """The same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time."""
+    when = {"time", "utc", "local", "date"}
+    if "left" in roles and "arrived" not in roles and "time" in roles:
+        roles = {"arrived" if role == "time" else role: name for role, name in roles.items()}
+    if "slot" in roles or not {"arrived", "left"} <= roles.keys():
+        roles.pop("left", None)
+        start = roles.pop("arrived", None)
+        return roles if start is None or when & roles.keys() or "slot" in roles else {**roles, "time": start}
+    return {role: name for role, name in roles.items() if role not in when}
 
 
 def _meant(role: str, name: str, names: Sequence[str]) -> str:
@@ -367,6 +384,21 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     number = {v: i for i, v in enumerate(known)}
     rank = np.array([*(number.get(v, -2 if v in spoilt else -1) for v in text), -1], dtype=np.int64)
     return rank[codes], tuple(known)
+
+
+def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]:
+    """
+    A column of categories as (number of each row's word, words), -1 where there is none.
+
+    None for a column that holds anything else, such as long texts or lists: nobody's file is refused for it.
+    """
+    if name is None:
+        return None, ()
+    try:
+        code, known = labels(table, name)
+    except InvalidTraces:
+        return None, ()
+    return (np.maximum(code, -1), known) if known else (None, ())
 
 
 def sorted_labels(known: Iterable[str]) -> list[str]:

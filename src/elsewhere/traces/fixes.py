@@ -2,13 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.traces.clock import Times
 from elsewhere.traces.model import Floats, Ints, Locations
+
+
+class Words(NamedTuple):
+    """The category in each row: its user, its place, the number of the word in `names`; -1 where there is none."""
+
+    user: Ints
+    place: Ints
+    word: Ints
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +28,8 @@ class Fixes:
     `wall` is the local wall clock and `tz` its zone. `utc` is the same instant in UTC, where it is known: on the day
     of 25 hours one wall-clock time happens twice. Positions are `lat`, `lon`, or `place`, a number in `locations`.
     Times that are not `exact` are whole minutes: a user may be at two places in one. `accuracy` is the radius of a fix
-    in metres, NaN where it is not known.
+    in metres, NaN where it is not known. Where they are visits, `until` is the wall clock of the departure. `word` is
+    the number in `words` of the category of its place, -1 without one.
     """
 
     user: Ints
@@ -33,6 +43,9 @@ class Fixes:
     tz: str = "UTC"
     exact: bool = True
     accuracy: Floats | None = None
+    word: Ints | None = None
+    words: tuple[str, ...] = field(default=(), repr=False)
+    until: Times | None = None
 
     def __len__(self) -> int:
         return len(self.user)
@@ -51,6 +64,9 @@ class Fixes:
             tz=self.tz,
             exact=self.exact,
             accuracy=None if self.accuracy is None else self.accuracy[chosen],
+            word=None if self.word is None else self.word[chosen],
+            words=self.words,
+            until=None if self.until is None else self.until[chosen],
         )
 
 
@@ -74,6 +90,8 @@ class Slots:
     locations: Locations | None = None
     date: Times | None = None
     tz: str = "UTC"
+    word: Ints | None = None
+    words: tuple[str, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.user)
@@ -110,8 +128,8 @@ class Preparation:
     required coverage. `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were
     filled by the policy `gaps`. `users_by_coverage` counts users by tenths of known slots, those dropped among them;
     `places_rare` are visited by fewer than five users. `columns` names the column that was read for each role, in the
-    shape that `write_traces` takes; it is empty where `format` is no table. `coverage` is for the owner, and is left
-    out of `to_dict`.
+    shape that `write_traces` takes, as `times` is; it is empty where `format` is no table. `coverage` is for the owner,
+    and is left out of `to_dict`.
     """
 
     name: str = ""
@@ -136,6 +154,7 @@ class Preparation:
     min_coverage: float | None = None
     step_minutes: float | None = None
     tz: str = "UTC"
+    times: str = "local"
     columns: Mapping[str, str] = field(default_factory=dict)
     format: str = "frame"
     notes: tuple[str, ...] = ()

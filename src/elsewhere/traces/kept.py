@@ -6,7 +6,9 @@ Prepared traces on disk, in a folder that `read_traces` reads back to the last b
     prepare.json                 clock, settings, counts, and the sha256 of the files above; written last
 """
 
+import csv
 import hashlib
+import io
 import json
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,6 +28,7 @@ KIND = "elsewhere prepared traces"
 FORMAT = 1
 TRACES = ("traces.parquet", "traces.csv")
 INDEX = "prepare.json"
+WORDS = ("name", "category", "category_users")  # columns of locations.csv beside the positions
 LARGEST_INDEX = 1 << 24
 
 
@@ -51,10 +54,11 @@ def keep_traces(traces: Traces, prepared: Preparation, folder: Path) -> list[str
     if len(np.unique(several, axis=0)) < len(traces):
         columns["trace"] = "piece" if traces.dates is not None else "day"
     columns |= {"slot": "slot", "place": "location"}
+    by_number = traces.on(traces.locations.called(names=None))
     for name in TRACES:
-        write_traces(traces, folder / name, columns=columns)
+        write_traces(by_number, folder / name, columns=columns)
     files = {}
-    if traces.locations.has_coordinates:
+    if traces.locations.has_coordinates or traces.locations.names or traces.locations.categories:
         files["locations.csv"] = _places(traces.locations)
         write_files(folder, files)
     names = [*TRACES, *files]
@@ -73,11 +77,34 @@ def keep_traces(traces: Traces, prepared: Preparation, folder: Path) -> list[str
 
 
 def _places(locations: Locations) -> bytes:
-    if locations.lat is not None and locations.lon is not None:
-        head, points = "lat,lng", zip(locations.lat.tolist(), locations.lon.tolist(), strict=True)
-    else:
-        head, points = "x,y", zip(*locations.planar().T.tolist(), strict=True)
-    return "\n".join([head, *(f"{a!r},{b!r}" for a, b in points), ""]).encode()
+    """The places as CSV: positions to the last digit, names and categories, where there are any."""
+    sides = {"lat": locations.lat, "lng": locations.lon}
+    if locations.xy is not None:
+        sides = {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
+    columns: dict[str, Any] = {name: map(repr, side.tolist()) for name, side in sides.items() if side is not None}
+    words = zip(WORDS, (locations.names, locations.categories, locations.category_users), strict=True)
+    columns |= {name: said for name, said in words if said is not None}
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return sink.getvalue().encode()
+
+
+def _read_places(path: Path) -> Locations:
+    """What `_places` wrote."""
+    with path.open(newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    columns = dict(zip(head, zip(*rows, strict=True), strict=True))
+    where: dict[str, Any] = {"n": len(rows)}
+    if "lat" in columns:
+        where = {"lat": list(map(float, columns["lat"])), "lon": list(map(float, columns["lng"]))}
+    elif "x" in columns:
+        where = {"xy": np.column_stack([list(map(float, columns[side])) for side in ("x", "y")])}
+    names, categories, people = (columns.get(name) for name in WORDS)
+    return Locations(
+        **where, names=names, categories=categories, category_users=None if people is None else list(map(int, people))
+    )
 
 
 def kept_in(source: Any) -> Kept | None:
@@ -108,12 +135,7 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
         for each in wanted:
             if hashlib.sha256((folder / each).read_bytes()).hexdigest() != index["files"][each]:
                 raise InvalidTraces(f"{each} is not the file that {INDEX} names; prepare it again.", code="E_CHANGED")
-        if len(wanted) > 1:
-            from elsewhere.traces.places import read_places
-
-            locations = read_places(folder / "locations.csv").locations
-        else:
-            locations = Locations(n=index["places"])
+        locations = _read_places(folder / "locations.csv") if len(wanted) > 1 else Locations(n=index["places"])
         step = timedelta(minutes=float(index["step_minutes"]))
         return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)
     except InvalidTraces:

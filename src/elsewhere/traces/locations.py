@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
-from elsewhere.traces.arrays import Floats, frozen
+from elsewhere.traces.arrays import Floats, Ints, frozen
 
 EARTH_RADIUS_KM = 6371.0088
 
@@ -20,8 +20,11 @@ class Locations:
     The set of places, R in number, and the distance d(r, r') between them, in kilometres.
 
     Give `lat` and `lon` (degrees), or `xy` (planar, kilometres, shape (R, 2)), or only their number `n`; without
-    coordinates every other place is one cell width away (E34). `names` are what the input calls them, one per place,
-    "" where nothing may be said.
+    coordinates every other place is one cell width away (E34).
+
+    `names` are what the input calls the places and `categories` the kinds of place it puts them into, one word per
+    place, "" where there is none. `category_users` is how many people's rows gave that word, where it was found in
+    traces: a word of too few people is not published.
     """
 
     lat: Floats | None = None
@@ -29,6 +32,8 @@ class Locations:
     xy: Floats | None = None
     n: int = 0
     names: tuple[str, ...] | None = field(default=None, repr=False)
+    categories: tuple[str, ...] | None = field(default=None, repr=False)
+    category_users: Ints | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -38,13 +43,19 @@ class Locations:
         xy: ArrayLike | None = None,
         n: int | None = None,
         names: Sequence[str] | None = None,
+        categories: Sequence[str] | None = None,
+        category_users: ArrayLike | None = None,
     ) -> None:
         self._place(lat, lon, xy, n)
-        if names is not None:
-            called = tuple(str(name) for name in names)
-            if len(called) != self.n:
-                raise InvalidTraces(f"`names` must be {self.n}, one per place, got {len(called)}.", code="E_SHAPE")
-            object.__setattr__(self, "names", called)
+        people = None if category_users is None else np.asarray(category_users, dtype=np.int64)
+        for what, given in (("names", names), ("categories", categories), ("category_users", people)):
+            if given is not None and len(given) != self.n:
+                raise InvalidTraces(f"`{what}` must be {self.n}, one per place, got {len(given)}.", code="E_SHAPE")
+        for what, words in (("names", names), ("categories", categories)):
+            if words is not None:
+                object.__setattr__(self, what, tuple(str(word) for word in words))
+        if people is not None:
+            object.__setattr__(self, "category_users", frozen(people))
 
     def _place(self, lat: ArrayLike | None, lon: ArrayLike | None, xy: ArrayLike | None, n: int | None) -> None:
         given = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
@@ -93,6 +104,32 @@ class Locations:
     def has_coordinates(self) -> bool:
         """Whether distances mean kilometres."""
         return self.lat is not None or self.xy is not None
+
+    def select(self, places: ArrayLike) -> "Locations":
+        """Return the places with these numbers, in that order, with their names and categories."""
+        keep = np.asarray(places, dtype=np.int64)
+        where: dict[str, Any] = {
+            side: a[keep] for side in ("lat", "lon", "xy") if (a := getattr(self, side)) is not None
+        }
+        words: dict[str, Any] = {
+            what: [said[i] for i in keep]
+            for what in ("names", "categories")
+            if (said := getattr(self, what)) is not None
+        }
+        people = None if self.category_users is None else self.category_users[keep]
+        return Locations(**(where or {"n": len(keep)}), **words, category_users=people)
+
+    def called(self, **words: Any) -> "Locations":
+        """Return the same places with other `names`, `categories` or `category_users`."""
+        where = {side: a for side in ("lat", "lon", "xy") if (a := getattr(self, side)) is not None}
+        said = {what: getattr(self, what) for what in ("names", "categories", "category_users")}
+        return Locations(**(where or {"n": self.n}), **{**said, **words})
+
+    def ids(self) -> tuple[str, ...] | None:
+        """Return what tells a place in another file: its name; its number where it has no position either; or None."""
+        if self.names is not None:
+            return self.names
+        return None if self.has_coordinates else tuple(map(str, range(self.n)))
 
     def distance(self, r: ArrayLike, r_next: ArrayLike) -> Floats:
         """d(r, r') in kilometres, broadcast over both arguments: haversine, Euclid, or 0/1 without coordinates."""
@@ -143,15 +180,39 @@ def apart(model: Locations, here: Locations) -> str:
     text = f"the model has {len(model)} places, the traces have {len(here)}"
     if not model.has_coordinates:
         return text
-    both = len(_points(model) & _points(here))
+    both = len(set(_points(model)) & set(_points(here)))
     return f"{text}, and {both} of them are the same" + (
         ", in another order" if both == len(model) == len(here) else ""
     )
 
 
-def _points(locations: Locations) -> set[tuple[float, ...]]:
+def numbers_on(here: Locations, there: Locations) -> Ints | None:
+    """
+    Return the number on the map `there` of each place of `here`, told by its name or its exact position.
+
+    -1 where there is none; None where the maps have neither names nor positions in common.
+
+    Examples
+    --------
+    >>> numbers_on(Locations(n=2, names=["mill", "inn"]), Locations(n=3, names=["inn", "church", "mill"])).tolist()
+    [2, 0]
+
+    """
+    names, known = here.ids(), there.ids()
+    if names is not None and known is not None and any(names):
+        number = {name: i for i, name in enumerate(known) if name}
+        by_name = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+        if here.lat is None or there.lat is None or np.all(by_name >= 0):
+            return by_name
+    if (here.lat is None) != (there.lat is None) or (here.xy is None) != (there.xy is None) or not here.has_coordinates:
+        return None
+    at = {point: i for i, point in reversed(list(enumerate(_points(there))))}
+    return np.array([at.get(point, -1) for point in _points(here)], dtype=np.int64)
+
+
+def _points(locations: Locations) -> list[tuple[float, ...]]:
     sides = [side for side in (locations.lat, locations.lon, locations.xy) if side is not None]
-    return set(map(tuple, np.column_stack(sides).tolist()))
+    return list(map(tuple, np.column_stack(sides).tolist()))
 
 
 def _coordinates(name: str, values: Any) -> Floats:

@@ -197,6 +197,11 @@ class Traces:
             tz=self.tz,
         )
 
+    def on(self, locations: Locations) -> "Traces":
+        """Return the same traces over the same places, described by other `Locations` of equal number."""
+        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz", "evidence")}
+        return Traces(self.r, locations, **fields)
+
     def of_users(self, users: ArrayLike) -> "Traces":
         """All rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)

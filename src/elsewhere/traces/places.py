@@ -114,13 +114,14 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
     x, into = _merge(_points(locations), visits.astype(np.float64), cells)
     kept = np.flatnonzero(into == np.arange(len(into)))
     becomes = np.searchsorted(kept, into)
-    if locations.xy is not None:
-        return Locations(xy=x[kept]), becomes
-    lat, lon = on_globe(x[kept])
-    # a place that took nobody in keeps its coordinates to the last digit
     alone = np.bincount(becomes) == 1
+    names = locations.names and [locations.names[i] * bool(own) for i, own in zip(kept, alone, strict=True)]
+    if locations.xy is not None:
+        return Locations(xy=x[kept], names=names), becomes
+    lat, lon = on_globe(x[kept])
+    # a place that took nobody in keeps its coordinates to the last digit, and its name
     lat[alone], lon[alone] = np.asarray(locations.lat)[kept][alone], np.asarray(locations.lon)[kept][alone]
-    return Locations(lat, lon), becomes
+    return Locations(lat, lon, names=names), becomes
 
 
 def _points(locations: Locations) -> Floats:
@@ -247,7 +248,8 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     if isinstance(source, Map):
         return source
     if isinstance(source, Locations):
-        return Map(source)
+        called = source.names
+        return Map(source, None if called is None else {name: i for i, name in enumerate(called) if name})
     table = open_table(source, encoding=encoding)
     roles = find_roles(table, None) if table.headed else {}
     plain = {name.strip().lower(): name for name in table.columns}
@@ -270,7 +272,8 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     code, known = labels(table, ids)
     if np.any(code < 0) or len(known) < table.rows:
         raise table.refuse(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
-    return Map(locations, {known[c]: row for row, c in enumerate(code)})
+    names = [known[c] for c in code]
+    return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
 
 
 def places_beside(source: Any) -> Path | None:

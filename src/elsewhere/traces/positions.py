@@ -90,13 +90,13 @@ def number_places(
     given: Map | None,
     here: tuple[Floats, Floats] | None,
     base: int = 0,
-) -> tuple[Locations, Ints, list[str]]:
+) -> tuple[Locations, Ints]:
     """
     Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
     `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
-    numbers of the `given` places. Without any, places have the mean coordinates of their rows and
-    the order of their labels; without coordinates whole numbers stay what they are.
+    numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
+    order of their labels, and these as names; without coordinates whole numbers stay what they are.
     """
     missing = names.index("-1") if "-1" in names else -1
     codes = np.where(codes == missing, -1, codes)
@@ -115,28 +115,30 @@ def number_places(
             if names[c] not in given.number:
                 raise refuse(c, "a place that is not among the locations.")
             number[c] = given.number[names[c]]
-        return given.locations, number[codes], []
+        return given.locations, number[codes]
     if given is None and here is not None:
         group = np.searchsorted(used, codes)
         seen = codes >= 0
         lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(used))
         number[used] = np.arange(len(used))
-        same = [names[c] for c in used] == [str(i) for i in range(len(used))]
-        note = [] if same else ["places are numbered anew, in the order of their ids; give `locations` to keep numbers"]
-        return Locations(lat, lon), number[codes], note
+        return Locations(lat, lon, names=[names[c] for c in used]), number[codes]
     if not whole:
         if given is not None:
             raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
         number[used] = np.arange(len(used))
-        return Locations(n=len(used), names=[names[c] for c in used]), number[codes], []
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
     values = [int(names[c]) for c in used]
     if given is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
         number[used] = np.arange(len(used))
-        return Locations(n=len(used), names=[names[c] for c in used]), number[codes], []
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
     R = max(values) - base + 1 if given is None else len(given.locations)
     for c, value in zip(used, values, strict=True):
         if not base <= value < base + R:
             hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
             raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
         number[c] = value - base
-    return Locations(n=R) if given is None else given.locations, number[codes], []
+    if given is None:
+        return Locations(n=R), number[codes]
+    # the caller's numbers are the caller's names
+    where = given.locations if given.locations.names else given.locations.called(names=list(map(str, range(R))))
+    return where, number[codes]

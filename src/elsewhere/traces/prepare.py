@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.clock import Times
 from elsewhere.traces.finish import finish
-from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.fixes import Fixes, Preparation, Slots, Words
 from elsewhere.traces.gaps import (
     GAPS,
     LEAST_JUMP_KM,
@@ -126,7 +126,11 @@ def prepare_fixes(
     drawn = None if regions is None else read_regions(regions)
     so_far = so_far or Preparation(rows=len(fixes))
     notes: list[str] = []
+    short = 0
+    if fixes.until is not None:
+        fixes, short = stretched(fixes, width, so_far.name)
     fixes, fixed = _in_order(fixes, max_bad, so_far.name)
+    fixed["visits too short for a slot of their own"] = short
     fixes, jumps, fast = without_jumps(
         fixes, _instant(fixes).astype("datetime64[s]").astype(np.int64), max_bad, so_far.name
     )
@@ -180,6 +184,7 @@ def prepare_fixes(
         min_coverage=min_coverage,
         all_places=(fixes.locations is not None and cells is None) or drawn is not None,
         uncertain=uncertain,
+        words=_words(fixes, located.place),
         so_far=replace(
             so_far,
             dropped=_some({**so_far.dropped, "E_SPEED": jumps, "outside all regions": located.outside}),
@@ -190,6 +195,35 @@ def prepare_fixes(
             notes=(*so_far.notes, *notes),
         ),
     )
+
+
+def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
+    """
+    Visits as one fix per slot they last in, at their last moment there, and how many visits have none.
+
+    Of several visits of one person in a slot the longest there wins, of equals the first.
+    """
+    assert visits.until is not None  # noqa: S101 - that is what makes them visits
+    begin = visits.wall.astype("datetime64[us]").astype(np.int64)
+    end = np.maximum(visits.until.astype("datetime64[us]").astype(np.int64), begin + 1)
+    long = width * 1_000_000
+    first = begin // long
+    slots = (end - 1) // long - first + 1
+    if slots.sum() > MOST_SLOTS:
+        raise InvalidTraces(
+            f"{name}: the visits last {slots.sum()} slots, too many; a longer `step`?", code="E_TOO_LARGE"
+        )
+    visit = np.repeat(np.arange(len(visits)), slots)
+    slot = first[visit] + np.arange(len(visit)) - np.repeat(np.cumsum(slots) - slots, slots)
+    since, till = np.maximum(begin[visit], slot * long), np.minimum(end[visit], (slot + 1) * long)
+    order = np.lexsort((since, since - till, slot, visits.user[visit]))
+    user, at = visits.user[visit[order]], slot[order]
+    best = np.ones(len(order), dtype=bool)
+    best[1:] = (user[1:] != user[:-1]) | (at[1:] != at[:-1])
+    chosen = order[best]
+    moment = (till[chosen] - 1).astype("datetime64[us]")
+    won = visits.select(visit[chosen])
+    return replace(won, wall=moment, utc=None, until=None), len(visits) - len(np.unique(visit[chosen]))
 
 
 def prepare_slots(
@@ -252,6 +286,7 @@ def prepare_slots(
         min_coverage=min_coverage,
         all_places=slots.place is not None or drawn is not None,
         uncertain=None,
+        words=_words(slots, place),
         so_far=replace(
             so_far,
             fixed=_some({**so_far.fixed, **fixed}),
@@ -259,6 +294,10 @@ def prepare_slots(
             places_by=located.by,
         ),
     )
+
+
+def _words(found: Fixes | Slots, place: Ints) -> Words | None:
+    return None if found.word is None else Words(found.user, place, found.word, found.words)
 
 
 def _fillers(

@@ -16,7 +16,7 @@ from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.kept import kept_in
 from elsewhere.traces.model import Traces
-from elsewhere.traces.places import places_beside, read_places
+from elsewhere.traces.places import Map, places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
@@ -57,6 +57,9 @@ def read_traces(
 
     - *fixes*: a user, a time, and `lat`/`lon` (or a geometry, or a place): cut into local days and slots, see
       `prepare_fixes`;
+    - *visits*: the same with an arrival and a departure, called `arrived, left`, `started_at, finished_at`
+      (trackintel), `datetime, leaving_datetime` (scikit-mobility) or alike: known from one to the other, with gaps
+      between them;
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
       several rows;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
@@ -70,9 +73,12 @@ def read_traces(
     Location History and Timeline (Android, iOS), OwnTracks and Foursquare check-ins, each gzipped or not, and folders
     of files of one format. Where a format names no user, the file (or the folder it is in) is one.
 
-    Times without an offset are the local wall clock (of `tz`, if given). Times with an offset are shown in `tz`;
-    without `tz` in their own zone if they all have one other than UTC, else in the zone of the coordinates, else
-    in UTC. Where a file has a UTC and a local column, the local one is the clock unless `tz` is
+    Places keep the ids that the input gives them (`Locations.names`), and the category that most people's rows give
+    them (`Locations.categories`).
+
+    Times without an offset are the local wall clock (of `tz`, if given, else of where the coordinates lie). Times with
+    an offset are shown in `tz`; without `tz` in their own zone if they all have one other than UTC, else in the zone of
+    the coordinates, else in UTC. Where a file has a UTC and a local column, the local one is the clock unless `tz` is
     given.
 
     Parameters
@@ -86,12 +92,14 @@ def read_traces(
         Length of a slot.
     cells
         Most places to make of coordinates (E74); None keeps all. Numbered places of slots and those of `locations`
-        are never merged.
+        are never merged; places with ids of their own and coordinates only if there are more, and of these only those
+        that fewer than five people visit.
     tz
         IANA zone of the local clock.
     columns
-        Role -> column name, for the roles user, time, utc, local, date, slot, trace, lat, lon, geometry, place;
-        "#3" is the third column, "file" (as the user) the name of the file; None leaves a role out.
+        Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
+        accuracy, place, category; "#3" is the third column, "file" (as the user) the name of the file, unless a column
+        is called so; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
@@ -134,7 +142,7 @@ def read_traces(
     kept = kept_in(source)
     if kept is not None:
         # prepared before: everything is decided, and stays as it is
-        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, kept.locations
+        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, Map(kept.locations)
         cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
     if tz is not None:
         zone_of(tz)
@@ -197,7 +205,7 @@ def read_traces(
         )
     if report is not None:
         report(prepared)
-    return traces
+    return traces if kept is None else traces.on(kept.locations)
 
 
 def _roles(table: Table, asked: str) -> dict[str, str]:
@@ -229,7 +237,7 @@ def _box(box: Any) -> tuple[float, float, float, float] | None:
 
 def _pace(fixes: Fixes, width: int) -> list[str]:
     """A word where fixes come much faster or slower than slots: the median interval of some users."""
-    if len(fixes) < 2:
+    if len(fixes) < 2 or fixes.until is not None:
         return []
     some = np.isin(fixes.user, np.linspace(0, len(fixes.labels) - 1, min(20, len(fixes.labels))).astype(np.int64))
     user, wall = fixes.user[some], fixes.wall[some]
@@ -242,7 +250,10 @@ def _pace(fixes: Fixes, width: int) -> list[str]:
     if usual < width / 2:
         return [f"fixes come every {_length(usual)}, finer than `step`: a slot takes the place of most of its fixes"]
     if usual > 2 * width:
-        return [f"fixes come every {_length(usual)}, coarser than `step`: most slots have no fix of their own"]
+        return [
+            f"fixes come every {_length(usual)}, coarser than `step`: most slots have no fix of their own; if they are "
+            'events such as check-ins, `out_as="events"` writes the fakes as events too'
+        ]
     return []
 
 

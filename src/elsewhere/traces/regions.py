@@ -70,17 +70,18 @@ def read_regions(source: Any) -> Regions:
         return source
     name = Path(source).name if isinstance(source, (str, PathLike)) else "`regions`"
     found = _loaded(source, name) if isinstance(source, (str, PathLike)) else source
-    outlines = []
+    outlines, names = [], []
     for number, geometry in enumerate(_geometries(found, name)):
         rings = _rings(geometry, f"{name}, feature {number}")
         if rings:
             outlines.append(rings)
+            names.append(str(number))
     if not outlines:
         raise InvalidTraces(f"{name} holds no polygon.", code="E_EMPTY")
     if len(outlines) > MOST_REGIONS:
         raise InvalidTraces(f"{name} holds {len(outlines)} regions, more than {MOST_REGIONS}.", code="E_TOO_LARGE")
     middle = np.array([_middle(rings) for rings in outlines])
-    return Regions(Locations(middle[:, 0], middle[:, 1]), tuple(outlines))
+    return Regions(Locations(middle[:, 0], middle[:, 1], names=names), tuple(outlines))
 
 
 def _loaded(source: Any, name: str) -> Any:

@@ -22,7 +22,7 @@ REASONS = {
     "E_CSV": "have more or fewer fields than the first line",
     "E_ENCODING": "have an id with characters that are no text (`encoding`)",
     "E_USER": "have no user id",
-    "E_DATE": "have no readable time, or one before 2000 or in the future (`any_date`)",
+    "E_DATE": "have no readable time, one before 2000 or in the future (`any_date`), or leave before they arrive",
     "E_NUMBER": "have numbers that cannot be read",
     "E_OUTSIDE": "lie outside the globe, or the `box`",
     "E_NULL_ISLAND": "lie at 0, 0, outside the `box`",
@@ -112,22 +112,22 @@ class Shape:
             odd |= (wall < EARLIEST) | (wall > self.latest)
         return odd
 
-    def counted(self, fixed: Mapping[str, int], tz: str, in_utc: bool, notes: list[str]) -> Preparation:
-        """What is known before the traces are made."""
-        role_of = {name: role for role, name in self.roles.items()}
+    def counted(self, fixed: Mapping[str, int], tz: str, times: str, notes: list[str]) -> Preparation:
+        """What is known before the traces are made; `times` is how they were written, for `write_traces`."""
+        names = self.table.names or tuple(self.table.columns)
+        role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         tabular = self.table.format in (*TABLES, "frame", "json") and self.table.headed
-        if in_utc and "time" in self.roles:
-            role_of[self.roles["time"]] = "utc"
-        columns = {role_of[n]: n for n in self.table.columns if role_of.get(n, "accuracy") != "accuracy"}
+        columns = {role_of[n]: n for n in names if n in role_of}
         if columns.get("user") == FILE:
-            columns["user"] = next(n for n in ("user", "user of the file") if n not in self.table.names)
+            columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
         return Preparation(
             name=self.table.name,
             rows=self.tally.rows,
             dropped=self.tally.dropped,
             fixed=fixed,
             tz=tz,
-            # only a table has columns that can be written again
+            times=times,
+            # only a table has columns that can be written again, in the order of the file
             columns=columns if tabular else {},
             format=self.table.format,
             notes=(*notes, *(self._left_out() if tabular else ())),

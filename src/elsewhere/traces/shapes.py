@@ -14,13 +14,13 @@ from elsewhere.traces.clock import (
     OtherOffsets,
     Times,
     WallClock,
-    offsets_of,
+    departures,
     plan_clock,
     times,
     wall_clock,
-    zone_told_by_both,
+    zone_of_both,
 )
-from elsewhere.traces.columns import labels, numbers, sorted_labels
+from elsewhere.traces.columns import labels, numbers, sorted_labels, words
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Ints
@@ -60,9 +60,10 @@ class _Ids:
 
 def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
-    Fixes from columns user, time, and lat and lon (or geometry, or place), table by table.
+    Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
-    How times and places are read is decided on the sample of the input; of each table only compact columns are kept.
+    How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
+    kept.
     """
     shape.require_all()
     position = positions(shape, shape.table)
@@ -90,11 +91,11 @@ def _gathered(
 ) -> tuple[Fixes, Preparation]:
     shape.tally.clear()
     roles = shape.roles
-    users, places = _Ids(), _Ids()
+    users, places, categories = _Ids(), _Ids(), _Ids()
     kept: dict[str, list[NDArray[Any]]] = {}
     fixed: Counter[str] = Counter()
     said: dict[str, set[str]] = {}
-    offsets: set[int] = set()
+    both: list[WallClock] = []
     exact, tz = False, "UTC"
     for table in parts:
         user, names = labels(table, roles["user"])
@@ -114,6 +115,12 @@ def _gathered(
             row["place"] = places.add(place, place_names)
         if position is not None:
             row["lat"], row["lon"] = position
+        if "left" in roles:
+            row["until"] = departures(plan, table, clock)
+            faults["E_DATE"] = faults["E_DATE"] | shape.odd_times(row["until"]) | (row["until"] < clock.wall)
+        if "category" in roles:
+            word, said_words = words(table, roles["category"])
+            row["word"] = categories.add(np.full(table.rows, -1) if word is None else word, said_words)
         if accuracy and "accuracy" in roles:
             row["accuracy"] = numbers(table, roles["accuracy"])
         good = shape.tally.keep(table, faults)
@@ -121,8 +128,7 @@ def _gathered(
             kept.setdefault(name, []).append(values[good])
         refuse_rows(shape.tally.kept, parts.name)
         exact, tz = exact or clock.exact, clock.tz
-        if clock.utc is not None and "local" in plan.roles and "utc" in plan.roles:
-            offsets |= offsets_of(clock.wall[good], clock.utc[good])
+        both.append(replace(clock, wall=clock.wall[:0], utc=None))
         fixed.update(clock.fixed)
         fixed.update(table.fixed)
         for note in table.notes:
@@ -132,8 +138,8 @@ def _gathered(
     told += [f"{note} ({len(files)} files)" if parts.notes else note for note, files in said.items()]
     told += [*(shape.table.found.notes if shape.table.found is not None else ()), *plan.notes]
     if "local" in plan.roles and "utc" in plan.roles:
-        tz, word = zone_told_by_both(offsets)
-        told += word
+        tz, heard = _zone_of_both(plan, both)
+        told += heard
     columns = {name: _concatenated(kept.pop(name)) for name in list(kept)}
     who, names = users.sorted(columns["user"])
     here = (columns["lat"], columns["lon"]) if "lat" in columns else None
@@ -141,10 +147,10 @@ def _gathered(
     locations, at = None, None
     if named:
         codes, place_names = places.sorted(columns["place"])
-        locations, at, renumbered = number_places(shape, None, codes.astype(np.int64), place_names, given, here)
-        notes += renumbered
+        locations, at = number_places(shape, None, codes.astype(np.int64), place_names, given, here)
     elif given is not None and here is not None:
         locations, at = given.locations, given.place_of(*here)
+    by_word, said_by = categories.sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
     in_utc = plan.zone is not None or "utc" in plan.roles
     fixes = Fixes(
         user=who.astype(np.int64),
@@ -158,8 +164,16 @@ def _gathered(
         tz=tz,
         exact=exact,
         accuracy=columns.get("accuracy"),
+        word=None if not said_by else by_word.astype(np.int64),
+        words=said_by,
+        until=columns.get("until"),
     )
-    return fixes, shape.counted(dict(fixed), tz, in_utc, [*notes, *_look_alikes(names)])
+    return fixes, shape.counted(dict(fixed), tz, plan.times, [*notes, *_look_alikes(names)])
+
+
+def _zone_of_both(plan: ClockPlan, clocks: list[WallClock]) -> tuple[str, tuple[str, ...]]:
+    offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
+    return zone_of_both(plan, offsets, sum(clock.agree for clock in clocks), sum(clock.known for clock in clocks))
 
 
 def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
@@ -178,7 +192,6 @@ def slots_of(
     """
     shape.require_all()
     table, roles = shape.table, shape.roles
-    notes: list[str] = []
     user, names = labels(table, roles["user"])
     number = numbers(table, roles["slot"])
     whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
@@ -192,7 +205,7 @@ def slots_of(
         refuse_positions(shape, position)
         for code, fault in position_faults(shape, position).items():
             faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
-    clock = _clock_of_slots(shape)
+    clock, written = _clock_of_slots(shape)
     date = None
     if "date" in roles:
         date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
@@ -209,10 +222,11 @@ def slots_of(
     here = None if position is None else (position[0][good], position[1][good])
     locations, place = None, None
     if "place" in roles:
-        locations, place, notes = number_places(shape, good, codes[good], place_names, given, here, base)
+        locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
     elif given is not None and here is not None:
         locations, place = given.locations, given.place_of(*here)
     tz = clock.tz if clock is not None else shape.tz or "UTC"
+    word, categories = words(table, roles.get("category"))
     slots = Slots(
         user=user,
         labels=names,
@@ -225,28 +239,28 @@ def slots_of(
         locations=locations,
         date=date,
         tz=tz,
+        word=None if word is None else word[good],
+        words=categories,
     )
     fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
-    in_utc = clock is not None and clock.utc is not None
-    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *notes, *_look_alikes(names)]
-    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, in_utc, told)
+    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *_look_alikes(names)]
+    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, told)
 
 
-def _clock_of_slots(shape: Shape) -> WallClock | None:
-    """The times beside the slots, if there are any that can be read: they tell when slot 0 is."""
+def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
+    """The times beside the slots, if there are any that can be read, and how they are written: they tell slot 0."""
     if not any(role in shape.roles for role in ("time", "utc", "local")):
-        return None
+        return None, "local"
     try:
         plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format)
         clock = wall_clock(plan, shape.table)
-        if "local" in plan.roles and "utc" in plan.roles and clock.utc is not None:
-            tz, notes = zone_told_by_both(offsets_of(clock.wall, clock.utc))
-            return replace(clock, tz=tz, notes=notes)
-        return replace(clock, notes=plan.notes)
     except ElsewhereError:
         if shape.chosen & {"time", "utc", "local"}:
             raise
-        return None
+        return None, "local"
+    if "local" in plan.roles and "utc" in plan.roles:
+        clock = replace(clock, tz=_zone_of_both(plan, [clock])[0])
+    return clock, plan.times
 
 
 def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:

@@ -43,7 +43,8 @@ PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and i
 SAMPLED = 1000  # records of each piece
 MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
-LABELS, NUMBERS, TIMES = ("user", "place", "trace"), ("lat", "lon", "slot"), ("time", "utc", "local")
+LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
+TIMES = ("time", "utc", "local", "arrived", "left")
 
 
 @dataclass(frozen=True)

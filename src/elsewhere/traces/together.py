@@ -1,137 +1,206 @@
 """
-Traces from several sources on one map: fakes are compared with real traces, so both must mean the same places.
+Read traces of several sources onto one map and one clock: fakes are compared with real traces slot by slot.
 
-The first source makes the map; the others are read onto it: coordinates go to the nearest place, numbers of places
-stay what they are where both sources number the same places. What cannot be brought together is refused.
+The first source makes the map. A place of another source is found on it by its name, where both have names; by its
+number, where both number their places alike; else by its coordinates: it is where the nearest point of the first
+source went. So a file that is compared with itself, or with some of its own rows, falls on the same places, merged
+cells or not. What cannot be brought together is refused, with what to type.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import meaning
 from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.model import Floats, Ints, Locations, Traces
-from elsewhere.traces.places import Map, cell_centres, grid_cells, in_space, places_beside
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces
+from elsewhere.traces.places import Map, in_space
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.sources import opened_once
-from elsewhere.traces.tables import open_parts
 
-MOST_ASTRAY = 0.05  # share of instants that may lie far from every place
+MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
 FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
+ON_PLACES = 0.99  # share of points that lie on a place where the file was written with the coordinates of places
+OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn(Map):
-    """
-    A map that was made of the fixes of one file, for the fixes of another.
+class Nearest(Map):
+    """Places for points that were written with the coordinates of places; `off` is the share of those that are not."""
 
-    A point on a place is that place. Any other goes the way the first file's points went, by its grid cell, as far as
-    that can be known: where cells were merged, to the place nearest to the middle of its cell.
-    """
-
-    grid_metres: float | None = None
-    what: str = "the traces"
-    notes: list[str] = field(default_factory=list)
+    off: list[float] = field(default_factory=list)
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
-        """The place of each point; refused where too many lie far from every place."""
+        """The nearest place of each point."""
         place, km = _nearest(in_space(lat, lon), self.locations)
-        self.notes.extend(_astray(km, self.locations, self.what))
-        if self.grid_metres is not None:
-            off = km > ON_PLACE_KM
-            middle = in_space(*cell_centres(grid_cells(lat[off], lon[off], self.grid_metres), self.grid_metres))
-            place[off] = _nearest(middle, self.locations)[0]
+        self.off.append(float((km > ON_PLACE_KM).mean()))
         return place
 
 
 @dataclass(frozen=True, eq=False)
-class Reader:
-    """How files are read: `first` makes the map, `further` reads onto it."""
+class First:
+    """The source that makes the map: its traces, what became of it, and how it was read."""
 
-    step: str = "20min"
-    cells: int | None = 400
-    tz: str | None = None
-    locations: Any = None
-    more: Mapping[str, Any] = field(default_factory=dict)  # further keywords of `read_traces`
+    source: Any = field(repr=False)
+    traces: Traces
+    made: Preparation
+    keywords: Mapping[str, Any] = field(default_factory=dict)  # of `read_traces`
 
     @staticmethod
-    def of(keywords: Mapping[str, Any]) -> "Reader":
-        """A reader with these keywords of `read_traces`."""
-        own = {name: value for name, value in keywords.items() if name in ("step", "cells", "tz", "locations")}
-        return Reader(**own, more={name: value for name, value in keywords.items() if name not in own})
+    def read(source: Any, **keywords: Any) -> "First":
+        """Read the source that makes the map, with keywords of `read_traces`."""
+        source = opened_once(source, allow_truncated=bool(keywords.get("allow_truncated")))  # perhaps read twice
+        return First(source, *_read(source, keywords), keywords)
 
-    def first(self, source: Any) -> tuple[Traces, Preparation]:
-        """The source that makes the map, and what became of it."""
-        told: list[Preparation] = []
-        traces = read_traces(
-            source,
-            step=self.step,
-            cells=self.cells,
-            tz=self.tz,
-            locations=self.locations,
-            report=told.append,
-            **self.more,
+    def further(self, source: Any, what: str = "the traces") -> tuple[Traces, tuple[str, ...]]:
+        """
+        Return another source on the map of the first, and what a reader should know; `what` is its name in messages.
+
+        The map is that of the first source, or a larger one that begins with it where places have no coordinates and
+        the other source visits further ones: `on_map` puts the first on it.
+        """
+        source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
+        on = self.traces
+        fine, told, notes = self._finely(source, what)
+        if told.tz != on.tz and self.keywords.get("tz") is None and on.tz != "UTC":
+            fine, told, notes = self._finely(source, what, tz=on.tz)
+        if same_map(fine.locations, on.locations):
+            return fine, notes
+        if fine.locations.lat is not None and not on.locations.has_coordinates:
+            fine = self._without_coordinates(source) or fine
+        if fine.locations.lat is None or on.locations.lat is None:
+            found, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
+            return found, (*notes, *more)
+        merged = self.made.places < self.made.places_found
+        if (merged or self.made.places_by == "stays") and told.places_found <= on.R:
+            placed = self._on_places(source)
+            if placed is not None:
+                return placed, notes
+        if merged:
+            return self._where_it_went(fine, what, notes)
+        found, more = onto(fine, on, what)
+        return found, (*notes, *more)
+
+    def on(self, locations: Locations) -> "First":
+        """The same on a larger map that begins with its own, as `further` may give."""
+        return (
+            self if same_map(locations, self.traces.locations) else replace(self, traces=on_map(self.traces, locations))
         )
-        return traces, told[0]
 
-    def further(self, source: Any, on: Traces, made: Preparation, what: str) -> tuple[Traces, tuple[str, ...]]:
-        """
-        Another source, on the map of the first, and what a reader should know about it.
-
-        `made` is what became of the first source, `what` the other's name in messages.
-        """
-        cut = bool(self.more.get("allow_truncated"))
-        source = opened_once(source, allow_truncated=cut)  # it is looked at twice
-        options: dict[str, Any] = {**self.more, "step": self.step, "cells": None, "tz": self.tz}
-        if self.more.get("regions") is not None:
-            return onto(read_traces(source, **options), on, what)  # the same polygons are the same places
-        options.pop("places", None)  # what coordinates become is settled by the first source
-        given = self.locations if self.locations is not None else places_beside(source)
-        if given is not None:
-            return onto(read_traces(source, locations=given, **options), on, what)
-        table = open_parts(
-            source,
-            encoding=options.get("encoding", "utf-8"),
-            roles=lambda names, headed, records: meaning(names, headed, records, options.get("columns")),
-            allow_truncated=cut,
-        ).sample
-        roles = table.found.roles if table.found is not None else {}
-        if on.locations.lat is not None and ({"lat", "lon"} <= roles.keys() or "geometry" in roles):
-            # ids of places are each file's own; coordinates are everybody's
-            drawn = Drawn(on.locations, None, made.grid_metres, what)
-            options["columns"] = {**(options.get("columns") or {}), "place": None}
-            read = read_traces(source, locations=drawn, **options)
-            return onto(read, on, what)[0], tuple(drawn.notes)
-        if made.grid_metres is not None or any("numbered anew" in note for note in made.notes):
-            raise InvalidTraces(
-                f"{what}: its places are ids, and those of the real traces were made of that file alone; give the "
-                "places of both with `--locations`.",
-                code="E_MISMATCH",
-            )
+    def _finely(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
+        """Read a source as the first was read, but merge no places; other columns than the first has are found."""
+        options = {**self.keywords, **self._settled(), "cells": None, **more}
         try:
-            return onto(read_traces(source, locations=on.locations, **options), on, what)
+            return *_read(source, options), ()
         except InvalidTraces as error:
-            if error.code == "E_INDEX" and not on.locations.has_coordinates:
-                raise InvalidTraces(
-                    f"{what}: a place that no real trace visits; give the places of both with `--locations`.",
-                    code="E_MISMATCH",
-                ) from None
-            raise
+            own = {name: options.pop(name) for name in OF_ONE_FILE if options.get(name) not in (None, "auto")}
+            if not own:
+                raise
+            try:
+                read = _read(source, options)
+            except InvalidTraces:
+                raise error from None
+        left = " and ".join(f"`{name}`" for name in own)
+        return *read, (f"{what}: read without {left}, which does not fit it.",)
+
+    def _settled(self) -> dict[str, Any]:
+        """What the first reading has found out for itself, so that another one does the same."""
+        found: dict[str, Any] = {}
+        if self.made.grid_metres is not None:
+            found["grid_metres"] = self.made.grid_metres
+        if self.made.max_gap_minutes is not None:
+            found["max_gap"] = self.made.max_gap_minutes
+        return found
+
+    def _without_coordinates(self, source: Any) -> Traces | None:
+        """The source with its places as names or numbers, as the first has them; None where it has neither."""
+        bare = {**(self.keywords.get("columns") or {}), "lat": None, "lon": None, "geometry": None}
+        try:
+            return _read(source, {**self.keywords, **self._settled(), "cells": None, "columns": bare})[0]
+        except InvalidTraces:
+            return None
+
+    def _on_places(self, source: Any) -> Traces | None:
+        """The source where its points have the coordinates of the places, as our own fakes do; else None."""
+        map_ = Nearest(self.traces.locations)
+        options = {**self.keywords, **self._settled(), "cells": None, "locations": map_}
+        options["columns"] = {**(self.keywords.get("columns") or {}), "place": None}
+        try:
+            traces, _ = _read(source, options)
+        except InvalidTraces:
+            return None
+        return traces if map_.off and max(map_.off) <= 1 - ON_PLACES else None
+
+    @cached_property
+    def _cells(self) -> tuple[Traces, Ints] | None:
+        """The first source before its places were merged, and the place that each cell became."""
+        fine, _ = _read(self.source, {**self.keywords, **self._settled(), "cells": None})
+        if fine.r.shape != self.traces.r.shape or not np.array_equal(fine.r >= 0, self.traces.r >= 0):
+            return None
+        known = fine.r >= 0
+        pair, count = np.unique(
+            fine.r[known].astype(np.int64) * self.traces.R + self.traces.r[known], return_counts=True
+        )
+        becomes = np.full(fine.R, -1, dtype=np.int64)
+        order = np.argsort(count, kind="stable")  # the place of most of its slots comes last, and stays
+        becomes[pair[order] // self.traces.R] = pair[order] % self.traces.R
+        return fine, becomes
+
+    def _where_it_went(self, fine: Traces, what: str, notes: tuple[str, ...]) -> tuple[Traces, tuple[str, ...]]:
+        """Each cell at the place that the nearest cell of the first source became."""
+        on, cells = self.traces, self._cells
+        if cells is None:
+            found, more = onto(fine, on, what)
+            return found, (*notes, *more)
+        first, becomes = cells
+        if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
+            return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
+        visited = np.flatnonzero(becomes >= 0)
+        cell, km = _nearest(_points(fine.locations), first.locations.select(visited))
+        known = fine.r >= 0
+        more = _astray(km[fine.r[known]], on.locations, what)
+        return on_map(fine, on.locations, np.where(known, becomes[visited[cell]][fine.r], -1)), (*notes, *more)
 
 
-def onto(traces: Traces, like: Traces, what: str = "the traces") -> tuple[Traces, tuple[str, ...]]:
+def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
+    reports: list[Preparation] = []
+    traces = read_traces(source, report=reports.append, **keywords)
+    return traces, reports[0]
+
+
+def same_map(here: Locations, there: Locations) -> bool:
+    """Whether two maps have the same places in the same order, under the same names."""
+    return here == there and (here.names or ()) == (there.names or ())
+
+
+def on_map(traces: Traces, locations: Locations, r: Any = None) -> Traces:
+    """Return the same users, days and clock on another map; with the place numbers `r`, by default the same ones."""
+    return Traces(
+        traces.r if r is None else r,
+        locations,
+        users=traces.users,
+        dates=traces.dates,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+    )
+
+
+def onto(
+    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True
+) -> tuple[Traces, tuple[str, ...]]:
     """
-    The same traces on the map of `like`, and what a reader should know.
+    Return the same traces on the map of `like`, and what a reader should know.
 
-    Places with coordinates go to the nearest place of that map; more than 5 % of the instants far from every place
-    (three times the usual distance between neighbours) are another region, and refused. Places without coordinates
-    keep their numbers where both maps have equally many.
+    Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
+    than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
+    and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
+    names and numbers that `like` does not have are added to its map (see `on_map`).
 
     Examples
     --------
@@ -141,39 +210,130 @@ def onto(traces: Traces, like: Traces, what: str = "the traces") -> tuple[Traces
     [[0, 1]]
 
     """
-    if traces.L != like.L or traces.step_minutes != like.step_minutes:
-        raise InvalidTraces(
-            f"{what} must have the {like.L} instants of {like.step_minutes:g} minutes of the real traces, got "
-            f"{traces.L} of {traces.step_minutes:g}.",
-            code="E_SHAPE",
-        )
     here, there = traces.locations, like.locations
-    if here == there:
+    if same_map(here, there):
         return traces, ()
-    notes: tuple[str, ...] = ()
+    if named := _by_name(traces, like, what):
+        return named
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
         place, km = _nearest(_points(here), there)
         known = traces.r >= 0
         notes = _astray(km[traces.r[known]], there, what)
-        r = np.where(known, place[traces.r], -1)
-    elif len(here) == len(there):
-        r = np.asarray(traces.r, dtype=np.int64)
-    else:
-        raise InvalidTraces(
-            f"{what} has {len(here)} places without coordinates, the real traces have {len(there)}; give the places of "
-            "both with `--locations`.",
-            code="E_MISMATCH",
+        return on_map(traces, there, np.where(known, place[traces.r], -1)), notes
+    if numbered and here.names is None and there.names is None and not here.has_coordinates:
+        most = int(traces.r.max()) + 1
+        if most <= len(there):
+            return on_map(traces, there), ()
+        if not there.has_coordinates:
+            return on_map(traces, Locations(n=most)), (_beyond(most - len(there), what),)
+    kinds = [_kind(each) for each in (here, there)]
+    raise InvalidTraces(
+        f"{what}: its places are {kinds[0]}, those of the real traces are {kinds[1]}, and nothing says which is which; "
+        "give the places of both with `--locations`, a table of id, lat and lon.",
+        code="E_MISMATCH",
+    )
+
+
+def _kind(locations: Locations) -> str:
+    if locations.has_coordinates:
+        return "coordinates" if locations.names is None else "names with coordinates"
+    return f"{len(locations)} numbers" if locations.names is None else "names"
+
+
+def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str, ...]] | None:
+    """By the names of places, where both have names (or one has, and the other numbers without coordinates)."""
+    here, there = traces.locations, like.locations
+    sides = [(each.names, each.has_coordinates) for each in (here, there)]
+    if all(names is None for names, _ in sides) or any(names is None and located for names, located in sides):
+        return None
+    own, others = (each.names or tuple(str(i) for i in range(len(each))) for each in (here, there))
+    number = {name: i for i, name in enumerate(others) if name}
+    visited = np.unique(traces.r[traces.r >= 0])
+    place = np.array([number.get(name, -1) for name in own], dtype=np.int64)
+    known, unknown = visited[place[visited] >= 0], visited[place[visited] < 0]
+    if len(known) == 0:
+        return None  # another set of names altogether
+    notes: tuple[str, ...] = ()
+    where = there
+    if len(unknown) and there.has_coordinates:
+        if not here.has_coordinates:
+            raise InvalidTraces(
+                f"{what}: {len(unknown)} of its {len(visited)} places are not among those of the real traces; give the "
+                "places of both with `--locations`, a table of id, lat and lon.",
+                code="E_MISMATCH",
+            )
+        place[unknown] = _nearest(_points(here)[unknown], there)[0]
+        notes = (f"{what}: {len(unknown)} of its {len(visited)} places are new; each counts as the nearest known one.",)
+    elif len(unknown):
+        place[unknown] = len(there) + np.arange(len(unknown))
+        where = Locations(n=len(there) + len(unknown), names=[*others, *(own[i] for i in unknown)])
+        notes = (_beyond(len(unknown), what),)
+    return on_map(traces, where, np.where(traces.r >= 0, place[traces.r], -1)), notes
+
+
+def _beyond(places: int, what: str) -> str:
+    return f"{what}: {places} places that no real day visits."
+
+
+def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]:
+    """
+    Return the slots of `traces` and those of `like` that are the same times of the day.
+
+    Refused, with what to type, where the lengths of slots differ or seem to.
+
+    Examples
+    --------
+    >>> day = Traces([[0] * 24], Locations(n=1), step_minutes=60)
+    >>> morning = Traces([[0] * 20], Locations(n=1), step_minutes=60, start="04:00")
+    >>> common_slots(morning, day, "the fakes")
+    (slice(0, 20, None), slice(4, 24, None))
+
+    """
+    step = like.step_minutes
+    ahead = (_minute(traces.start) - _minute(like.start)) / step
+    slots = [f"{t.L} slots of {t.step_minutes:g} minutes from {t.start}" for t in (traces, like)]
+    text = f"{what} has {slots[0]} in a day, the real traces have {slots[1]}"
+    if traces.step_minutes != step:
+        raise InvalidTraces(f"{text}; add `--step {traces.step_minutes:g}min`.", code="E_SHAPE")
+    if traces.L == like.L and ahead == 0:
+        return slice(0, traces.L), slice(0, like.L)
+    if ahead != int(ahead):
+        raise InvalidTraces(f"{text}: no slot of one is a slot of the other.", code="E_SHAPE")
+    shorter = min(traces.L, like.L)
+    low, high = max(0, int(ahead)), min(like.L, int(ahead) + traces.L)
+    # a file of numbered slots does not tell how long they are: half as many are rather slots of twice the length
+    if high - low < shorter or 2 * shorter <= max(traces.L, like.L):
+        length = MINUTES_PER_DAY / traces.L
+        hint = (
+            f"; if its slots are {length:g} minutes long, add `--step {length:g}min`" if length == int(length) else ""
         )
-    moved = Traces(
-        r,
-        there,
-        users=traces.users,
-        dates=traces.dates,
+        raise InvalidTraces(f"{text}{hint}.", code="E_SHAPE")
+    return slice(low - int(ahead), high - int(ahead)), slice(low, high)
+
+
+def cropped(traces: Traces, slots: slice) -> Traces:
+    """Return these slots of all rows; rows without any known slot among them are left out."""
+    if slots == slice(0, traces.L):
+        return traces
+    r = traces.r[:, slots]
+    rows = np.flatnonzero((r >= 0).any(axis=1))
+    if len(rows) == 0:
+        raise InvalidTraces("no trace is known at the times of day that both have.", code="E_EMPTY")
+    minute = (_minute(traces.start) + slots.start * traces.step_minutes) % MINUTES_PER_DAY
+    return Traces(
+        r[rows],
+        traces.locations,
+        users=traces.users[rows],
+        dates=None if traces.dates is None else traces.dates[rows],
         step_minutes=traces.step_minutes,
-        start=traces.start,
+        start=f"{int(minute) // 60:02}:{int(minute) % 60:02}",
         tz=traces.tz,
     )
-    return moved, notes
+
+
+def _minute(start: str) -> int:
+    hour, minute = (int(part) for part in start.split(":"))
+    return 60 * hour + minute
 
 
 def _astray(km: Floats, locations: Locations, what: str) -> tuple[str, ...]:
@@ -216,7 +376,7 @@ def _far(locations: Locations) -> float:
 
 def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str, Traces], tuple[str, ...]]:
     """
-    Traces by name, all on the map of the first, and notes; `options` as for `Reader`.
+    Return traces by name, all on the map of the first, and notes; `options` as for `read_traces`.
 
     Examples
     --------
@@ -227,11 +387,12 @@ def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str,
     3
 
     """
-    reader = Reader(**options)
     (name, source), *others = sources.items()
-    like, made = reader.first(source)
-    found, notes = {name: like}, [f"{name}: {note}" for note in made.notes]
+    first = First.read(source, **options)
+    found, notes = {name: first.traces}, [f"{name}: {note}" for note in first.made.notes]
     for name, source in others:
-        found[name], more = reader.further(source, like, made, name)
+        found[name], more = first.further(source, name)
+        common_slots(found[name], first.traces, name)
+        first = first.on(found[name].locations)
         notes += more
-    return found, tuple(notes)
+    return {name: on_map(traces, first.traces.locations) for name, traces in found.items()}, tuple(notes)

@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,39 +18,92 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import write_files
-from elsewhere.traces.clock import Times
+from elsewhere.traces.clock import TIMES_AS, Times
 from elsewhere.traces.columns import NUMBER, ROLES
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces
 from elsewhere.traces.places import name_beside
 from elsewhere.traces.zones import zone_of
 
+OUT_AS = ("slots", "visits", "events")
 FORMATS = {
     "csv": (".csv",),
     "tsv": (".tsv",),
     "parquet": (".parquet", ".pq"),
     "sglt": (".trace",),
+    "kepler": (".kepler.geojson",),
     "geojson": (".geojson", ".json"),
     "gpx": (".gpx",),
 }
 FIXES = {"user": "uid", "time": "datetime", "lat": "lat", "lon": "lng", "place": "location"}
 SLOTS = {"user": "uid", "slot": "slot", "place": "loc"}
+VISITS = {"user": "uid", "arrived": "arrived", "left": "left", "lat": "lat", "lon": "lng", "place": "place"}
+WHEN = ("time", "utc", "local", "date", "arrived", "left", "slot", "trace", "accuracy")  # roles that are no "where"
 NO_DATE = np.datetime64("2001-01-01", "D")  # a Monday: traces that know no date start on it
+WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, eq=False)
+class Stamps:
+    """Times as local wall clock and in UTC (NaT where the clock skips them), and how they are to be written."""
+
+    wall: Times
+    utc: Times
+    tz: str
+    times: str = "local"
+
+    def __len__(self) -> int:
+        return len(self.wall)
+
+    def text(self) -> list[str]:
+        """The times as text, "" where there is none."""
+        if self.times == "local":
+            return _stamps(self.wall, between=" ")
+        if self.times == "clock":
+            return [stamp[11:] for stamp in _stamps(self.wall)]
+        if self.times == "utc":
+            return _stamps(self.utc, after="Z")
+        if self.times == "offset":
+            minutes = (self.wall - self.utc).astype("timedelta64[m]").astype(np.int64)
+            return [stamp + _offset(m) for stamp, m in zip(_stamps(self.wall), minutes.tolist(), strict=True)]
+        return [str(number) for number in self.numbers().tolist()]
+
+    def numbers(self) -> Ints:
+        """Seconds, or milliseconds, since 1970 in UTC."""
+        return self.utc.astype("datetime64[ms]" if self.times == "unix_ms" else "datetime64[s]").astype(np.int64)
+
+    def arrow(self) -> Any:
+        """The times as a column of a Parquet file."""
+        import pyarrow as pa
+
+        if self.times == "clock":
+            return pa.array(self.text(), pa.string())
+        if self.times in ("unix", "unix_ms"):
+            return pa.array(self.numbers(), pa.int64())
+        zone = {"local": None, "utc": "UTC"}.get(self.times, self.tz.removeprefix("UTC") or "UTC")
+        return pa.array(self.wall if zone is None else self.utc, pa.timestamp("us", zone), from_pandas=True)
+
+
+@dataclass(frozen=True, eq=False)
 class Instants:
-    """All instants of traces: row, slot, place (-1 missing), local wall clock, UTC (NaT where the clock skips it)."""
+    """
+    Instants of traces: row, slot, place (-1 missing), local wall clock, UTC (NaT where the clock skips it).
+
+    Where they are stays, these are those of the arrival, and `left_wall` and `left_utc` those of the departure.
+    """
 
     row: Ints
     slot: Ints
     place: Ints
     wall: Times
     utc: Times
+    left_wall: Times | None = None
+    left_utc: Times | None = None
 
     def select(self, chosen: Any) -> "Instants":
         """The instants of a mask."""
-        return Instants(*(getattr(self, name)[chosen] for name in ("row", "slot", "place", "wall", "utc")))
+        parts: list[Any] = [None if part is None else part[chosen] for part in vars(self).values()]
+        return Instants(*parts)
 
 
 def write_traces(
@@ -60,14 +113,21 @@ def write_traces(
     format: str | None = None,  # noqa: A002 (the word users expect)
     ids: Sequence[Any] | None = None,
     columns: Mapping[str, str] | None = None,
+    out_as: str = "slots",
+    times: str = "local",
 ) -> None:
     """
-    Traces as a file: whole or not at all, readable by its owner only, the same bytes from the same traces.
+    Write traces to a file: whole or not at all, readable by its owner only, the same bytes from the same traces.
 
     A table has one line per known instant, in columns `uid, datetime, lat, lng, location` (those of scikit-mobility,
-    local wall clock); for traces without geographic coordinates or of less than a whole day `uid, slot, loc`, with
-    `date` or `day` where a user has several rows, and place -1 where an instant is missing. `columns` chooses others:
-    `Preparation.columns` gives back what was read.
+    local wall clock) and `category` where places have one; for traces without geographic coordinates or of less than a
+    whole day `uid, slot, loc`, with `date` or `day` where a user has several rows, and place -1 where an instant is
+    missing. `columns` chooses others: `Preparation.columns` and `Preparation.times` give back what was read.
+
+    As *visits* a table has one line per stay: `uid, arrived, left, lat, lng, place, category`. trackintel calls the
+    same `user_id, started_at, finished_at`, scikit-mobility `uid, datetime, leaving_datetime`. A stay begins and ends
+    with its row (its day) at the latest. As *events* it has one line per arrival, like check-ins; the place at which a
+    row begins was not arrived at, and has no line.
 
     Traces without dates start on Monday 2001-01-01, a second row of a user on the day after. Ids that a spreadsheet
     would run as a formula get a leading ' in CSV; numbers are left alone.
@@ -79,13 +139,19 @@ def write_traces(
     path
         Where to; `.gz` at the end compresses.
     format
-        "csv", "tsv", "parquet", "sglt" (with the file of places beside it), "geojson" (one LineString per row) or
-        "gpx" (one track per row); by default told by the ending of `path`.
+        "csv", "tsv", "parquet", "sglt" (with the file of places beside it), "geojson" (one LineString per row, times
+        among its properties), "kepler" (the same for trips of kepler.gl: time as fourth coordinate) or "gpx" (one track
+        per row); by default told by the ending of `path`.
     ids
         One id per row in place of the users' own.
     columns
-        Role -> column name, in order, for the roles user, time (local), utc, local, date, slot, trace (number of the
-        row within its user), lat, lon, geometry, place.
+        Role -> column name, in order, for the roles user, time, utc, local, date, slot, trace (number of the row within
+        its user), arrived, left, lat, lon, geometry, place, category.
+    out_as
+        "slots", "visits" or "events", in tables.
+    times
+        How the columns time, arrived and left are written: "local" wall clock, "utc", local with its "offset", "unix"
+        or "unix_ms" (seconds or milliseconds since 1970), or "clock", the time of day beside a column of dates.
 
     Examples
     --------
@@ -109,16 +175,20 @@ def write_traces(
     packed = path.suffix.lower() == ".gz"
     kind = format or _told_by(path.with_suffix("") if packed else path)
     require_choice("format", kind, tuple(FORMATS))
+    require_choice("out_as", out_as, OUT_AS)
+    require_choice("times", times, TIMES_AS)
+    if out_as != "slots" and kind not in ("csv", "tsv", "parquet"):
+        raise InvalidParameter(f"`out_as` = {out_as!r} belongs to tables; {kind!r} is none.")
     if columns is not None and kind not in ("csv", "tsv", "parquet"):
         raise InvalidParameter(f"`columns` belong to tables; {kind!r} has none.")
     names = _names(traces, ids)
     if kind == "sglt":
         files = _sglt(traces, path, one_user_per_row=ids is not None)
-    elif kind in ("geojson", "gpx"):
-        write: Callable[[Traces, list[str], Instants], str] = _geojson if kind == "geojson" else _gpx
+    elif kind in TRACKS:
+        write: Callable[[Traces, list[str], Instants], str] = TRACKS[kind]
         files = {path.name: write(traces, names, _instants(traces, names)).encode()}
     else:
-        table = _table(traces, names, columns)
+        table = _table(traces, names, columns, out_as, times)
         files = {path.name: _parquet(table) if kind == "parquet" else _csv(table, "\t" if kind == "tsv" else ",")}
     if packed:
         files[path.name] = gzip.compress(files[path.name], mtime=0)
@@ -127,7 +197,7 @@ def write_traces(
 
 def _told_by(path: Path) -> str:
     for kind, endings in FORMATS.items():
-        if path.suffix.lower() in endings:
+        if path.name.lower().endswith(endings):
             return kind
     raise InvalidParameter(f"`format` must be one of {', '.join(FORMATS)}: the ending of {path.name!r} tells none.")
 
@@ -157,47 +227,110 @@ def _dates(traces: Traces, names: list[str]) -> Times:
 
 
 def _instants(traces: Traces, names: list[str]) -> Instants:
-    import pandas as pd
-
     N, L = traces.r.shape
     hour, minute = (int(part) for part in traces.start.split(":"))
     seconds = 60 * (60 * hour + minute) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
     wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
-    utc = wall
-    if traces.tz != "UTC":
-        zone, first = zone_of(traces.tz), np.ones(N * L, dtype=bool)
-        known = pd.DatetimeIndex(wall).tz_localize(zone, ambiguous=first, nonexistent="NaT")
-        utc = np.asarray(known.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")
     row, slot = np.divmod(np.arange(N * L), L)
-    return Instants(row, slot, traces.r.ravel().astype(np.int64), wall, utc)
+    return Instants(row, slot, traces.r.ravel().astype(np.int64), wall, _in_utc(wall, traces.tz))
+
+
+def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
+    """The instants of a wall clock; of an hour that it has twice the first, one that it skips as `skipped` says."""
+    import pandas as pd
+
+    if tz == "UTC":
+        return wall
+    first = np.ones(len(wall), dtype=bool)
+    known = pd.DatetimeIndex(wall).tz_localize(zone_of(tz), ambiguous=first, nonexistent=skipped)  # type: ignore[arg-type]
+    return np.asarray(known.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")
+
+
+def _stays(traces: Traces, instants: Instants) -> Instants:
+    """One entry per stay: as long as the place of a row does not change."""
+    r = traces.r.astype(np.int64)
+    begins, ends = np.ones(r.shape, dtype=bool), np.ones(r.shape, dtype=bool)
+    begins[:, 1:] = ends[:, :-1] = r[:, 1:] != r[:, :-1]
+    first, last = (np.flatnonzero((side & (r >= 0)).ravel()) for side in (begins, ends))
+    step = np.timedelta64(round(traces.step_minutes * 60e6), "us")
+    left = instants.wall[last] + step
+    arrived = _in_utc(instants.wall[first], traces.tz, "shift_forward")
+    stays = replace(
+        instants.select(first), utc=arrived, left_wall=left, left_utc=_in_utc(left, traces.tz, "shift_forward")
+    )
+    return stays.select(np.asarray(stays.left_utc) > arrived)  # a stay in the hour that the clock skips is none
 
 
 def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
     whole_days = traces.start == "00:00" and traces.step_minutes * traces.L == MINUTES_PER_DAY
     if traces.locations.lat is not None and whole_days:
-        return FIXES
-    if traces.dates is not None:
-        return {"user": "uid", "date": "date", **SLOTS}
-    return {"user": "uid", "trace": "day", **SLOTS} if len(set(names)) < len(names) else SLOTS
+        columns = FIXES
+    elif traces.dates is not None:
+        columns = {"user": "uid", "date": "date", **SLOTS}
+    else:
+        columns = {"user": "uid", "trace": "day", **SLOTS} if len(set(names)) < len(names) else SLOTS
+    return columns | ({} if traces.locations.categories is None else {"category": "category"})
 
 
-def _table(traces: Traces, names: list[str], columns: Mapping[str, str] | None) -> list[tuple[str, str, Any]]:
-    """(Role, name, values) of every column, one value per instant."""
-    columns = _usual_columns(traces, names) if columns is None else columns
-    if not ({"user"} <= set(columns) <= set(ROLES)) or len(set(columns.values())) < len(columns):
+def _columns(traces: Traces, names: list[str], asked: Mapping[str, str] | None, out_as: str) -> dict[str, str]:
+    """The columns to write: those asked for, as far as they fit slots, visits or events."""
+    if asked is None:
+        own = _usual_columns(traces, names)
+        where = {role: name for role, name in (VISITS | own).items() if role not in WHEN}
+        if traces.locations.lat is None:
+            where.pop("lat", None), where.pop("lon", None)
+        if out_as == "visits":
+            return {"user": "uid", "arrived": "arrived", "left": "left"} | where | {"place": "place"}
+        return own if out_as == "slots" else {"user": "uid", "time": "datetime"} | where
+    columns = dict(asked)
+    if "left" in columns and "arrived" not in columns and "time" in columns:  # scikit-mobility's stops
+        columns = {"arrived" if role == "time" else role: name for role, name in columns.items()}
+    taken = set(columns.values())
+
+    def named(role: str, name: str) -> dict[str, str]:
+        return {role: columns.get(role, name if name not in taken else f"{name}_{role}")}
+
+    where = {role: name for role, name in columns.items() if role not in WHEN}
+    if out_as == "visits":
+        if {"arrived", "left"} <= columns.keys():
+            return {role: name for role, name in columns.items() if role in ("arrived", "left") or role not in WHEN}
+        return {"user": where.pop("user"), **named("arrived", "arrived"), **named("left", "left"), **where} | (
+            {} if "place" in where else named("place", "place")
+        )
+    when = {role: name for role, name in columns.items() if role in WHEN and role not in ("arrived", "left")}
+    if out_as == "events":
+        when = {role: name for role, name in when.items() if role not in ("slot", "trace", "accuracy")}
+        when = {} if set(when) == {"date"} else when
+    if when:
+        return {role: name for role, name in columns.items() if role in when or role in where}
+    return {"user": where.pop("user"), **named("time", "datetime"), **where}
+
+
+def _table(
+    traces: Traces, names: list[str], asked: Mapping[str, str] | None, out_as: str, times: str
+) -> list[tuple[str, str, Any]]:
+    """(Role, name, values) of every column, one value per line."""
+    if asked is not None and (not ({"user"} <= set(asked) <= set(ROLES)) or len(set(asked.values())) < len(asked)):
         raise InvalidParameter(
             f"`columns` must give the roles {', '.join(ROLES)}, or some of them, user always, a name each, no two "
-            f"equal, got {dict(columns)!r}."
+            f"equal, got {dict(asked)!r}."
         )
+    columns = _columns(traces, names, asked, out_as)
+    if times == "clock" and not {"time", "date"} <= columns.keys():
+        times = "local"  # a time of day alone is no time
     instants = _instants(traces, names)
-    if "slot" not in columns:
+    if out_as != "slots":
+        instants = _stays(traces, instants)
+        if out_as == "events":
+            instants = instants.select(instants.slot > 0)
+    elif "slot" not in columns:
         # an instant that is unknown, or that the clock skipped, has no line
         instants = instants.select((instants.place >= 0) & ~np.isnat(instants.utc))
-    return [(role, name, _values(role, traces, names, instants)) for role, name in columns.items()]
+    return [(role, name, _values(role, traces, names, instants, times)) for role, name in columns.items()]
 
 
-def _values(role: str, traces: Traces, names: list[str], instants: Instants) -> Any:
+def _values(role: str, traces: Traces, names: list[str], instants: Instants, times: str) -> Any:
     if role == "user":
         return np.array(names, dtype=object)[instants.row]
     if role == "accuracy":  # nobody has measured a fake
@@ -211,11 +344,27 @@ def _values(role: str, traces: Traces, names: list[str], instants: Instants) -> 
         if role == "geometry":
             return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
         return lat if role == "lat" else lon
-    if role == "place" and traces.locations.names is not None:
-        return np.array([*traces.locations.names, "-1"], dtype=object)[instants.place]
-    return {"time": instants.wall, "local": instants.wall, "utc": instants.utc}.get(
-        role, instants.slot if role == "slot" else instants.place
-    )
+    if role == "place":
+        return _called(traces)[instants.place]
+    if role == "category":
+        return np.array([*(traces.locations.categories or [""] * traces.R), ""], dtype=object)[instants.place]
+    if role == "slot":
+        return instants.slot
+    if role == "left":
+        assert instants.left_wall is not None and instants.left_utc is not None  # noqa: PT018, S101 - stays have both
+        return Stamps(instants.left_wall, instants.left_utc, traces.tz, times)
+    as_named = {"local": "local", "utc": times if times.startswith("unix") else "utc"}
+    return Stamps(instants.wall, instants.utc, traces.tz, as_named.get(role, times))
+
+
+def _called(traces: Traces) -> Any:
+    """What each place is called, -1 after the last: numbers where all names are."""
+    names = traces.locations.names
+    if names is None:
+        return np.append(np.arange(traces.R), -1)
+    if all(WHOLE.fullmatch(name) for name in names):
+        return np.array([*map(int, names), -1], dtype=np.int64)
+    return np.array([*names, "-1"], dtype=object)
 
 
 def _degrees(traces: Traces) -> tuple[Floats, Floats]:
@@ -223,6 +372,10 @@ def _degrees(traces: Traces) -> tuple[Floats, Floats]:
         raise InvalidParameter("these places have no latitude and longitude: write them as slots, or as SGLT.")
     lon = traces.locations.lon
     return traces.locations.lat, np.where(np.abs(lon) > 180, (lon + 180) % 360 - 180, lon)
+
+
+def _offset(minutes: int) -> str:
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
 
 
 def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
@@ -245,10 +398,8 @@ def _quoted(text: str, delimiter: str) -> str:
 
 
 def _text(role: str, values: Any, delimiter: str) -> list[str]:
-    if role in ("time", "local"):
-        return _stamps(values, between=" ")
-    if role == "utc":
-        return _stamps(values, after="Z")
+    if isinstance(values, Stamps):
+        return values.text()
     if role == "user" or values.dtype == object:
         return [_quoted(_harmless(value), delimiter) for value in values.tolist()]
     return ["" if value != value else str(value) for value in values.tolist()]
@@ -264,20 +415,15 @@ def _parquet(table: list[tuple[str, str, Any]]) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {
-        "user": pa.string(),
-        "time": pa.timestamp("us"),
-        "local": pa.timestamp("us"),
-        "utc": pa.timestamp("us", "UTC"),
-        "date": pa.date32(),
-        "lat": pa.float64(),
-        "lon": pa.float64(),
-        "geometry": pa.string(),
-    }
-    columns = [
-        pa.array(values, kinds.get(role, pa.string() if values.dtype == object else pa.int32()), from_pandas=True)
-        for role, _, values in table
-    ]
+    def column(role: str, values: Any) -> Any:
+        if isinstance(values, Stamps):
+            return values.arrow()
+        kinds = {"date": pa.date32(), "lat": pa.float64(), "lon": pa.float64(), "accuracy": pa.float64()}
+        small = values.dtype.kind == "i" and (len(values) == 0 or np.abs(values).max() < 2**31)
+        usual = pa.string() if values.dtype == object else pa.int32() if small else pa.int64()
+        return pa.array(values, kinds.get(role, usual), from_pandas=True)
+
+    columns = [column(role, values) for role, _, values in table]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(columns, names=[name for _, name, _ in table]), sink, compression="zstd")
     return bytes(sink.getvalue())
@@ -288,7 +434,10 @@ def _sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, by
     if not one_user_per_row and traces.U < len(traces):
         raise OutputRefused("SGLT knows one trace per user; select one row of each, or give `ids`.")
     row, slot = np.nonzero(traces.r >= 0)
-    lines = [f"{u},{t},{r}\n" for u, t, r in zip(row + 1, slot + 1, traces.r[row, slot] + 1, strict=True)]
+    place, called = traces.r[row, slot], _called(traces)
+    if not traces.locations.has_coordinates and called.dtype != object:
+        place = called[place]  # no file of places says what a number means: it is the input's
+    lines = [f"{u},{t},{r}\n" for u, t, r in zip(row + 1, slot + 1, place + 1, strict=True)]
     files = {path.name: "".join(lines).encode()}
     if traces.locations.has_coordinates:
         ending = ".txt" if path.suffix.lower() in (".txt", ".gz") else ""
@@ -305,15 +454,32 @@ def _stretches(traces: Traces, instants: Instants) -> list[Ints]:
 
 def _geojson(traces: Traces, names: list[str], instants: Instants) -> str:
     """RFC 7946: one feature per row, a LineString (a Point for one instant), with the UTC time of each vertex."""
-    lat, lon = (np.round(side, 6) for side in _degrees(traces))
     stamps = _stamps(instants.utc, after="Z")
+    return _features(traces, names, instants, lambda i: [], lambda known: {"datetimes": [stamps[i] for i in known]})
+
+
+def _kepler(traces: Traces, names: list[str], instants: Instants) -> str:
+    """Trips of kepler.gl: the same lines with altitude 0 and the time, in seconds since 1970, as fourth coordinate."""
+    seconds = instants.utc.astype("datetime64[s]").astype(np.int64).tolist()
+    return _features(traces, names, instants, lambda i: [0, seconds[i]], lambda known: {})
+
+
+def _features(
+    traces: Traces,
+    names: list[str],
+    instants: Instants,
+    more: Callable[[int], list[int]],
+    told: Callable[[Ints], dict[str, Any]],
+) -> str:
+    """A feature per row, with `more` coordinates of each instant and what is `told` of a line."""
+    lat, lon = (np.round(side, 6) for side in _degrees(traces))
     features = []
     for name, known in zip(names, _stretches(traces, instants), strict=True):
-        line = [[float(lon[r]), float(lat[r])] for r in instants.place[known]]
+        line = [[float(lon[instants.place[i]]), float(lat[instants.place[i]]), *more(i)] for i in known]
         shape: dict[str, Any] = {"type": "LineString", "coordinates": line}
         if len(line) == 1:
             shape = {"type": "Point", "coordinates": line[0]}
-        properties = {"uid": name, "datetimes": [stamps[i] for i in known]}
+        properties = {"uid": name, **told(known)}
         features.append({"type": "Feature", "geometry": shape if line else None, "properties": properties})
     return json.dumps({"type": "FeatureCollection", "features": features}, separators=(",", ":"))
 
@@ -332,3 +498,6 @@ def _gpx(traces: Traces, names: list[str], instants: Instants) -> str:
             lines += ["<trkseg>", *points, "</trkseg>"]
         lines.append("</trk>")
     return "\n".join([*lines, "</gpx>", ""])
+
+
+TRACKS = {"geojson": _geojson, "kepler": _kepler, "gpx": _gpx}

@@ -1,7 +1,7 @@
 """Time zones: by name, by a fixed offset, and by where people are."""
 
 import re
-from datetime import timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -21,6 +21,22 @@ def zone_of(name: str) -> tzinfo:
         raise InvalidParameter(
             f'`tz` must be an IANA zone such as "Europe/Zurich", or an offset "+02:00", got {name!r}.', code="E_TZ"
         ) from None
+
+
+def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]:
+    """
+    Return which days have more or fewer than 24 hours in a zone: its clock is put forward or back on them.
+
+    Examples
+    --------
+    >>> changing_days("Europe/Zurich", np.array(["2024-03-30", "2024-03-31"], dtype="datetime64[D]")).tolist()
+    [False, True]
+
+    """
+    zone = zone_of(name)
+    midnights = [datetime.fromisoformat(str(day)) for day in (*dates, *(dates + 1))]
+    shift = [midnight.replace(tzinfo=zone).utcoffset() for midnight in midnights]
+    return np.array([a != b for a, b in zip(shift[: len(dates)], shift[len(dates) :], strict=True)], dtype=bool)
 
 
 def offset_seconds(offset: str) -> int:

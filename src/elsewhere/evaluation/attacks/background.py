@@ -88,7 +88,6 @@ def background(ground: Ground) -> Finding:
     gaps: dict[str, Rate] = {}
     shares: dict[str, list[float]] = {}
     own: dict[str, float] = {}
-    fits: dict[str, Floats] = {}
     for h in known_numbers:
         known = knowledge(len(fakes), fakes.shape[1], h, rng)
         found, control = (singled_out(fakes, known, group, ground.R) for group in (people, strangers))
@@ -98,7 +97,6 @@ def background(ground: Ground) -> Finding:
             gaps[name] = difference(mine, theirs, level=level)
             shares[name] = [float(mine.mean()), float(theirs.mean())]
             own[name] = float((found[:, i] == maker[:, None]).mean())
-            fits[name] = mine
     # the most telling kind: the largest difference in units of its own uncertainty
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (main, control_share), gap = shares[worst], gaps[worst]
@@ -111,7 +109,6 @@ def background(ground: Ground) -> Finding:
         bar=control_share,
         passed=bool(gap.low <= 0),
         reachable=True,
-        worst_decile=float(np.sort(fits[worst])[::-1][: -(-people.U // 10)].mean()),
         words=f"Of {len(gaps)} kinds of knowledge taken from a fake, {worst.replace('_', ' ')} fits exactly one seed "
         f"user in {percent(main)}, exactly one stranger in {percent(control_share)}.",
         details={"worst": worst, "difference": gap, "share": shares, "own_seed": own},

@@ -1,14 +1,14 @@
 """From scores of candidates to a finding: ties shared; control and null generator by the same code."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate
+from elsewhere.evaluation.attacks.intervals import user_rate
 from elsewhere.traces.model import Floats, Ints
 
 MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
@@ -64,6 +64,14 @@ class TooManyPlaces(InvalidParameter):
     code = "E_TOO_LARGE"
 
 
+class Variant(NamedTuple):
+    """Another attack on the same question: its success on each fake, and whether it can be run on any link."""
+
+    hits: Callable[[Link], Floats]
+    question: str
+    on_any: bool = True
+
+
 def link_finding(
     ground: Ground,
     attack: str,
@@ -72,27 +80,28 @@ def link_finding(
     bar: float,
     question: str,
     also: tuple[str, ...] = (),
-    beside: dict[str, Rate] | None = None,
+    beside: Mapping[str, Variant] | None = None,
 ) -> Finding:
     """
     The finding of an attack that names the seed of each fake.
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
-    `also`. `beside` holds other attacks on the same question: the verdict is that of the strongest.
+    `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
+    words and verdict, and the details hold all of them.
     """
     rng, maker, chance = ground.rng(attack), ground.main.user, 1 / ground.seeds.U
     found, *more = hits(ground.main)
-    main, worst = user_rate(found, maker, rng)
-    # in the control a person may stand in for several users: the fakes' makers stay the unit
-    control, _ = user_rate(hits(ground.control)[0], maker, rng)
-    null, _ = user_rate(hits(ground.null)[0], maker, rng)
+    tried = {"": (found, question), **{name: (v.hits(ground.main), v.question) for name, v in (beside or {}).items()}}
+    rates = {name: user_rate(share, maker, rng) for name, (share, _) in tried.items()}
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
-    variants = {"": main, **(beside or {})}
-    name = max(variants, key=lambda name: variants[name].value)
-    strongest = variants[name]
-    # the figure that heads the line is not always the one that is judged: say both
-    judged = f" The strongest attack on this question ({name.replace('_', ' ')}) names it in " if name else ""
-    judged += f"{percent(strongest.value)}: the verdict is its." if name else ""
+    name = max(rates, key=lambda name: rates[name][0].value)
+    main, worst = rates[name]
+    strongest = beside[name] if beside and name and beside[name].on_any else None
+    again = (lambda link: hits(link)[0]) if strongest is None else strongest.hits
+    # in the control a person may stand in for several users: the fakes' makers stay the unit
+    control, _ = user_rate(again(ground.control), maker, rng)
+    null, _ = user_rate(again(ground.null), maker, rng)
+    weaker = {each: rate for each, (rate, _) in rates.items() if each}
     return Finding(
         attack,
         main=main.value,
@@ -102,10 +111,10 @@ def link_finding(
         baseline=chance,
         null=null,
         bar=bar,
-        passed=verdict(strongest, bar, null),
+        passed=verdict(main, bar, null),
         reachable=null.high <= bar,
         worst_decile=worst,
-        words=f"{question} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
-        f"{percent(control.value)}, a guess names {percent(chance)}.{judged}",
-        details={**others, **(beside or {}), "maximum": strongest.value, "strongest": name or "main"},
+        words=f"{tried[name][1]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named "
+        f"in {percent(control.value)}, a guess names {percent(chance)}.",
+        details={**others, **weaker, "plain": rates[""][0], "strongest": name or "plain"},
     )

@@ -1,6 +1,6 @@
 """A1: is a fake a copy, or nearly, of its own seed or of anybody's? Aligned instants, shared places, common runs."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from elsewhere.evaluation.attacks._kernels import closest, with_owner
 from elsewhere.evaluation.attacks.candidates import compact
 from elsewhere.evaluation.attacks.finding import Finding, percent
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
-from elsewhere.evaluation.attacks.intervals import user_rate
-from elsewhere.traces.model import Floats, Ints
+from elsewhere.evaluation.attacks.intervals import Rate, difference, user_rate, wilson
+from elsewhere.traces.model import Ints
 
 MEASURES = ("aligned", "shared", "run")
 KS_LEVEL = 0.01
@@ -58,15 +58,27 @@ def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
     }
 
 
+class Told(NamedTuple):
+    """One way in which fakes may copy: the figure, that of strangers and of walks, whether it shows, and the words."""
+
+    main: Rate
+    control: Rate
+    null: Rate
+    shows: bool
+    words: str
+
+
 def copies(ground: Ground) -> Finding:
-    """A1."""
+    """A1: the finding is that of the first way of copying that shows, else that of places shared with the own seed."""
     rng, link, R = ground.rng("A1"), ground.main, ground.R
     own, pretended, free = (common_with_owner(x, R) for x in (link, ground.control, ground.null))
-    shares: list[Floats] = [(c[:, 1] > 0).astype(np.float64) for c in (own, pretended, free)]
-    (main, worst), (control, _), (null, _) = (user_rate(s, link.user, rng) for s in shares)
-    aligned, *by_chance = (
-        user_rate((c[:, 0] > 0).astype(np.float64), link.user, rng)[0] for c in (own, pretended, free)
-    )
+
+    def rate(common: Ints, measure: int) -> Rate:
+        return user_rate((common[:, measure] > 0).astype(np.float64), link.user, rng)[0]
+
+    main, control, null = (rate(common, 1) for common in (own, pretended, free))
+    worst = user_rate((own[:, 1] > 0).astype(np.float64), link.user, rng)[1]
+    aligned, *by_chance = (rate(common, 0) for common in (own, pretended, free))
     # one fake per user, so that the two samples are of independent people
     one = _one_per_user(link.user, rng)
     near = common_with_any(link.fakes[one], link.user[one], ground.seeds, R)
@@ -76,30 +88,59 @@ def copies(ground: Ground) -> Finding:
     far = common_with_any(ground.strangers.r[stranger], left_out, ground.seeds, R)
     walks = common_with_any(ground.null.fakes[one], link.user[one], ground.seeds, R)
     p, p_walks = above(near, far), above(near, walks)
-    copied, chance = verbatim(link.fakes, ground.seeds.r), verbatim(ground.strangers.r, ground.seeds.r)
     # walks of popular places come close to people without knowing any: that alone is no finding
     closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
+    copied, chance = verbatim(link.fakes, ground.seeds.r), verbatim(ground.strangers.r, ground.seeds.r)
     # the own seed: nothing in common; what strangers, or walks that know no seed, have in common too is no pass either
     clean = bool(main.value == 0)
-    shares_more = main.low > max(control.high, null.high) or aligned.low > max(rate.high for rate in by_chance)
-    leaks = shares_more or copied.mean() > chance.mean()
+    found = {
+        "own seed": Told(
+            main,
+            control,
+            null,
+            main.low > max(control.high, null.high),
+            f"{percent(main.value)} of the fakes share a place with their own seed (with a stranger: "
+            f"{percent(control.value)})",
+        ),
+        "own seed, same slot": Told(
+            aligned,
+            by_chance[0],
+            by_chance[1],
+            aligned.low > max(rate.high for rate in by_chance),
+            f"{percent(aligned.value)} of the fakes are at a place of their own seed in the same slot (of a stranger: "
+            f"{percent(by_chance[0].value)})",
+        ),
+        "whole day": Told(
+            user_rate(copied.astype(np.float64), link.user, rng)[0],
+            wilson(float(chance.sum()), len(chance)),
+            user_rate(verbatim(ground.null.fakes, ground.seeds.r).astype(np.float64), link.user, rng)[0],
+            bool(copied.mean() > chance.mean()),
+            f"{percent(float(copied.mean()))} of the fakes equal somebody's day, slot by slot (of strangers' days: "
+            f"{percent(float(chance.mean()))})",
+        ),
+    }
+    if closer:
+        found["anybody"] = _closer(closer[0], (near, link.fakes[one]), (far, ground.strangers.r[stranger]), walks)
+    how = next((name for name, told in found.items() if told.shows), "own seed")
+    told = found[how]
     return Finding(
         "A1",
-        main=main.value,
-        interval=main,
-        control=control.value,
-        control_interval=control,
+        main=told.main.value,
+        interval=told.main,
+        control=told.control.value,
+        control_interval=told.control,
         baseline=0.0,
-        null=null,
-        bar=0.0,
-        passed=False if leaks or closer else True if clean else None,
+        null=told.null,
+        bar=0.0 if how != "anybody" else told.control.value,
+        passed=False if told.shows else True if clean else None,
+        leaks=told.shows,
         reachable=null.value == 0,
-        worst_decile=worst,
-        words=f"{percent(main.value)} of the fakes share a place with their own seed (with a stranger: "
-        f"{percent(control.value)}), {percent(aligned.value)} at the same instant; {int(copied.sum())} equal "
-        f"somebody's trace. They are {'' if closer else 'no '}closer to people than strangers are{_list(closer)}.",
+        worst_decile=worst if how == "own seed" else None,
+        words=f"{told.words}.",
         details={
+            "how": how,
             "own_seed_zero": clean,
+            "own_shared": main,
             "own_aligned": aligned,
             "own_points_aligned": float(own[:, 0].sum() / link.fakes.size),
             "own_longest_run": int(own[:, 2].max()),
@@ -113,8 +154,27 @@ def copies(ground: Ground) -> Finding:
     )
 
 
-def _list(names: list[str]) -> str:
-    return f" ({', '.join(names)})" if names else ""
+def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Told:
+    """How much of a day fakes have in common with the person nearest to them, beside strangers."""
+    i, L = MEASURES.index(name), fakes[1].shape[1]
+    shared = name == "shared"
+    near, far = (common[:, i] / (_distinct(r) if shared else L) for common, r in (fakes, strangers))
+    gap, chance = difference(near, far), float(far.mean())
+    free = float(walks[:, i].mean() / (_distinct(fakes[1]).mean() if shared else L))
+    main = Rate(*(min(1.0, max(0.0, chance + value)) for value in gap))
+    what = {
+        "aligned": "is at the same place in {0} of the slots",
+        "shared": "shares {0} of its places",
+        "run": "has a stretch of {0} of the day in common",
+    }[name]
+    here = what.format(percent(main.value))
+    words = f"With the person it comes nearest to, a fake {here} (a stranger: {percent(chance)})"
+    return Told(main, Rate(chance, chance, chance), Rate(free, free, free), True, words)
+
+
+def _distinct(r: Ints) -> Ints:
+    ordered = np.sort(r, axis=1)
+    return np.asarray(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1), dtype=np.int64)
 
 
 def _one_per_user(user: Ints, rng: np.random.Generator) -> Ints:

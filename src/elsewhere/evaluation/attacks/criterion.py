@@ -66,6 +66,7 @@ def alternatives(ground: Ground) -> Finding:
         baseline=0.0,
         bar=p["missed"],
         passed=explained > CHANCE,
+        leaks=explained <= CHANCE,
         reachable=True,
         worst_decile=worst,
         words=f"{percent(main.value)} of the fakes have fewer than t = {p['t']} seed users within a factor gamma = "

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.finding import Finding, percent, points, verdict
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, by_user, difference
@@ -81,8 +81,10 @@ def filtering(ground: Ground) -> Finding:
         real = by_user(share["holdout"], people.user)
         gaps[name] = difference(by_user(share["fakes"], maker), real, level=level)
         chance[name] = difference(by_user(share["seeds"], ground.seeds.user), real, level=level)
-        rates[name] = {group: float(values.mean()) for group, values in share.items()}
-    worst = max(gaps, key=lambda name: gaps[name].high)
+        who = {"fakes": maker, "holdout": people.user, "seeds": ground.seeds.user}
+        rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
+    # the filter that decides the verdict is the one to speak of
+    worst = max(gaps, key=lambda name: (verdict(gaps[name], BAR, chance[name]) is False, gaps[name].high))
     main, control = gaps[worst], chance[worst]
     each = np.sort(by_user(shares[worst]["fakes"], maker))[::-1]
     return Finding(
@@ -92,12 +94,13 @@ def filtering(ground: Ground) -> Finding:
         control=control.value,
         control_interval=control,
         baseline=0.0,
+        null=control,
         bar=BAR,
         passed=_together(gaps, chance),
         reachable=all(rate.high <= BAR for rate in chance.values()),
         worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["holdout"],
-        words=f"The filter {worst.replace('_', ' ')!r} throws out {percent(rates[worst]['fakes'])} of the fakes' "
-        f"points and {percent(rates[worst]['holdout'])} of real people's.",
+        words=f"The filter {worst.replace('_', ' ')!r} throws out {points(main.value)} more of the fakes than of real "
+        f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots).",
         details={"worst": worst, "rates": rates, "difference": gaps},
     )
 

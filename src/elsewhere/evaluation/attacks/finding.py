@@ -15,6 +15,8 @@ import numpy as np
 from elsewhere.evaluation.attacks.intervals import Rate
 
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"
+LEARNT, NOTHING, UNCLEAR = "learnt something", "learnt nothing measurable", "cannot tell"
+WITHIN = "learnt something, within its bar"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Finding:
         Largest acceptable figure.
     passed
         True, False, or None where the sample is too small to tell, or the attack did not run.
+    leaks
+        Whether the attack learnt something, where its rule is not "the interval lies above chance"; see `learnt`.
     reachable
         Whether the null generator passes the bar at this sample size.
     worst_decile
@@ -64,6 +68,7 @@ class Finding:
     null: Rate | None = None
     bar: float | None = None
     passed: bool | None = None
+    leaks: bool | None = None
     reachable: bool | None = None
     worst_decile: float | None = None
     words: str = ""
@@ -76,6 +81,35 @@ class Finding:
         if self.main is None or self.control is None or self.control >= 1:
             return None
         return (self.main - self.control) / (1 - self.control)
+
+    @property
+    def learnt(self) -> bool | None:
+        """
+        Return whether the attack learnt anything from the fakes, which is not whether it stays below its bar.
+
+        True where the interval lies above all that the attack reaches with nothing to learn from: guessing and walks
+        made without any seed. False where it does not and the bar is kept; None where the sample cannot tell, or the
+        attack did not run.
+        """
+        if self.status != RUN or self.main is None:
+            return None
+        if self.leaks is not None:
+            return self.leaks
+        if self.interval is None:
+            return None if self.passed is None else not self.passed
+        chance = [
+            value for value in (self.baseline, None if self.null is None else self.null.high) if value is not None
+        ]
+        if self.interval.low > max(chance, default=math.inf):
+            return True
+        return False if self.passed or self.bar is None else None
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in words that nobody can take for the other side's: what the attack learnt, or why it is open."""
+        if self.status != RUN:
+            return NOT_RUN if self.status == NOT_RUN else "not run here: for review"
+        return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers, the details beside the rest."""
@@ -90,6 +124,8 @@ class Finding:
             "risk": plain(self.risk),
             "bar": plain(self.bar),
             "passed": self.passed,
+            "learnt": self.learnt,
+            "outcome": self.outcome,
             "reachable": self.reachable,
             "null": None if self.null is None else plain(self.null.value),
             "null_interval": ends(self.null),
@@ -129,6 +165,11 @@ def verdict(main: Rate, bar: float, null: Rate | None) -> bool | None:
     if null is None or null.high <= bar or main.low > null.high:
         return False
     return None
+
+
+def points(value: float) -> str:
+    """A difference of two shares as people read it."""
+    return f"{100 * value:+.1f} points".replace("+-", "-")
 
 
 def percent(value: float | None) -> str:

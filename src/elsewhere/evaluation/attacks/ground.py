@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 
@@ -162,9 +163,9 @@ class Ground:
             raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
         if locations is not None and not isinstance(locations, Locations):
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
-        published = getattr(pool, "traces", pool)
-        if published is not None and not isinstance(published, Traces):
+        if pool is not None and not isinstance(getattr(pool, "traces", pool), Traces):
             raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
+        published = on_map_of(pool, locations, seeds, holdout)
         made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
         if seed_index is None:
             seed_index = getattr(fakes, "seed", None)

@@ -9,10 +9,9 @@ A4 looks only at *when* the fake moves. A5 knows which places stand in for which
 import numpy as np
 
 from elsewhere.evaluation.attacks._kernels import forget, likelihoods
-from elsewhere.evaluation.attacks.candidates import blocks, by_candidate, compact, link_finding, shared_top
+from elsewhere.evaluation.attacks.candidates import Variant, blocks, by_candidate, compact, link_finding, shared_top
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate
 from elsewhere.traces.model import Floats, Ints
 
 FLOOR = 0.02
@@ -196,21 +195,32 @@ def from_generator(ground: Ground) -> Floats:
 
 def class_linkage(ground: Ground) -> Finding:
     """A5: the class-aware attack, and beside it those that know less or more."""
-    rng, link, R = ground.rng("A5"), ground.main, ground.R
-    beside: dict[str, Floats] = {"half_known": from_half(link, R, rng), "rank_by_sim_s": semantic_rank(link)}
-    if ground.label is not None:
-        beside["with_classes"] = same_class(link, ground.label, R)
+    rng, R = ground.rng("A5"), ground.R
+    among = f"names the seed among {ground.seeds.U} people"
+    label = ground.label
+    beside = {
+        "half_known": Variant(
+            lambda link: from_half(link, R, rng),
+            f"Whoever knows the pairs of seed and fake of half of the users {among}",
+        ),
+        "rank_by_sim_s": Variant(semantic_rank, f"Whoever compares how a fake shares out its time {among}"),
+    }
+    if label is not None:
+        beside["with_classes"] = Variant(
+            lambda link: same_class(link, label, R), f"Whoever holds the classes of the places {among}"
+        )
     if ground.generator is not None:
-        beside["grey_box"] = from_generator(ground)
+        beside["grey_box"] = Variant(
+            lambda _: from_generator(ground), f"Whoever holds the generator and people of his own {among}", on_any=False
+        )
     if ground.sampler is not None:
-        beside["white_box"] = white_box(ground)
-    rates: dict[str, Rate] = {name: user_rate(hits, link.user, rng)[0] for name, hits in beside.items()}
+        beside["white_box"] = Variant(lambda _: white_box(ground), f"Whoever holds the model {among}", on_any=False)
     return link_finding(
         ground,
         "A5",
         lambda link: class_aware(link, R),
         bar=ground.parameters["named"],
-        question=f"Whoever knows all other users' pairs of seed and fake names the seed among {ground.seeds.U} people",
+        question=f"Whoever knows all other users' pairs of seed and fake {among}",
         also=("top10",),
-        beside=rates,
+        beside=beside,
     )

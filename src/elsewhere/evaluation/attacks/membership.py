@@ -9,7 +9,7 @@ by all other people, so that members and strangers are treated alike.
 import numpy as np
 
 from elsewhere.evaluation.attacks._kernels import nearest
-from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.finding import Finding, percent, points, verdict
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, auc, by_user, resampled, wilson
@@ -103,8 +103,8 @@ def likelihood_membership(ground: Ground) -> Finding:
         passed=bool(main.low <= 0 or main.high <= ADVANTAGE_BAR),
         reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
         worst_decile=outliers[0] - outliers[1],
-        words=f"Telling the people behind the fakes from strangers gains {percent(found[0])} (true minus false "
-        f"alarms), on walks without any seed {percent(calibration[0])}.",
+        words=f"Telling the people behind the fakes from strangers gains {points(main.value)} over walks made without "
+        f"any seed (true minus false alarms: {percent(found[0])} against {percent(calibration[0])}).",
         details={"advantage": found[0], "null_advantage": calibration[0]},
     )
 
@@ -192,6 +192,7 @@ def density_membership(ground: Ground) -> Finding:
             f"{chance.value:.3f}"
         )
     members, strangers = unlike_others(people, U, ground.R, ground.hour)
+    found_early = telling is False and tpr.low > null_tpr.high
     return Finding(
         "A10",
         main=best.value,
@@ -202,12 +203,18 @@ def density_membership(ground: Ground) -> Finding:
         null=chance,
         bar=0.5,
         passed=False if telling is False else includes,
+        leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
         words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells the people behind the fakes from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
-        + (f" The fakes are closer to the strangers{beyond}." if closer else ""),
+        + (f" The fakes are closer to the strangers{beyond}." if closer else "")
+        + (
+            f" At 1 % false alarms it finds {percent(tpr.value)} of the people, more than the bar."
+            if found_early
+            else ""
+        ),
         details={
             "auc": curves,
             "tpr_at_1_percent": tpr,

@@ -278,6 +278,7 @@ def gate_audit(ground: Ground) -> Finding:
         baseline=0.0,
         bar=claim.eps,
         passed=found.low <= claim.eps,
+        leaks=found.low > claim.eps,
         reachable=chance.low <= claim.eps,
         words=f"Over {p['gate_runs']} releases of either of two sets of seeds that differ by one user, an auditor who "
         f"knows all else proves eps >= {found.low:.3f} (estimate {found.value:.3f}); claimed is eps <= {claim.eps:.3f} "

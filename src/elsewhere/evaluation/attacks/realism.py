@@ -155,6 +155,7 @@ def real_or_fake(ground: Ground) -> Finding:
         control=chance.value,
         control_interval=chance,
         baseline=0.5,
+        null=chance,
         bar=BAR,
         passed=True if main.high <= BAR else False if chance.high <= BAR or main.low > chance.high else None,
         reachable=chance.high <= BAR,

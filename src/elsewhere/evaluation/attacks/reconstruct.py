@@ -113,14 +113,16 @@ def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered
     rates = {n: rate(found, found.exact) for n, found in runs.items()}
     best = max(counts, key=lambda n: rates[n][0].value)
     found = runs[best]
-    main, worst = rates[best]
+    worst = rates[best][1]
     user = link.people.user[found.row]
     gain = paired(by_user(found.exact, user), by_user(found.prior, user))
+    # what is judged is the gain over the prior, person by person: the interval is that of the gain
+    prior = float(by_user(found.prior, user).mean())
+    main = _above(prior, gain)
     null = tried(ground.null, best)
     null_gain = paired(by_user(null.exact, user), by_user(null.prior, user))
     strangers = tried(ground.control, best)
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
-    prior = float(found.prior.mean())
     return Finding(
         attack,
         main=main.value,
@@ -128,7 +130,7 @@ def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered
         control=control.value,
         control_interval=control,
         baseline=prior,
-        null=rate(null, null.exact)[0],
+        null=_above(prior, null_gain),
         bar=prior + ABOVE_PRIOR,
         passed=verdict(gain, ABOVE_PRIOR, null_gain),
         reachable=null_gain.high <= ABOVE_PRIOR,
@@ -142,6 +144,10 @@ def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered
             "above_prior": gain,
         },
     )
+
+
+def _above(prior: float, gain: Rate) -> Rate:
+    return Rate(*(min(1.0, max(0.0, prior + value)) for value in gain))
 
 
 def reconstruction(ground: Ground) -> Finding:

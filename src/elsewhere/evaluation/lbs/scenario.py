@@ -18,7 +18,7 @@ from elsewhere.evaluation.attacks.ground import on_one_map
 from elsewhere.evaluation.lbs.knowledge import BETWEEN, Chain, chain_of, class_hours
 from elsewhere.evaluation.lbs.result import ADVERSARIES, OVERHEADS, RESAMPLES, LbsResult
 from elsewhere.evaluation.lbs.service import Sightings, named, overhead
-from elsewhere.pool import Pool
+from elsewhere.pool import on_map_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, fit_profiles
 from elsewhere.scale import map_over
@@ -169,11 +169,12 @@ def _stage(
     require_whole("between", between, 1)
     if not isinstance(generators, Mapping) or not generators or not all(map(callable, generators.values())):
         raise InvalidParameter("`generators` must map at least one name to a callable(user, n, rng).")
-    # a published map shows fewer places than the owner's: only the numbers of places are compared
-    published = pool.traces.r if isinstance(pool, Pool) else getattr(pool, "r", pool)
     if not isinstance(model, AggregateModel | None):
         raise InvalidParameter(f"`model` must be an `AggregateModel`, got {type(model).__name__}.")
     where = locations if locations is not None or model is None else model.locations
+    # the map of the fakes need not be the owner's: only the numbers of places are compared
+    found = on_map_of(pool, where, train, test)
+    published = getattr(found, "r", found)
     given = on_one_map({"train": train, "test": test, "pool": published}, where)
     known, truth = given["train"], given["test"]
     clock = next((t for t in (test, train) if isinstance(t, Traces)), truth)

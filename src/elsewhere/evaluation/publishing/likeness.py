@@ -25,31 +25,33 @@ def similarities(
     notes = []
     if scene.owner is not None:
         most = max(1, MOST_PAIRS // len(scene.real))
-        some = np.arange(len(scene.fakes))
-        if len(some) > most:
-            some = np.sort(rng.permutation(len(some))[:most])
+        drawn = np.arange(len(scene.fakes))
+        if len(drawn) > most:
+            drawn = np.sort(rng.permutation(len(drawn))[:most])
             notes.append(f"similarities are those of {most} fakes drawn at random.")
-        owner = scene.owner[some]
-        both = [scene.profiles(r) for r in (scene.real, scene.fakes[some])]
-        table = np.empty((len(scene.real), len(some)))
+        owner = scene.owner[drawn]
+        both = [scene.profiles(r) for r in (scene.real, scene.fakes[drawn])]
+        table = np.empty((len(scene.real), len(drawn)))
         for name, by_place in (("geographic", True), ("semantic", False)):
             # seed first (E26)
             left, right = (visits_of(p, by_place=by_place) for p in both)
             visit_similarity(left, right, 0, by_place, table)
-            samples[name] = table[owner, np.arange(len(some))]
+            samples[name] = table[owner, np.arange(len(drawn))]
         other = scene.user[:, None] != scene.user[owner][None, :]
         samples["differential"] = np.abs(samples["semantic"] - table)[other]
-    samples["real_real"] = _all_pairs(scene, scene.real, rng)
-    samples["fake_fake"] = np.concatenate([_all_pairs(scene, scene.fakes[rows], rng) for rows in chosen])
+    # sets of one size are sampled alike, so that a set is compared with itself by the same pairs
+    some = {n: np.sort(rng.permutation(n)[:MOST_COMPARED]) for n in {len(scene.real), *map(len, chosen)}}
+    samples["real_real"] = _all_pairs(scene, scene.real[some[len(scene.real)]])
+    each = [_all_pairs(scene, scene.fakes[rows[some[len(rows)]]]) for rows in chosen]
+    samples["fake_fake"] = np.concatenate(each)
     shown = {name: _histogram(samples[name]) for name in samples if len(samples[name])}
     return {"bin_edges": BIN_EDGES.round(2), **shown}, _qq(samples["real_real"], samples["fake_fake"]), samples, notes
 
 
-def _all_pairs(scene: Scene, r: Places, rng: np.random.Generator) -> Floats:
-    """sim_S of all pairs of different traces, of a sample where there are too many."""
-    some = r if len(r) <= MOST_COMPARED else r[rng.permutation(len(r))[:MOST_COMPARED]]
-    table = pairwise_semantic_similarity(scene.profiles(some))
-    return np.asarray(table[~np.eye(len(some), dtype=bool)])
+def _all_pairs(scene: Scene, r: Places) -> Floats:
+    """sim_S of all pairs of different traces."""
+    table = pairwise_semantic_similarity(scene.profiles(r))
+    return np.asarray(table[~np.eye(len(r), dtype=bool)])
 
 
 def _qq(real: Floats, fake: Floats) -> dict[str, Any] | None:
@@ -58,6 +60,8 @@ def _qq(real: Floats, fake: Floats) -> dict[str, Any] | None:
         return None
     x, y = np.quantile(real, QQ_LEVELS), np.quantile(fake, QQ_LEVELS)
     correlation = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else float("nan")
+    if np.array_equal(x, y):
+        correlation = 1.0
     return {"levels": QQ_LEVELS, "real": x, "fake": y, "correlation": correlation}
 
 

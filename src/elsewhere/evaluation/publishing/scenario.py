@@ -25,8 +25,39 @@ from elsewhere.evaluation.publishing.figures import (
 )
 from elsewhere.evaluation.publishing.likeness import similarities
 from elsewhere.evaluation.publishing.scene import Scene, datasets_of
-from elsewhere.pool import Pool
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Locations, Periods, Traces
+
+# measure -> what it says, for people; what fakes that are the real traces themselves reach
+WORDS: dict[str, tuple[str, float | None]] = {
+    "aggregate similarity of pi_bar": ("agreement on where people are (1 = the same)", 1.0),
+    "aggregate similarity of p_bar": ("agreement on where people go next (1 = the same)", 1.0),
+    "top 10 overlap": ("the 10 busiest places that are the same (1 = all)", 1.0),
+    "top 50 overlap": ("the 50 busiest places that are the same (1 = all)", 1.0),
+    "visits tv": ("difference in where people are (0 = none, 1 = nobody at the same place)", 0.0),
+    "time of day tv": ("difference in where people are, time by time of day (0 = none, 1 = nobody)", 0.0),
+    "transition tv": ("difference in where people go next (0 = none, 1 = all)", 0.0),
+    "transition emd east": ("how far next steps are off, west to east (km; 0 = not at all)", 0.0),
+    "transition emd north": ("how far next steps are off, south to north (km; 0 = not at all)", 0.0),
+    "visits kl": ("surprise at where fakes are (0 = none; KL divergence, nats)", 0.0),
+    "visits kl top": ("the same at the 50 busiest places (0 = none; KL divergence, nats)", 0.0),
+    "visits js": ("distance of where people are (0 = none, 0.69 = most; Jensen-Shannon, nats)", 0.0),
+    "visits, all places, sorted": (
+        "difference in how popular places are, whichever they are (0 = none; KL, nats)",
+        0.0,
+    ),
+    "visits, top places, sorted": ("the same for the 50 busiest places (0 = none; KL, nats)", 0.0),
+    "time at place number 1": ("difference in the time at a person's main place (0 = none; KL, nats)", 0.0),
+    "time at place number 2": ("the same at the second place", 0.0),
+    "time at place number 3": ("the same at the third place", 0.0),
+    "visits entropy": ("how evenly visits are spread over places (entropy, nats)", None),
+    "moves": ("moves a day", None),
+    "distinct places": ("different places a day", None),
+    "visit entropy": ("how evenly a day is spread over its places (entropy, nats)", None),
+    "dwell": ("length of a stay (minutes)", None),
+    "trip length": ("length of a move (km)", None),
+    "radius of gyration": ("how far around its middle a day reaches (km)", None),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +98,7 @@ class PublishingResult:
         return {**plain_numbers, "version": __version__}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per figure: measure, unit, testing, fakes, std, median, and the baselines it has."""
+        """One row per figure: measure, unit, words, best, testing, fakes, std, median, and the baselines it has."""
         rows = [_row(f"aggregate similarity of {name}", "share", figure) for name, figure in self.aggregate.items()]
         rows += [_row(f"visits, {name} places, sorted", "KL, nats", figure) for name, figure in self.visits.items()]
         rows += [_row(f"time at place number {j}", "KL, nats", figure) for j, figure in self.allocation.items()]
@@ -85,7 +116,12 @@ class PublishingResult:
                     "median": fakes.get("median"),
                 }
             )
-        made: list[dict[str, Any]] = plain(rows)
+        order = {measure: i for i, measure in enumerate(WORDS)}
+        for row in rows:
+            row["words"], row["best"] = WORDS[row["measure"]]
+            if row["measure"] == "visits entropy":
+                row["train"] = self.beyond["visits_entropy"]["train"]
+        made: list[dict[str, Any]] = plain(sorted(rows, key=lambda row: order[row["measure"]]))
         return made
 
 
@@ -140,14 +176,8 @@ def evaluate_publishing(
     draw = np.random.default_rng(0) if rng is None else rng
     if not isinstance(draw, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    # a published map shows fewer places than the owner's: only the numbers of places are compared
-    made = (
-        fakes.traces.r
-        if isinstance(fakes, Pool)
-        else fakes
-        if isinstance(fakes, Traces)
-        else getattr(fakes, "r", fakes)
-    )
+    found = on_map_of(fakes, locations, train, test)
+    made = found if isinstance(found, Traces) else getattr(found, "r", found)
     owner = getattr(fakes, "seed", None) if seed_index is None else seed_index
     given = on_one_map({"train": train, "test": test, "fakes": made}, locations)
     clock = next((t for t in (train, test, made) if isinstance(t, Traces)), given["train"])

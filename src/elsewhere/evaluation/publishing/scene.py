@@ -48,7 +48,7 @@ def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[
     order = rng.permutation(F)
     if scene.owner is None:
         if F <= N:
-            return [order], [f"{F} fakes make one dataset."]
+            return [np.sort(order)], []
         if F >= datasets * N:
             return [order[i * N : (i + 1) * N] for i in range(datasets)], []
         return [rng.choice(F, N, replace=False) for _ in range(datasets)], ["the datasets share fakes."]

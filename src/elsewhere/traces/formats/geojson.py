@@ -2,7 +2,8 @@
 GeoJSON: points with a user and a time among their properties, lines with a time per vertex.
 
 Times of a line are in `datetimes` (OGC Moving Features), `times`, `coordTimes` or `coordinateProperties.times`; Moving
-Features also have them in `temporalGeometry`. Altitudes are ignored (B57).
+Features also have them in `temporalGeometry`, trips of kepler.gl as fourth coordinate, since 1970. Altitudes are
+ignored (B57).
 """
 
 from collections.abc import Iterator
@@ -59,16 +60,21 @@ def _add(columns: Columns, feature: dict[str, Any]) -> bool:
         if at is None:
             return False
         instant = {"datetime": properties["datetimes"][0]} if _one_time(properties) else {}
+        fourth = _fourth([part_of(geometry, "coordinates")])
+        if fourth and not instant:
+            instant = {"datetime": fourth[0]}
         columns.add({**properties, **instant, **at})
         return True
     lines = part_of(geometry, "coordinates")
     times = _times(geometry, properties)
-    if kind == "MultiLineString" and isinstance(lines, list) and isinstance(times, list):
+    if kind == "MultiLineString" and isinstance(lines, list):
         lines = [point for line in lines if isinstance(line, list) for point in line]
+        times = _fourth(lines) if times is None else times
         if times and isinstance(times[0], list):
             times = [time for part in times if isinstance(part, list) for time in part]
     elif kind not in LINES:
         return False
+    times = _fourth(lines) if times is None else times
     if not isinstance(lines, list) or not isinstance(times, list) or len(lines) != len(times):
         return False
     plain = {key: value for key, value in properties.items() if not isinstance(value, (list, dict))}
@@ -81,6 +87,15 @@ def _add(columns: Columns, feature: dict[str, Any]) -> bool:
 def _one_time(properties: dict[str, Any]) -> bool:
     times = properties.get("datetimes")
     return isinstance(times, list) and len(times) == 1
+
+
+def _fourth(points: Any) -> list[Any] | None:
+    """The fourth coordinates of points if all have one: seconds or milliseconds since 1970."""
+    if not isinstance(points, list) or not all(isinstance(point, list) and len(point) > 3 for point in points):
+        return None
+    times = [point[3] for point in points]
+    since_1970 = all(isinstance(time, (int, float)) and not isinstance(time, bool) and time > 1e8 for time in times)
+    return times if since_1970 else None
 
 
 def _times(geometry: Any, properties: dict[str, Any]) -> Any:

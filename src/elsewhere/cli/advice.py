@@ -1,0 +1,137 @@
+"""What owners of few people can do where no fakes can be made: what there is, what it takes, what each way costs."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from elsewhere.errors import ElsewhereError
+
+if TYPE_CHECKING:
+    from elsewhere.presets import Preset
+    from elsewhere.traces.model import Ints, Traces
+
+# the faults that come of too few people, or of too few places that enough of them share
+SMALL = ("E_TOO_FEW", "E_SUPPRESSED", "E_TOO_FEW_PLACES", "E_NOTHING_PASSED")
+FEWEST = 4  # places: with fewer there is nowhere to be elsewhere
+COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried out
+
+
+@contextmanager
+def advised(traces: "Traces", settings: "Preset") -> Iterator[None]:
+    """Add to an error that comes of too few people or shared places what the owner of `traces` can do."""
+    try:
+        yield
+    except ElsewhereError as error:
+        if error.code in SMALL:
+            error.add_note(advice(traces, settings))
+        raise
+
+
+def advice(traces: "Traces", settings: "Preset") -> str:
+    """
+    Return in one paragraph what there is, what the presets need, and which ways are left, with numbers.
+
+    Only some people are learnt from, so a place needs more visitors than `m_min`: see `_shared`.
+    """
+    from elsewhere.presets import PRESETS
+
+    visitors, needed = _visitors(traces), _people(settings)
+    places = _shared(visitors, traces.U, settings)
+    there = (
+        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
+        f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
+    )
+    others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
+    needs = (
+        f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
+        f"{max(2, 2 * settings.c_min):,} such places; of people, {' and '.join(others)}."
+    )
+    ways = []
+    if traces.U < needed:
+        ways.append(
+            f"at least {needed - traces.U:,} more people, your own or another owner's, in one file (more days of the "
+            "same people do not help)"
+        )
+    else:
+        ways.append(
+            "more people, your own or another owner's, in one file; more days of the same people help too, because "
+            "they then share more places"
+        )
+    ways += _smaller(traces, visitors, settings)
+    if places < 2 * settings.c_min:
+        ways += _coarser(traces, visitors, settings)
+    if settings.name == "deniable":
+        ways.append("`--preset product`: fewer people, but tests instead of a proof with eps and delta")
+    if settings.name != "paper":
+        ways.append(
+            "decoys alone: `--preset paper` makes fakes of 2 people and more, to hide your own queries to a service "
+            "among them (`elsewhere lbs` measures how well), never to publish"
+        )
+    numbered = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
+    return f"{there} {needs} What you can do: {numbered}."
+
+
+def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
+    """The smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
+    if settings.name != "product":
+        return []
+    for m in (settings.m_min, 3, 2):
+        for k in (settings.k, 7, 5, 3):
+            weaker = settings.changed(k=k, m_min=m)
+            found = _shared(visitors, traces.U, weaker)
+            if k > settings.k or m > settings.m_min or weaker == settings:
+                continue
+            if traces.U < _people(weaker) or found < FEWEST:
+                continue
+            c = min(settings.c_min, found // 2)
+            given = [f"-k {k}"] * (k < settings.k) + [f"--set m_min={m}"] * (m < settings.m_min)
+            given += [f"--set c_min={c}"] * (c < settings.c_min)
+            costs = [f"each fake then stands for {k} people at least, not {settings.k}"] * (k < settings.k)
+            costs += [f"a place in the fakes may be that of {m} people alone"] * (m < settings.m_min)
+            return [f"`{' '.join(given)}` makes it {found:,} places; {' and '.join(costs) or 'classes are small'}"]
+    return []
+
+
+def _coarser(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
+    """Larger places, which more people share, with the number of them."""
+    if traces.locations.has_coordinates:
+        from elsewhere.traces.places import reduce_places
+
+        for cells in (n for n in COARSER if n < traces.R):
+            _, becomes = reduce_places(traces.locations, visitors, cells=cells)
+            found = _shared(_visitors(traces, becomes), traces.U, settings)
+            if found >= settings.c_min:
+                return [f"larger places, `--cells {cells}`: about {found:,} of them would be shared by enough people"]
+    elif traces.locations.names is not None:
+        return ["larger places: a column of districts or of kinds of place, by `--columns place=NAME`"]
+    return []
+
+
+def _people(settings: "Preset") -> int:
+    """How many people it takes: as `split_users` asks, and as many to learn from as must share a place."""
+    from elsewhere.split import least_users
+
+    least = least_users(settings)
+    return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
+
+
+def _visitors(traces: "Traces", becomes: "Ints | None" = None) -> "Ints":
+    """(R,) how many people visit each place; `becomes` says what place each one is part of."""
+    import numpy as np
+
+    row, slot = np.nonzero(traces.r >= 0)
+    place = traces.r[row, slot] if becomes is None else becomes[traces.r[row, slot]]
+    R = traces.R if becomes is None else int(becomes.max()) + 1
+    return np.bincount(np.unique(traces.user[row] * R + place) % R, minlength=R)
+
+
+def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
+    """How many places will be shared by `m_min` of those who are learnt from, who are drawn at random: on average."""
+    from elsewhere.split import SEED_SHARE
+
+    learnt = {
+        "product": people - max(settings.k - 1, round((1 - SEED_SHARE) * people), 1),
+        "deniable": people - max(settings.k, people // 2),
+    }.get(settings.name, people)
+    return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())
