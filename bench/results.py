@@ -305,7 +305,7 @@ def bounds(found: dict[str, Column], name: str) -> str:
 
 def service() -> tuple[list[str], bytes]:
     """The service scenario on StudentLife: table, words, figure."""
-    days = ew.read_traces(DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz")
+    days = ew.read_traces(DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz", places="merge")
     train, test = two_days(days)
     made = ew.generate_fakes(train, preset="paper", per_seed=20, rng=np.random.default_rng(1), workers=2)
     result = judge_service(train, test, made, classes=made.learnt.classes, rng=np.random.default_rng(2))

@@ -289,7 +289,7 @@ def day_slots(fixes, step, hold):
     (user, minute since some midnight, place), in any order -> {(user, day): places}, None where unknown.
 
     The place of most fixes of a slot, of equals the earliest; else the last fix, if it is at most `hold` minutes old
-    when the slot begins.
+    when the slot begins; else, before the first fix of a day, that fix, if it comes at most `hold` after the slot.
     """
     fixes = sorted(fixes, key=lambda fix: fix[:2])
     days = {}
@@ -298,14 +298,70 @@ def day_slots(fixes, step, hold):
         for start in range(1440 * day, 1440 * (day + 1), step):
             inside = [place for u, minute, place in fixes if u == user and start <= minute < start + step]
             before = [(minute, place) for u, minute, place in fixes if u == user and minute < start]
+            after = [(minute, place) for u, minute, place in fixes if u == user and minute >= start]
+            today = [minute for minute, _ in before if minute // 1440 == day]
             if inside:
                 places.append(max(inside, key=lambda place: (inside.count(place), -inside.index(place))))
-            elif before and start - before[-1][0] <= hold:
+            elif hold and before and start - before[-1][0] <= hold:
                 places.append(before[-1][1])
+            elif hold and not today and after[0][0] - (start + step) <= hold:
+                places.append(after[0][1])
             else:
                 places.append(None)
         days[user, day] = places
     return days
+
+
+def people_by_gap(fixes, step, gaps, least=2):
+    """{gap: people} from (user, minute, place): who has a day with `least` own slots that `day_slots` fills."""
+    told = {}
+    for gap in gaps:
+        own, filled = day_slots(fixes, step, 0), day_slots(fixes, step, gap)
+        usable = [
+            user
+            for (user, day), places in filled.items()
+            if None not in places and sum(p is not None for p in own[user, day]) >= least
+        ]
+        told[gap] = len(set(usable))
+    return told
+
+
+def shared_places(points, visitors, least, distance, centroid):
+    """[members of each place], [where it lies]: while any has fewer than `least` visitors, it joins the nearest."""
+    groups = {i: ([i], point, set(who), len(who)) for i, (point, who) in enumerate(zip(points, visitors, strict=True))}
+    while len(groups) > 1:
+        poor = [(len(who), i) for i, (_, _, who, _) in groups.items() if len(who) < least]
+        if not poor:
+            break
+        i = min(poor)[1]
+        members, point, who, weight = groups.pop(i)
+        j = min(groups, key=lambda k: (distance(point, groups[k][1]), k))
+        others, there, they, heavy = groups[j]
+        groups[j] = (others + members, centroid(there, heavy, point, weight), they | who, heavy + weight)
+    return [sorted(groups[i][0]) for i in sorted(groups)], [groups[i][1] for i in sorted(groups)]
+
+
+def towns(slots, distance, reach, slots_in, people_in, a_town):
+    """
+    The cells that the map keeps, from (user, slot, cell): towns by what they add, until they hold nearly all.
+
+    A person's weight is one, shared among the person's distinct (slot, cell).
+    """
+    seen = sorted(set(slots))
+    own = {user: [cell for u, _, cell in seen if u == user] for user, _, _ in seen}
+    cells = sorted({cell for _, _, cell in seen})
+    share = {c: sum(mine.count(c) / len(mine) for mine in own.values()) / len(own) for c in cells}
+    inside = set()
+    while True:
+        adds = {
+            c: round(sum(share[b] for b in cells if b not in inside and distance(b, c) <= reach), 12) for c in cells
+        }
+        best = max(cells, key=lambda cell: (adds[cell], -cell))
+        settled = sum(2 * sum(c in inside for c in mine) > len(mine) for mine in own.values())
+        enough = sum(share[c] for c in inside) >= slots_in - 1e-12 and settled >= people_in * len(own)
+        if adds[best] == 0 or (enough and adds[best] < a_town):
+            return sorted(inside)
+        inside |= {c for c in cells if distance(best, c) <= reach}
 
 
 def philox(counter, key):
@@ -1019,7 +1075,8 @@ def filled_slots(minutes, step, longest, policy):
     """
     Slots of one day from sorted fix times (minutes): ("fix",), ("held", i), ("way", i, share) or None per slot.
 
-    "hold": the last fix i is at most `longest` old when the slot begins. "interpolate": the fixes before and after are
+    "hold": the last fix i is at most `longest` old when the slot begins, or i is the first of all and comes at most
+    `longest` after the slot's end. "interpolate": the fixes before and after are
     at most `longest` apart, and the middle of the slot lies at `share` of the way between them.
     """
     told = []
@@ -1029,7 +1086,12 @@ def filled_slots(minutes, step, longest, policy):
         if any(start <= m < start + step for m in minutes):
             told.append(("fix",))
         elif policy == "hold":
-            told.append(("held", before[-1]) if before and start - minutes[before[-1]] <= longest else None)
+            if longest and before and start - minutes[before[-1]] <= longest:
+                told.append(("held", before[-1]))
+            elif longest and not before and minutes[0] - (start + step) <= longest:
+                told.append(("held", 0))
+            else:
+                told.append(None)
         elif before and after and minutes[after[0]] - minutes[before[-1]] <= longest:
             a, b = minutes[before[-1]], minutes[after[0]]
             told.append(("way", before[-1], (start + step / 2 - a) / (b - a)))

@@ -196,9 +196,13 @@ def test_missing_instants_of_slots_are_marked_or_absent():
     empty = {"uid": marked["uid"], "slot": marked["slot"], "loc": ["0", "", "1", "1", "0", "0", "0", "0"]}
 
     for table in (marked, absent, empty):
-        traces, counted = read(table)
+        traces, counted = read(table, max_gap=0)
         assert traces.r.tolist() == [[0, -1, 1, 1], [0, 0, 0, 0]]
         assert counted.slots_missing == 1
+        # by default a gap is filled, for without it one of two people has no usable day
+        traces, counted = read(table)
+        assert traces.r.tolist() == [[0, 0, 1, 1], [0, 0, 0, 0]]
+        assert (counted.slots_held, dict(counted.people_by_gap)["0h"], counted.users_usable) == (1, 1, 2)
 
 
 def test_slots_that_do_not_overlap_are_refused():
@@ -345,14 +349,14 @@ def test_majority_of_a_slot_and_ties():
 
 def test_thin_days_are_dropped_and_counted():
     frame = pd.concat([day("a"), day("a", "2013-04-16").iloc[:10], day("b").iloc[:30]], ignore_index=True)
-    traces, counted = read(frame)
+    traces, counted = read(frame, max_gap="1h")
 
     assert len(traces) == 1
     assert (counted.days, counted.days_dropped, counted.users, counted.users_dropped) == (1, 2, 1, 1)
-    assert read(frame, min_coverage=0)[1].days == 3
+    assert read(frame, min_coverage=0, max_gap="1h")[1].days == 3
     # day b has 30 fixes and three slots held: 33 of 72
-    assert read(frame, min_coverage=33 / 72)[1].days == 2
-    assert refused(day().iloc[:10])[0] == "E_EMPTY"
+    assert read(frame, min_coverage=33 / 72, max_gap="1h")[1].days == 2
+    assert refused(day().iloc[:10], max_gap="1h")[0] == "E_EMPTY"
 
 
 def test_repeated_and_contradicting_fixes():
@@ -363,9 +367,10 @@ def test_repeated_and_contradicting_fixes():
 
     assert same(traces, ew.read_traces(frame))
     assert counted.fixed == {"repeated": 30, "contradicted": 1}
-    # 2 of 218 are below the limit of 1 %, 3 of 219 above it
-    assert read(pd.concat([frame, frame.iloc[:2].assign(lat=46.6)]))[1].fixed == {"contradicted": 2}
-    assert refused(pd.concat([frame, frame.iloc[:3].assign(lat=46.6)]))[0] == "E_CONFLICT"
+    # however many there are: the first in the file stays, and nothing is refused
+    every = pd.concat([frame, frame.assign(lat=46.6)], ignore_index=True)
+    assert same(read(every)[0], ew.read_traces(frame))
+    assert read(every)[1].fixed == {"contradicted": len(frame)}
     minutes = pd.concat([frame, frame.iloc[:9].assign(lat=46.6)]).assign(
         datetime=lambda f: f.datetime.dt.strftime("%Y-%m-%dT%H:%M")
     )
@@ -490,7 +495,8 @@ def test_a_box_and_longitudes_of_0_to_360():
     inside = {"box": (46, 6, 47, 7)}
 
     assert read(frame, **inside)[1].dropped == {"E_NULL_ISLAND": 1}
-    assert any("1 rows lie at 0, 0" in note for note in read(frame)[1].notes)
+    assert read(frame)[1].dropped == {"E_NULL_ISLAND": 1}
+    assert any("1 rows lie at 0, 0" in note for note in read(frame, map="whole")[1].notes)
     assert refused(frame, box=(40, 6, 41, 7))[0] == "E_OUTSIDE"
     west = frame.assign(lng=360 - frame.lng)
     assert refused(west)[0] == "E_OUTSIDE"
@@ -713,28 +719,29 @@ def test_outputs_of_sglt():
 
 @pytest.mark.parametrize(("kind", "places"), [("", 106), ("mobile_", 183)])
 def test_studentlife_in_the_shape_of_the_paper(kind, places):
-    traces = ew.read_traces(dataset(f"studentlife/paperlike_{kind}30users_2days_72slots.csv.gz"))
+    path = dataset(f"studentlife/paperlike_{kind}30users_2days_72slots.csv.gz")
+    traces = ew.read_traces(path, places="merge")
 
     assert traces.r.shape == (60, 72)
     assert (traces.U, traces.R, traces.start) == (30, places, "00:00")
     assert traces.r.min() == 0
-    assert ew.read_traces(dataset(f"studentlife/paperlike_{kind}30users_2days_72slots.csv.gz"), cells=50).R == 50
+    assert ew.read_traces(path, places="merge", cells=50).R == 50
 
 
 def test_studentlife_from_raw_fixes():
     path = dataset("studentlife/studentlife_gps.parquet")
-    traces, counted = read(path, min_coverage=1)
-    longer, _ = read(path, min_coverage=1, max_gap="3h", tz="America/New_York")
+    traces, counted = read(path, min_coverage=1, places="merge", map="whole")
+    longer, _ = read(path, min_coverage=1, max_gap="3h", map="whole", tz="America/New_York")
 
-    # the numbers of complete days that the dataset's own notes give
-    assert (len(traces), traces.U, traces.R) == (1790, 49, 400)
-    assert len(longer) == 2111
+    # the dataset's own notes count 1,790 and 2,111 complete days: those filled from earlier fixes alone
+    assert (len(traces), traces.U, traces.R, counted.max_gap_minutes) == (1821, 49, 400, 60)
+    assert len(longer) == 2150
     assert counted.rows == 202_877
     assert traces.r.min() == 0
-    prepared = ew.read_traces(dataset("studentlife/studentlife_72slots.parquet"))
+    prepared = ew.read_traces(dataset("studentlife/studentlife_72slots.parquet"), places="merge", map="whole")
     assert (len(prepared), prepared.R) == (2111, 400)
-    assert np.array_equal(prepared.users, longer.users)
-    assert np.array_equal(prepared.dates, longer.dates)
+    of_longer = set(zip(longer.users, longer.dates.astype(str), strict=True))
+    assert set(zip(prepared.users, prepared.dates.astype(str), strict=True)) < of_longer
 
 
 def test_foursquare_check_ins():
@@ -745,7 +752,8 @@ def test_foursquare_check_ins():
     assert counted.slots_observed == 127_637
     assert counted.users_dropped == 0
     thin, counted = read(path)
-    assert thin.R <= 400
+    # venues that five people visit keep their ids, and are more than `cells`
+    assert 400 < thin.R < counted.places_found == 5132
     assert counted.users + counted.users_dropped == 1083
 
 

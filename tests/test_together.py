@@ -134,7 +134,7 @@ def test_a_file_compared_with_itself_is_perfect(run, tmp_path, name):
         "gpx",
         "names_at.csv",
     )
-    assert (found["sizes"]["places"] == 30) is merged
+    assert (found["sizes"]["places"] <= 30) is merged
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,15 @@ def test_fakes_of_other_slots_say_what_to_type(tmp_path):
 def test_a_pool_tells_its_step_and_real_days_are_whole_as_its_fakes_are(run, tmp_path):
     rows = [row for row in ROWS if row[0] > "u02" or not 9 <= row[1].hour < 12]  # a gap that is longer than an hour
     path = put(tmp_path, "fixes.csv", rows)
-    hourly = ew.read_traces(path, step="1h", cells=30)
+    hourly = ew.read_traces(path, step="1h", cells=30, max_gap="1h")
     whole = hourly.select(np.all(hourly.r >= 0, axis=1))
     assert 10 <= len(whole) < len(hourly)
     pool = ew.Traces(
         whole.r, whole.locations, users=[f"f{i:02}" for i in range(len(whole))], dates=whole.dates, step_minutes=60
     )
     ew.Pool(pool, {}).save(tmp_path / "pool")
-    found = json.loads(run("evaluate", "--real", path, "--fakes", tmp_path / "pool", "--cells", "30", "--json"))
+    options = ("--cells", "30", "--max-gap", "1h", "--json")
+    found = json.loads(run("evaluate", "--real", path, "--fakes", tmp_path / "pool", *options))
 
     is_perfect(found)
     assert (found["sizes"]["instants"], found["sizes"]["train"]) == (24, len(whole))

@@ -65,10 +65,10 @@ def synthesize(
     spare = unfinished_folder(out, mine, force=force)
     require_between("--holdout", holdout, 0, 0.5)
     check_forms(also, out_as)
-    making.check(per_seed, workers)
+    settings = making.check(per_seed, workers)
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
-    traces, read = read_whole(source, reading)
+    traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     from elsewhere.fakes import publish_linked

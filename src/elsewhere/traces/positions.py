@@ -1,4 +1,4 @@
-"""Where rows are: coordinates that are on the globe and in the box, and places by number or name."""
+"""Where rows are: coordinates that are on the globe, and places by number or name."""
 
 import numpy as np
 
@@ -44,28 +44,18 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
 
 
 def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Rows whose coordinates are none, off the globe, or outside the box."""
+    """Rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
     lat, lon = position
     number = np.isfinite(lat) & np.isfinite(lon)
-    off_globe = number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))
-    if shape.box is None:
-        return {"E_NUMBER": ~number, "E_OUTSIDE": off_globe}
-    south, west, north, east = shape.box
-    across = (lon >= west) | (lon <= east) if west > east else (lon >= west) & (lon <= east)
-    off = number & ~((lat >= south) & (lat <= north) & across)
-    zero = off & (lat == 0) & (lon == 0)
-    return {"E_NUMBER": ~number, "E_NULL_ISLAND": zero, "E_OUTSIDE": off | off_globe}
+    return {"E_NUMBER": ~number, "E_OUTSIDE": number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))}
 
 
 def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
-    """A word on positions that are possible and seldom meant (B20, B25)."""
-    if here is None:
-        return []
-    zero, pole = int(((here[0] == 0) & (here[1] == 0)).sum()), int((np.abs(here[0]) > 85).sum())
-    notes = [f"{zero} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"] if zero else []
-    return notes + ([f"{pole} rows lie within 5 degrees of a pole"] if pole else [])
+    """A word on positions that are possible and seldom meant (B25)."""
+    pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
+    return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:

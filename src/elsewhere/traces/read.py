@@ -35,9 +35,10 @@ def read_traces(
     locations: Any = None,
     start: str | None = None,
     gaps: str = "hold",
-    max_gap: str | float | timedelta = "1h",
+    max_gap: str | float | timedelta = "auto",
     min_coverage: float = 0.5,
-    places: str = "merge",
+    map: str = "auto",  # noqa: A002 (the word users expect)
+    places: str = "shared",
     regions: Any = None,
     grid_metres: float = 100.0,
     evidence: bool = False,
@@ -91,9 +92,9 @@ def read_traces(
     step
         Length of a slot.
     cells
-        Most places to make of coordinates (E74); None keeps all. Numbered places of slots and those of `locations`
-        are never merged; places with ids of their own and coordinates only if there are more, and of these only those
-        that fewer than five people visit.
+        Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
+        merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
+        than five people visit.
     tz
         IANA zone of the local clock.
     columns
@@ -106,9 +107,14 @@ def read_traces(
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
     gaps, max_gap, min_coverage
-        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", see `prepare_fixes`.
+        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", up to which gap ("auto": the
+        shortest of 1, 3, 6, 12, 24 h that keeps enough people), and how much of a day must be known, see
+        `prepare_fixes`.
+    map, box
+        "auto": where people are nearly all the time, travellers' slots are left out; "whole": everywhere anybody was.
+        A `box` (south, west, north, east) in degrees is the map. Rows outside are counted, and are no bad rows.
     places, regions, grid_metres
-        What places coordinates become: "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
+        What places coordinates become: "shared", "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
         `prepare_fixes`.
     evidence
         Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
@@ -119,8 +125,6 @@ def read_traces(
     max_bad
         Share of rows that may be unreadable, or have more or fewer fields than the first line: they are dropped and
         counted; above it the file is refused.
-    box
-        The map, (south, west, north, east) in degrees: rows outside are dropped and counted.
     lon360
         Longitudes run from 0 to 360.
     any_date
@@ -144,6 +148,7 @@ def read_traces(
         # prepared before: everything is decided, and stays as it is
         source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, Map(kept.locations)
         cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
+        max_gap, map = 0, "whole"  # noqa: A001 (as the parameter)
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
@@ -178,12 +183,14 @@ def read_traces(
             step=step,
             cells=cells,
             gaps=gaps,
+            max_gap=max_gap,
             min_coverage=min_coverage,
+            map="whole" if given is not None else map,
+            box=shape.box,
             places=places,
             regions=regions,
             grid_metres=grid_metres,
             aligned=kept is not None,
-            max_bad=max_bad,
             so_far=counted,
         )
     else:
@@ -196,11 +203,12 @@ def read_traces(
             gaps=gaps,
             max_gap=max_gap,
             min_coverage=min_coverage,
+            map="whole" if given is not None else map,
+            box=shape.box,
             places=places,
             regions=regions,
             grid_metres=grid_metres,
             evidence=evidence,
-            max_bad=max_bad,
             so_far=counted,
         )
     if report is not None:

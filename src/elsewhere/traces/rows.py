@@ -24,8 +24,7 @@ REASONS = {
     "E_USER": "have no user id",
     "E_DATE": "have no readable time, one before 2000 or in the future (`any_date`), or leave before they arrive",
     "E_NUMBER": "have numbers that cannot be read",
-    "E_OUTSIDE": "lie outside the globe, or the `box`",
-    "E_NULL_ISLAND": "lie at 0, 0, outside the `box`",
+    "E_OUTSIDE": "lie outside the globe",
     "E_INDEX": "have no place",
 }
 Mask = NDArray[np.bool_]

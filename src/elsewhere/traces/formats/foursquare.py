@@ -46,7 +46,9 @@ def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[
         known = np.isfinite(minutes) & (np.abs(minutes) <= 24 * 60)
         shift = np.where(known, minutes, 0).astype("timedelta64[m]")
         local = np.where(known, utc + shift, np.datetime64("NaT", "us"))
-        columns: dict[str, Any] = {n: table.columns[n] for n in ("user", "venue", "lat", "lon", "category") if n in table.columns}
+        columns: dict[str, Any] = {
+            n: table.columns[n] for n in ("user", "venue", "lat", "lon", "category") if n in table.columns
+        }
         columns |= {"utc": pa.array(utc, pa.timestamp("us", "UTC")), "local time": pa.array(local, pa.timestamp("us"))}
         yield replace(table, columns=columns, names=tuple(columns), format="foursquare")
 
