@@ -196,8 +196,10 @@ def read_traces(
     else:
         fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
+        handed = [fixes]
+        del fixes  # so that they can go as soon as they are reduced
         traces, prepared = prepare_fixes(
-            fixes,
+            handed.pop(),
             step=step,
             cells=cells if given is None else None,
             gaps=gaps,

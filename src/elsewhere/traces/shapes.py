@@ -49,7 +49,7 @@ class _Ids:
         known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
         return known[codes]
 
-    def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
         """The codes of all rows by the order of labels, and these."""
         names = sorted_labels(self.number)
         rank = np.empty(len(names) + 1, dtype=np.int32)
@@ -153,7 +153,7 @@ def _gathered(
     by_word, said_by = categories.sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
     in_utc = plan.zone is not None or "utc" in plan.roles
     fixes = Fixes(
-        user=who.astype(np.int64),
+        user=who,  # of 4 bytes: `prepare_fixes` widens those of some users at a time
         labels=names,
         wall=columns["wall"],
         utc=columns.get("utc", columns["wall"]) if in_utc else None,
