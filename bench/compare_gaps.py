@@ -66,7 +66,7 @@ def judged(profiles, truth, later, R):
 
 
 def main():
-    traces = ew.read_traces(DATA)
+    traces = ew.read_traces(DATA, places="merge", map="whole")  # as in the figures of decision 4
     rows, rest = [], []
     for u in range(traces.U):
         mine = np.flatnonzero(traces.user == u)

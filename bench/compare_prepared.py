@@ -30,10 +30,14 @@ def figures(traces):
 
 def main():
     told = []
+    how = {"places": "merge", "map": "whole"}
     raw = ew.read_traces(
-        DATA / "studentlife_gps.parquet", tz="America/New_York", max_gap="3h", min_coverage=1, report=told.append
+        DATA / "studentlife_gps.parquet", tz="America/New_York", max_gap="3h", min_coverage=1, report=told.append, **how
     )
-    made = ew.read_traces(DATA / "studentlife_72slots.parquet")
+    made = ew.read_traces(DATA / "studentlife_72slots.parquet", **how)
+    # days whose first slots are filled from their first fix are complete here and not there
+    there = set(zip(made.users, made.dates, strict=True))
+    raw = raw.select([day in there for day in zip(raw.users, raw.dates, strict=True)])
     both = {"raw, read here": figures(raw), "prepared elsewhere": figures(made)}
     for name in both["raw, read here"]:
         print(f"{name:28}" + "".join(f"{column[name]:>14.3f}" for column in both.values()))

@@ -82,7 +82,7 @@ def test_product_preset_on_pf_lives_like_the_people(pf):
 
 
 def test_studentlife_in_the_shape_of_the_paper():
-    days = ew.read_traces(need(DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz"))
+    days = ew.read_traces(need(DATA / "studentlife" / "paperlike_30users_2days_72slots.csv.gz"), places="merge")
     first = days.select(days.dates == days.dates.min())
     start = time.perf_counter()
     fakes = ew.generate_fakes(

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_read import CANARY, dataset, day, read
+from test_read import CANARY, dataset, day, read, refused
 
 import elsewhere as ew
 from elsewhere.reports.preparation import preparation_page
@@ -17,6 +17,8 @@ from elsewhere.traces._kernels import find_stays
 from elsewhere.traces.accuracy import WITHIN_ONE_RADIUS, evidence_of
 from elsewhere.traces.gaps import cut
 from elsewhere.traces.kept import keep_traces
+from elsewhere.traces.locate import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, towns
+from elsewhere.traces.places import share_places
 from elsewhere.traces.regions import read_regions
 
 NIGHT = np.datetime64("2013-04-15", "s")
@@ -90,9 +92,9 @@ def test_split_and_drop():  # B34
     thin, full = day("ben").iloc[:30], day("ann")
     gap = pd.concat([full.iloc[:20], full.iloc[40:]])
     table = pd.concat([gap, thin])
-    held, counted = read(table, min_coverage=0.3)
-    pieces, split = read(table, min_coverage=0.3, gaps="split")
-    dropped, told = read(table, min_coverage=0.5, gaps="drop")
+    held, counted = read(table, min_coverage=0.3, max_gap="1h")
+    pieces, split = read(table, min_coverage=0.3, max_gap="1h", gaps="split")
+    dropped, told = read(table, min_coverage=0.5, max_gap="1h", gaps="drop")
 
     assert (len(held), counted.users) == (2, 2)
     assert (len(pieces), pieces.U, split.days) == (3, 2, 2)
@@ -108,6 +110,258 @@ def test_profiles_do_not_depend_on_splitting():  # E2
 
     np.testing.assert_array_equal(whole.count, pieces.count)
     np.testing.assert_array_equal(whole.visits, pieces.visits)
+
+
+# how long a gap is filled
+
+three_days = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, 3 * 72 - 1).map(lambda k: 20 * k), st.integers(0, 3)),
+    min_size=1,
+    max_size=60,
+    unique_by=lambda fix: fix[:2],
+)
+HOURS = (1, 3, 6, 12, 24)
+
+
+def table_of(fixes):
+    """Fixes (user, minute, place), places 5 km apart."""
+    return {
+        "uid": [f"p{user}" for user, _, _ in fixes],
+        "datetime": [NIGHT + 60 * minute for _, minute, _ in fixes],
+        "lat": [46.5 + place / 20 for _, _, place in fixes],
+        "lng": [6.5] * len(fixes),
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(three_days)
+def test_the_ladder_against_the_naive_twin(fixes):
+    expected = naive.people_by_gap(fixes, 20, [60 * h for h in HOURS])
+    if len({(u, m // 1440) for u, m, _ in fixes}) == len(fixes):  # one fix a day
+        assert refused(table_of(fixes))[0] == "E_EMPTY"
+        return
+    told = read(table_of(fixes), min_coverage=0.01)[1]
+
+    assert dict(told.people_by_gap) == {f"{g // 60}h": people for g, people in expected.items()}
+    # a longer gap never keeps fewer people, and the shortest that keeps four of five is taken
+    people = list(expected.values())
+    assert people == sorted(people)
+    taken = next(h for h, kept in zip(HOURS, people, strict=True) if 5 * kept >= 4 * people[-1])
+    assert told.max_gap_minutes == 60 * taken
+    assert told.users_usable == expected[60 * taken] >= people[0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(three_days, st.sampled_from(["hold", "interpolate", "split", "drop"]), st.sampled_from([0, 1, 5, 24]))
+def test_a_given_gap_is_used_as_it_is(fixes, gaps, hours):
+    assume(len({(u, m // 1440) for u, m, _ in fixes}) < len(fixes))
+    traces, told = read(table_of(fixes), gaps=gaps, max_gap=f"{hours}h", min_coverage=0.01)
+
+    assert (told.max_gap_minutes, told.max_gap_auto) == (60 * hours, False)
+    if gaps != "split":
+        # what the ladder counts is what comes out
+        whole = np.all(traces.r >= 0, axis=1)
+        assert told.users_usable == len(set(traces.users[whole].tolist()))
+        if f"{hours}h" in told.people_by_gap:
+            assert told.people_by_gap[f"{hours}h"] == told.users_usable
+
+
+def test_a_day_begins_with_its_first_fix_and_one_fix_is_no_day():
+    early = track([7 * 60, 8 * 60, 23 * 60], [46.5] * 3, [6.5, 6.9, 6.5], uid="early")
+    # by hand: 21 slots before 07:00, of which the last 19 end at most 6 h before it
+    traces, told = read(early, cells=None, min_coverage=0, max_gap="6h")
+    assert traces.r[0].tolist() == [-1] * 2 + [0] * 22 + [1] * 19 + [-1] * 26 + [0] * 3
+    assert told.slots_held == 19 + 2 + 18 + 2
+    single = pd.DataFrame(track([600, 600 + 1440, 700 + 2880], [46.5] * 3, [6.5] * 3))
+    with pytest.raises(ew.InvalidTraces) as caught:
+        read(single)
+    assert caught.value.code == "E_EMPTY"
+    assert "3 days have fixes in one slot alone" in str(caught.value)
+    assert "1h 0, 3h 0, 6h 0, 12h 0, 24h 0" in str(caught.value)
+
+
+def test_numbered_slots_climb_too_and_first_try_nothing():
+    full = {"uid": ["a"] * 6, "day": [1] * 6, "slot": list(range(6)), "loc": [0, 0, 1, 1, 0, 0]}
+    gap = {"uid": ["b"] * 3, "day": [1] * 3, "slot": [0, 4, 5], "loc": [0, 1, 1]}
+    both = pd.concat([pd.DataFrame(full), pd.DataFrame(gap)])
+    traces, told = read(both, step="1h")
+
+    assert dict(told.people_by_gap) == {"0h": 1, "1h": 1, "3h": 2, "6h": 2, "12h": 2, "24h": 2}
+    assert told.max_gap_minutes == 180
+    assert traces.r.tolist() == [[0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1]]
+    many = pd.concat([pd.DataFrame({**full, "uid": [f"a{i}"] * 6}) for i in range(4)] + [pd.DataFrame(gap)])
+    assert read(many, step="1h")[1].slots_held == 0
+
+
+# the map
+
+CITY, ABROAD = (39.9, 116.4), (47.6, -122.3)
+
+
+def crowd(people, where, seed=1, slots=40):
+    """People of (share, lat, lon) towns: each is that share of the own slots in each town, within a few km."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for u in range(people):
+        town = rng.choice(len(where), slots, p=[share for share, *_ in where])
+        place = np.array([where[t][1:] for t in town]) + rng.normal(0, 0.03, (slots, 2))
+        rows += [(u, s, *p) for s, p in zip(range(slots), place, strict=True)]
+    user, slot, lat, lon = (np.array(column) for column in zip(*rows, strict=True))
+    return user.astype(np.int64), slot.astype(np.int64), lat, lon
+
+
+def test_the_map_is_the_city_and_not_the_travels():
+    user, slot, lat, lon = crowd(30, [(0.96, *CITY), (0.02, *ABROAD), (0.02, -33.9, 151.2)])
+    area = main_area(user, slot, lat, lon)
+
+    home = np.abs(lat - CITY[0]) < 1
+    assert np.array_equal(area.holds(lat, lon), home)
+    assert area.km < 200
+    # one traveller with a fix every second does not move it
+    n = 200_000
+    fast = (np.append(user, np.full(n, 30)), np.append(slot, np.arange(n) // 1200))
+    far = (np.append(lat, np.full(n, 10.0)), np.append(lon, np.full(n, 10.0)))
+    assert not main_area(*fast, *far).holds(np.array([10.0]), np.array([10.0]))[0]
+
+
+def test_nothing_is_cut_off_where_people_live():
+    # two cities, a country of many towns, one city alone, a city and its far suburb
+    for where in (
+        [(0.9, 46.5, 6.6), (0.1, 47.4, 8.5)],
+        [(0.05, 40 + 0.9 * i, 5 + 1.3 * (i % 5)) for i in range(20)],
+        [(1.0, 46.5, 6.6)],
+        [(0.97, 46.5, 6.6), (0.03, 47.0, 6.9)],
+    ):
+        area = main_area(*crowd(60, where))
+        assert area is None or area.holds(*np.array([town[1:] for town in where]).T).all()
+    # residents of a second city are people, travellers to a third are not
+    user, slot, lat, lon = crowd(40, [(0.98, 46.5, 6.6), (0.02, *ABROAD)])
+    lat, lon = np.where(user < 6, lat + 0.9, lat), np.where(user < 6, lon + 1.9, lon)
+    held = main_area(user, slot, lat, lon).holds(lat, lon)
+    assert held[(user < 6) & (lon > 0)].all()
+    assert not held[lon < 0].any()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5), st.integers(0, 8)), min_size=2, max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_the_towns_against_the_naive_twin_in_any_order(slots, luck):
+    # cells on a line, some near each other, some far away
+    km = [0, 30, 60, 90, 500, 560, 3000, 5000, 5074]
+    visited = sorted({c for *_, c in slots})
+    x = np.array([[km[c], 0.0, 0.0] for c in visited])
+    expected = naive.towns(slots, lambda a, b: abs(km[a] - km[b]), REACH_KM, MOST_SLOTS_IN, MOST_PEOPLE_IN, A_TOWN)
+    mixed = luck.sample(slots, len(slots))
+    for some in (slots, mixed, mixed + slots):  # a fix more in a slot changes nothing
+        user, slot, cell = (np.array(column, dtype=np.int64) for column in zip(*some, strict=True))
+        inside = towns(user, slot, np.searchsorted(visited, cell), x)
+        assert [c for c, within in zip(visited, inside, strict=True) if within] == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_map_does_not_depend_on_the_order_of_fixes(seed):
+    user, slot, lat, lon = crowd(20, [(0.7, *CITY), (0.2, 40.2, 117.4), (0.05, *ABROAD), (0.05, 31.2, 121.5)], seed)
+    order = np.random.default_rng(seed).permutation(len(user))
+    one, other = main_area(user, slot, lat, lon), main_area(user[order], slot[order], lat[order], lon[order])
+
+    assert (one is None) == (other is None)
+    assert one is None or np.array_equal(one.holds(lat, lon), other.holds(lat, lon))
+
+
+def test_travels_are_left_out_counted_and_never_held():
+    home = [day(f"u{i}", date=d) for i in range(8) for d in ("2013-04-15", "2013-04-16", "2013-04-17")]
+    away = day("u0", date="2013-04-18").assign(lat=lambda t: np.where((t.index > 30) & (t.index < 40), 10.5, t.lat))
+    # after the last fix abroad nothing is known for a while: nobody is held there, nor at home
+    table = pd.concat([*home, away.drop(index=range(40, 46))], ignore_index=True)
+    traces, told = read(table, max_gap="24h", min_coverage=0.1)
+    row = traces.r[(traces.users == "u0") & (traces.dates == np.datetime64("2013-04-18"))][0]
+
+    assert np.flatnonzero(row < 0).tolist() == list(range(31, 46))
+    assert (told.map, told.slots_outside, told.days_outside, told.users_outside) == ("auto", 9, 1, 1)
+    assert told.dropped == {"outside the map": 9}
+    assert any("on 1 days of 1 people, lie outside" in note for note in told.notes)
+    assert np.abs(traces.locations.lat - 46.5).max() < 1
+    whole, told = read(table, map="whole", max_gap="24h")
+    assert (told.map, told.slots_outside, whole.r.min()) == ("whole", 0, 0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0, 1))
+def test_every_known_slot_lies_on_the_map_and_a_box_is_never_bad(seed, share):
+    rng = np.random.default_rng(seed)
+    table = pd.concat([day(f"u{i}") for i in range(3)], ignore_index=True)
+    out = rng.random(len(table)) < share
+    table.loc[out, ["lat", "lng"]] = 48.5, 9.5
+    box = (46, 6, 47, 7)
+    if out.all():
+        assert refused(table, box=box)[0] == "E_OUTSIDE"
+        return
+    traces, told = read(table, box=box, min_coverage=0, max_bad=0, grid_metres=50)
+
+    assert told.dropped == ({"outside the map": int(out.sum())} if out.any() else {})
+    assert (told.slots_outside, told.slots_observed) == (int(out.sum()), int((~out).sum()))
+    assert traces.locations.lat.max() < 47.001
+
+
+# places that people share
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sets(st.integers(0, 19), max_size=20)), min_size=1, max_size=9),
+    st.integers(1, 9),
+)
+def test_shared_places_against_the_naive_twin(places, cells):
+    xy = np.array([[float(x), i / 64] for i, (x, _) in enumerate(places)])
+    assume(any(who for _, who in places))
+    place = np.array([i for i, (_, who) in enumerate(places) for _ in who], dtype=np.int64)
+    user = np.array([u for _, who in places for u in sorted(who)], dtype=np.int64)
+    least = min(8, len(np.unique(user)) // 2)
+
+    def centroid(x, v, y, w):
+        f = w / (v + w) if v + w else 0.5
+        return tuple((1 - f) * a + f * b for a, b in zip(x, y, strict=True))
+
+    groups, points = naive.shared_places([tuple(p) for p in xy], [w for _, w in places], least, math.dist, centroid)
+    fewer, becomes = share_places(ew.Locations(xy=xy), place, user, cells=len(places))
+
+    assert [np.flatnonzero(becomes == g).tolist() for g in range(len(fewer))] == groups
+    np.testing.assert_allclose(fewer.xy, points, atol=1e-9)
+    capped, into = share_places(ew.Locations(xy=xy), place, user, cells=cells)
+    assert len(capped) == min(cells, len(fewer))
+    # what was joined stays together
+    assert all(len(set(into[members].tolist())) == 1 for members in groups)
+
+
+def test_places_are_fine_where_many_people_are():
+    rng = np.random.default_rng(3)
+    people = 60
+    homes = np.column_stack([46.5 + rng.normal(0, 0.04, people), 6.5 + rng.normal(0, 0.06, people)])
+    tables = []
+    for u, (lat, lon) in enumerate(homes):
+        table = day(f"u{u}")
+        work = table.index // 18 == 1
+        table["lat"] = np.where(work, 46.5 + 0.002 * (u % 6), lat) + rng.uniform(-1, 1, 72) * 1e-5
+        table["lng"] = np.where(work, 6.5, lon)
+        tables.append(table)
+    table = pd.concat(tables, ignore_index=True)
+    shared, told = read(table)
+    merged, _ = read(table, places="merge")
+
+    def visitors(traces):
+        pairs = np.unique(traces.user[:, None] * traces.R + traces.r)
+        return np.bincount(pairs % traces.R, minlength=traces.R)
+
+    assert visitors(shared).min() >= 8
+    assert np.mean(visitors(merged)[merged.r] >= 8) < 0.5
+    # six workplaces 220 m apart stay six, though homes are joined over kilometres
+    assert len(np.unique(shared.r[:, 20])) == 6
+    assert told.places_by == "shared"
+    # what has few different points has places already, and they stay
+    exact = table.assign(lat=table.lat.round(3), lng=table.lng.round(3))
+    assert read(exact)[0].R == len(exact[["lat", "lng"]].drop_duplicates())
 
 
 # stays, regions, evidence
@@ -192,7 +446,7 @@ def test_regions_are_places_and_outside_is_not_held(tmp_path):
     traces, told = read(table, regions=path, min_coverage=0)
 
     assert traces.r[0, :5].tolist() == [0, 0, -1, 0, 0]
-    assert (traces.R, told.places_by, told.dropped) == (1, "regions", {"outside all regions": 1})
+    assert (traces.R, told.places_by, told.dropped) == (1, "regions", {"outside the map": 1})
     with pytest.raises(ew.InvalidTraces) as caught:
         read(track([10, 30], [10.0, 10.0], [6.5, 6.5]), regions=path, min_coverage=0)
     assert caught.value.code == "E_OUTSIDE"
@@ -272,13 +526,13 @@ def test_places_without_coordinates_are_kept_by_number(tmp_path):
 
 def test_the_page_names_the_owner_of_gaps_and_the_counts_do_not():
     table = pd.concat([day(f"<b>{CANARY}").iloc[:5], day("ann")])
-    traces, told = read(table)
+    traces, told = read(table, max_gap="1h")
     made = preparation_page(traces, told)
 
     assert f"&lt;b&gt;{CANARY}" in made
     assert f"<b>{CANARY}" not in made
     assert CANARY not in json.dumps(told.to_dict()) + repr(told)
-    assert "keeps the place of the last fix, up to 1 h" in made
+    assert "keeps the place of the last fix, up to 1h" in made
     assert "fewer than 50 % of the slots known" in made
 
 
@@ -302,6 +556,8 @@ def test_foursquare_says_who_cannot_be_used_and_why():
     assert told.users + told.users_dropped == 1083
     assert sum(told.users_by_coverage) == 1083
     assert (told.coverage.by_user() < 0.1).sum() == told.users_by_coverage[0]
-    # check-ins are hours apart: filling an hour knows half a day of hardly anybody, filling twelve of most
-    assert told.users == 7
-    assert read(path, max_gap="12h")[1].users > 900
+    # check-ins are hours apart: filling an hour knows a whole day of nobody, filling twelve of nearly all
+    assert (told.max_gap_auto, told.max_gap_minutes, told.users_usable) == (True, 720, 1052)
+    assert dict(told.people_by_gap) == {"1h": 0, "3h": 1, "6h": 125, "12h": 1052, "24h": 1082}
+    assert any("1h: 0, 3h: 1, 6h: 125, 12h: 1,052, 24h: 1,082" in note for note in told.notes)
+    assert read(path, max_gap="1h")[1].users_usable == 0

@@ -691,7 +691,7 @@ def test_a_bad_pool_is_refused(pool, users, code):
 def test_studentlife_in_the_shape_of_the_paper():
     if not STUDENTS.exists():
         pytest.skip("the StudentLife data are not beside the project")
-    days = ew.read_traces(STUDENTS / "paperlike_30users_2days_72slots.csv.gz")
+    days = ew.read_traces(STUDENTS / "paperlike_30users_2days_72slots.csv.gz", places="merge")
     first = np.flatnonzero(np.r_[True, days.user[1:] != days.user[:-1]])
     train, test = days.select(first), days.select(first + 1)
     profiles = ew.fit_profiles(train)

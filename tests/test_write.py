@@ -60,7 +60,7 @@ def test_slots_come_back_from_tables(tmp_path, name, locations):
     ew.write_traces(traces, tmp_path / name)
     given = locations if locations.has_coordinates else None
 
-    assert same(ew.read_traces(tmp_path / name, start="09:00", locations=given), traces)
+    assert same(ew.read_traces(tmp_path / name, start="09:00", locations=given, max_gap=0), traces)
 
 
 def test_rows_of_one_user_without_dates_come_back(tmp_path):
@@ -75,17 +75,17 @@ def test_the_columns_that_came_in_go_out(tmp_path):
     when = pd.date_range("2013-04-15", periods=72, freq="20min", tz="UTC")
     frame = pd.DataFrame({"longitude": 6.6, "latitude": 46.5, "user_id": 7, "tracked_at": when})
     counted = []
-    traces = ew.read_traces(frame, report=counted.append)
+    traces = ew.read_traces(frame, report=counted.append, max_gap=0)
     ew.write_traces(traces, tmp_path / "a.csv", columns=counted[0].columns, times=counted[0].times)
 
     with (tmp_path / "a.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(frame.columns)
     assert rows[1]["tracked_at"] == "2013-04-15T00:20:00Z"
-    assert same(ew.read_traces(tmp_path / "a.csv"), traces)
+    assert same(ew.read_traces(tmp_path / "a.csv", max_gap=0), traces)
     ew.write_traces(traces, tmp_path / "b.parquet", columns=counted[0].columns, times=counted[0].times)
     assert str(pq.read_schema(tmp_path / "b.parquet").field("tracked_at").type) == "timestamp[us, tz=UTC]"
-    assert same(ew.read_traces(tmp_path / "b.parquet"), traces)
+    assert same(ew.read_traces(tmp_path / "b.parquet", max_gap=0), traces)
 
 
 def test_the_default_columns_are_those_of_scikit_mobility(tmp_path):
@@ -138,7 +138,7 @@ def test_sglt_comes_back(tmp_path, name, beside):
 
     assert (tmp_path / name).read_text().splitlines()[:2] == ["1,1,1", "1,2,2"]
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, beside])
-    assert same(ew.read_traces(tmp_path / name, start="09:00"), traces)
+    assert same(ew.read_traces(tmp_path / name, start="09:00", max_gap=0), traces)
 
 
 def test_sglt_has_one_row_per_user(tmp_path):

@@ -9,7 +9,7 @@ import typer
 from elsewhere.cli.advice import advised
 from elsewhere.cli.options import Reading, gives
 from elsewhere.cli.output import bar, stage
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +84,14 @@ class Making:
             require_whole("--seed", self.seed, 0)
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
-        return preset_of(self.preset, **self.settings())
+        settings = preset_of(self.preset, **self.settings())
+        if settings.name == "deniable":
+            from elsewhere.privacy.deniability import deniability_ledger
+
+            # what a ledger over very many seeds cannot promise, none can
+            names = ("k", "gamma", "eps0", "delta_target", "acceptance")
+            deniability_ledger(**{name: getattr(settings, name) for name in names}, seeds=10**9)
+        return settings
 
 
 ASSERTED = "is the caller's assertion"
@@ -126,49 +133,61 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
     return check_names({**found, **given})
 
 
-def read_whole(source: Path, reading: Reading) -> "tuple[Traces, Preparation]":
-    """The days without a gap of an input, and what became of it."""
+def read_whole(
+    source: Path, reading: Reading, settings: "Preset", least: int | None = None
+) -> "tuple[Traces, Preparation]":
+    """
+    The days without a gap of an input, and what became of it; refused where they are of too few people.
+
+    `least` people are needed, by default those that the preset needs.
+    """
+    from elsewhere.split import least_users
     from elsewhere.traces.read import read_traces
 
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=reports.append, **reading.keywords())
-    whole, read = whole_rows(traces), reports[0]
-    return whole, replace(read, notes=(*read.notes, *_without_a_day(whole, read)))
+        traces = read_traces(source, report=reports.append, **reading.keywords(settings.name))
+    read, least = reports[0], least_users(settings) if least is None else least
+    if read.users_usable == 0:
+        raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
+    whole = whole_rows(traces)
+    if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
+        with advised(whole, settings):
+            raise NotEnoughUsers(_too_few(read, settings, least))
+    return whole, replace(read, notes=(*read.notes, *_without_a_day(whole, traces, read)))
 
 
-def _without_a_day(whole: "Traces", read: "Preparation") -> list[str]:
-    """How many people have a day that can be used, and why the others have none."""
-    given, gaps = read.users + read.users_dropped, read.users - whole.U
-    if whole.U == given:
-        return []
-    why = []
-    if read.users_dropped:
-        why.append(f"{read.users_dropped:,} have too little known of any day (less than `min_coverage`)")
-    if gaps:
-        why.append(f"{gaps:,} have days with gaps alone" + (" (`max_gap`)" if read.max_gap_minutes is not None else ""))
-    return [f"{whole.U:,} of {given:,} people have a usable day, one without a gap: {' and '.join(why)}"]
+def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
+    """All that stands in the way of making fakes, with numbers, in one message."""
+    people, days = read.users + read.users_dropped, read.days + read.days_dropped
+    usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
+    need = f'preset "{settings.name}" needs {least:,} (`k` = {settings.k})'
+    return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
+
+
+def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
+    """How many people have a day that can be used, and why the others have none; how many days are left out."""
+    people, notes = read.users + read.users_dropped, []
+    if whole.U < people:
+        why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
+        notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
+    if len(whole) < len(traces):
+        notes.append(f"{len(traces) - len(whole):,} of {len(traces):,} days have gaps and are left out")
+    return notes
 
 
 def whole_rows(traces: "Traces") -> "Traces":
-    """The rows without a gap, which alone can be seeds; how many are left out is said on stderr."""
+    """The rows without a gap, which alone can be seeds."""
     import numpy as np
 
     whole = np.all(traces.r >= 0, axis=1)
-    if whole.all():
-        return traces
     if not whole.any():
         raise InvalidTraces(
             f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
             "--max-gap or --step fills more.",
             code="E_GAPS",
         )
-    typer.echo(
-        f"warning: {int((~whole).sum())} of {len(whole)} days have gaps and are left out; a longer --max-gap or --step "
-        "fills more.",
-        err=True,
-    )
-    return traces.select(whole)
+    return traces if whole.all() else traces.select(whole)
 
 
 def make_fakes(

@@ -49,7 +49,11 @@ class Reading:
     ] = None
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="ROLE=NAME,...", help="Columns by name: user=id,time=when,lat=y,lon=x."),
+        typer.Option(
+            "--columns",
+            metavar="ROLE=NAME,...",
+            help="Columns by name or number: user=id,time=#4,lat=y; user=file: the file's name.",
+        ),
     ] = None
     form: Annotated[
         str, typer.Option("--format", metavar="auto|csv|gpx|...", help="Refuse an input that is anything else.")
@@ -76,8 +80,14 @@ class Reading:
         ),
     ] = "hold"
     max_gap: Annotated[
-        str, typer.Option("--max-gap", metavar="TIME", help="Longest gap that is filled, such as 1h.")
-    ] = "1h"
+        str,
+        typer.Option(
+            "--max-gap",
+            metavar="TIME|auto",
+            help="Longest gap that is filled, such as 1h; auto: the shortest of 1, 3, 6, 12, 24 h that keeps enough "
+            "people.",
+        ),
+    ] = "auto"
     min_coverage: Annotated[
         float, typer.Option("--min-coverage", metavar="SHARE", help="Least share of known slots of a day that is kept.")
     ] = 0.5
@@ -85,15 +95,24 @@ class Reading:
         str,
         typer.Option(
             "--places",
-            metavar="merge|grid|stays",
-            help="What coordinates become: merged cells, cells, or where people stay.",
+            metavar="shared|merge|grid|stays",
+            help="What coordinates become: cells that several people share, the paper's merged cells, cells, or where "
+            "people stay; auto: shared, for the paper preset merge.",
         ),
-    ] = "merge"
+    ] = "auto"
     regions: Annotated[
         Path | None, typer.Option("--regions", metavar="FILE", help="GeoJSON polygons that are to be the places.")
     ] = None
+    map: Annotated[
+        str,
+        typer.Option(
+            "--map",
+            metavar="auto|whole",
+            help="auto: where people are nearly all the time, travels are left out; whole: everywhere anybody was.",
+        ),
+    ] = "auto"
     box: Annotated[
-        str | None, typer.Option("--box", metavar="S,W,N,E", help="The map: rows outside are dropped and counted.")
+        str | None, typer.Option("--box", metavar="S,W,N,E", help="The map: rows outside are left out and counted.")
     ] = None
     lon360: Annotated[bool, typer.Option("--lon360", help="Longitudes run from 0 to 360.")] = False
     any_date: Annotated[bool, typer.Option("--any-date", help="Keep dates before 2000 and in the future.")] = False
@@ -101,8 +120,9 @@ class Reading:
         bool, typer.Option("--allow-truncated", help="Leave out a last line or record that is cut off.")
     ] = False
 
-    def keywords(self) -> dict[str, Any]:
-        """The keywords of `read_traces`."""
+    def keywords(self, preset: str = "product") -> dict[str, Any]:
+        """The keywords of `read_traces`; what the preset of the paper reads becomes places as in the paper (E74)."""
+        by_default = "merge" if preset == "paper" else "shared"
         return {
             "cells": self.cells,
             "step": self.step,
@@ -117,7 +137,8 @@ class Reading:
             "gaps": self.gaps,
             "max_gap": self.max_gap,
             "min_coverage": self.min_coverage,
-            "places": self.places,
+            "map": self.map,
+            "places": by_default if self.places == "auto" else self.places,
             "regions": self.regions,
             "box": None if self.box is None else self.box.split(","),
             "lon360": self.lon360,

@@ -35,6 +35,7 @@ def counts(read: "Preparation") -> dict[str, Any]:
 def opening(read: dict[str, Any]) -> list[str]:
     """The `counts` in words: what was read, dropped and repaired, and what should be known about it."""
     kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
     lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
     return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
 

@@ -54,7 +54,7 @@ def similarity(
 
     read: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=read.append, **reading.keywords())
+        traces = read_traces(source, report=read.append, **reading.keywords("paper"))
     if users is not None:
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)

@@ -63,5 +63,6 @@ def _tables(read: dict[str, Any]) -> list[Any]:
         f"{read[name] / slots:.1%} {word}"
         for name, word in (("slots_observed", "observed"), ("slots_held", "filled"), ("slots_missing", "missing"))
     )
-    shown = [what, f"slots: {shares}", f"places: {read['places']:,} of {read['places_found']:,} found"]
+    usable = f"usable: {read['users_usable']:,} people have a day that is known from end to end"
+    shown = [what, usable, f"slots: {shares}", f"places: {read['places']:,} of {read['places_found']:,} found"]
     return [*shown, *repairs(read), *read["notes"]]

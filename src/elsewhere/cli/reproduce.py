@@ -81,7 +81,7 @@ def _traces(
     if (data / STUDENTLIFE).is_file():
         data = data / STUDENTLIFE
     with stage("reading"):
-        return read_traces(data, **reading.keywords())
+        return read_traces(data, **reading.keywords("paper"))
 
 
 def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:

@@ -36,7 +36,7 @@ def fit(
     """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
     check_folder(out, force=force)
     settings = making.check()
-    traces, read = read_whole(source, reading)
+    traces, read = read_whole(source, reading, settings)
     import numpy as np
 
     from elsewhere.contributors import contributors_file
@@ -82,8 +82,8 @@ def generate(
 ) -> None:
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
-    making.check(per_seed, workers)
-    traces, read = read_whole(source, reading)
+    settings = making.check(per_seed, workers)
+    traces, read = read_whole(source, reading, settings, 1 if model else None)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
     fakes.save(out, force=force)
     told = summary(fakes, traces) | {"read": counts(read)}

@@ -59,7 +59,7 @@ def tune(
             seeds=seeds,
         )
     rng = np.random.default_rng(require_whole("--seed", seed, 0))
-    traces, read = read_whole(source, reading)
+    traces, read = read_whole(source, reading, wanted, 1)
     with bar("tuning") as progress:
         found = tuned(traces, seeds=seeds, acceptance=acceptance, kappa=number, rng=rng, progress=progress, **settings)
     names = TUNED[found.emission]

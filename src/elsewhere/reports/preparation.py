@@ -5,17 +5,16 @@ It names users and shows their days and places: a private page, for the owner of
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elsewhere.reports.atlas import map_of_visits
+from elsewhere.reports.atlas import Sheet, map_of_visits, sources
 from elsewhere.reports.calendars import calendar
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
 from elsewhere.reports.shell import Section, page, section
 from elsewhere.reports.svg import Bar, bars, drawing, figure, key
 from elsewhere.traces.clock import Times
-from elsewhere.traces.fixes import Coverage, Preparation
+from elsewhere.traces.fixes import Coverage, Preparation, spoken_length
 from elsewhere.traces.gaps import GAPS
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.model import Traces
 
 MOST_USERS, MOST_DAYS = 120, 140  # in the picture of coverage
 MOST_NAMES = 200
@@ -23,8 +22,8 @@ REASONS = {
     "E_USER": "no user id",
     "E_DATE": "no readable time",
     "E_NUMBER": "a number that cannot be read",
-    "E_OUTSIDE": "outside the globe or the map",
-    "E_NULL_ISLAND": "at latitude 0, longitude 0, off the map",
+    "E_OUTSIDE": "outside the globe",
+    "E_NULL_ISLAND": "at latitude 0, longitude 0, where nobody else is: no position",
     "E_INDEX": "no place",
     "E_SPEED": "a single jump that no airliner could make",
     "repeated": "the same fix twice",
@@ -33,9 +32,17 @@ REASONS = {
 PLACES_BY = {
     "given": "places are those that the input names",
     "regions": "places are the polygons given as regions",
+    "shared": "places are grid cells of {grid} m; those that fewer than eight people visit were joined with their "
+    "neighbours, so that places are small where many people are and large where few are",
     "merge": "places are grid cells of {grid} m, rarely visited neighbours merged until the wanted number is left",
     "grid": "places are grid cells of {grid} m",
-    "stays": "places are grid cells of {grid} m in which somebody stays 20 minutes, merged where rarely visited",
+    "stays": "places are grid cells of {grid} m in which somebody stays 20 minutes, joined where few people visit",
+}
+MAPS = {
+    "auto": "the map is where people are nearly all the time, about {km} km wide; slots outside are missing",
+    "whole": "the map is everywhere anybody was",
+    "box": "the map is the box that was given; slots outside are missing",
+    "regions": "the map is the regions that were given; slots outside are missing",
 }
 
 
@@ -80,6 +87,7 @@ def _tiles(p: Preparation) -> list[tuple[str, str]]:
     return [
         (number(p.rows - sum(p.dropped.values())), f"rows used, {sum(p.dropped.values()):,} dropped"),
         (number(p.users), f"users, {p.users_dropped:,} dropped"),
+        (number(p.users_usable), "users with a usable day, one known from end to end"),
         (number(p.days), f"days, {p.days_dropped:,} dropped"),
         (percent(p.slots_observed / _slots(p)), "of slots observed"),
         (percent(p.slots_held / _slots(p)), "of slots filled"),
@@ -103,7 +111,8 @@ def _read(p: Preparation) -> Section:
         else f"fewer than {least} of the slots known"
     )
     rows += [
-        ["days dropped", number(p.days_dropped), thin],
+        ["days dropped", number(p.days_dropped), f"{thin}, or fixes in one slot alone ({p.days_single:,} days)"],
+        ["days that lead outside the map", number(p.days_outside), f"of {_many(p.users_outside, 'user')}; not usable"],
         ["users dropped", number(p.users_dropped), "no day is left"],
     ]
     made = table(["what", "how many", "why"], rows, caption="Rows, days and users", numbers=[1])
@@ -120,7 +129,23 @@ def _days(p: Preparation) -> Section:
     if c is not None and c.date is not None:
         parts += [_coverage_picture(c, c.date), _calendar(c, c.date)]
     parts.append(bars(tenths, unit="users", title="Users by share of their slots that are known"))
-    return section("Days and gaps", tag("div", parts, class_="charts"), _lost_users(c) if c is not None else None)
+    kept = tag("div", parts, class_="charts")
+    return section("Days and gaps", _ladder(p), kept, _lost_users(c) if c is not None else None)
+
+
+def _ladder(p: Preparation) -> Child:
+    """How many people each longest gap would keep, with the one that was taken."""
+    if not p.people_by_gap or p.max_gap_minutes is None:
+        return None
+    taken = spoken_length(p.max_gap_minutes)
+    rows: list[list[Child]] = [
+        [gap, number(people), "taken" if gap == taken else ""] for gap, people in p.people_by_gap.items()
+    ]
+    if taken not in p.people_by_gap:
+        rows.append([taken, number(p.users_usable), "taken"])
+    how = "the shortest that keeps enough people" if p.max_gap_auto else "as it was asked for"
+    caption = f"Users with a usable day, by the longest gap that is filled; {taken} was taken, {how}"
+    return table(["gaps filled up to", "users", ""], rows, caption=caption, numbers=[1])
 
 
 def _coverage_picture(c: Coverage, date: Times) -> Markup:
@@ -193,41 +218,24 @@ def _places(traces: Traces, p: Preparation) -> Section:
     visits = np.bincount(traces.r[traces.r >= 0], minlength=traces.R)
     rare = f"{p.places_rare:,} of {_many(p.places, 'place')} are visited by fewer than five users; before anything is "
     rare += "learnt they are merged into the nearest place that more people share."
-    maps = [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
-    if traces.locations.has_coordinates:
-        near = _thick(traces, visits)
-        if near is not None:
-            title = "Where nearly all of them are"
-            maps.insert(0, map_of_visits(traces.locations, np.where(near, visits, 0), title=title, unit="slots"))
-    return section("Places", tag("div", maps, class_="charts"), tag("p", rare))
-
-
-def _thick(traces: Traces, visits: Ints) -> NDArray[np.bool_] | None:
-    """The places between the first and the last hundredth of slots, both ways; None where these fill the map anyway."""
-    xy = traces.locations.planar()
-    inside = visits > 0
-    for side in xy.T:
-        order = np.argsort(side)
-        upto = np.cumsum(visits[order]) / visits.sum()
-        low, high = (side[order[np.searchsorted(upto, share)]] for share in (0.01, 0.99))
-        inside &= (side >= low) & (side <= high)
-    if not inside.any() or np.ptp(xy[inside], axis=0).max() > np.ptp(xy[visits > 0], axis=0).max() / 3:
-        return None
-    return np.asarray(inside)
+    here, maps = traces.locations, [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
+    if here.has_coordinates:
+        whole = Sheet.of(here, visits > 0)
+        if whole.km > Sheet.of(here, visits > 0, visits).km:
+            title = "All of them, the few far ones too"
+            maps.append(map_of_visits(here, visits, title=title, unit="slots", sheet=whole))
+    return section("Places", sources(here), tag("div", maps, class_="charts wide"), tag("p", rare))
 
 
 def _settings(p: Preparation) -> Section:
-    def minutes(value: float | None) -> str:
-        if value is None:
-            return "–"
-        return f"{value / 60:g} h" if value >= 60 and value % 60 == 0 else f"{value:g} min"
-
-    gaps = GAPS.get(p.gaps, "").format(max_gap=minutes(p.max_gap_minutes), min_coverage=percent(p.min_coverage, 0))
-    if p.max_gap_minutes is None:
+    longest = "–" if p.max_gap_minutes is None else spoken_length(p.max_gap_minutes)
+    gaps = GAPS.get(p.gaps, "").format(max_gap=longest, min_coverage=percent(p.min_coverage, 0))
+    if not p.max_gap_minutes:
         gaps = "slots that the input lacks are missing; nothing is filled"
     words: list[Child] = [
-        f"one slot is {minutes(p.step_minutes)}; days and hours are those of the clock of {p.tz}",
-        f"gaps ({p.gaps}): {gaps}" if p.max_gap_minutes is not None else gaps,
+        f"one slot is {spoken_length(p.step_minutes or 0)}; days and hours are those of the clock of {p.tz}",
+        f"gaps ({p.gaps}): {gaps}" if p.max_gap_minutes else gaps,
+        MAPS[p.map].format(km=number(p.map_km, 0)),
         PLACES_BY.get(p.places_by, p.places_by).format(grid=number(p.grid_metres, 0)),
     ]
     if p.gaps != "drop":

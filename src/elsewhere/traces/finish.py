@@ -6,21 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidTraces, require_between, require_whole
+from elsewhere.errors import InvalidTraces, require_between
 from elsewhere.traces.accuracy import evidence_of
 from elsewhere.traces.clock import Times
-from elsewhere.traces.fixes import Coverage, Preparation, Words
-from elsewhere.traces.gaps import cut
+from elsewhere.traces.fixes import Coverage, Preparation, Words, spoken_length
+from elsewhere.traces.gaps import ENOUGH, cut, least_slots
 from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Traces
-from elsewhere.traces.places import reduce_places
+from elsewhere.traces.places import SHARED, reduce_places, share_places
 
 MANY = 0.1  # of the days: so many are dropped with a word on how to keep them
+MUCH = 0.25  # of the slots: so many filled ones are spoken of
 FEW = 5  # users: a place of fewer is merged away before anything is learnt (E31)
 
 
 def finish(
     r: Ints,
     observed: NDArray[np.bool_],
+    outside: NDArray[np.bool_],
     locations: Locations,
     *,
     user: Ints,
@@ -42,12 +44,31 @@ def finish(
     known = r >= 0
     coverage = Coverage(user, labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
     share = coverage.by_user()[user] if gaps == "drop" else coverage.known
-    enough = known.any(axis=1) & (share >= min_coverage)
+    single = observed.sum(axis=1) < least_slots(r.shape[1], min_coverage)
+    enough = known.any(axis=1) & (share >= min_coverage) & ~single
+    away = outside.any(axis=1)
+    seen, gone = int(observed.sum() + outside.sum()), len(np.setdiff1d(user[away], user[known.any(axis=1)]))
+    tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
+    so_far = replace(
+        so_far,
+        users_dropped=len(np.unique(user)),
+        users_by_coverage=tuple(np.bincount(tenth, minlength=10).tolist()),
+        days_dropped=int((~enough).sum()),
+        days_single=int((single & ~away & ~enough).sum()),
+        slots_outside=int(outside.sum()),
+        days_outside=int(away.sum()),
+        users_outside=len(np.unique(user[away])),
+        gaps=gaps,
+        min_coverage=min_coverage,
+        step_minutes=step_minutes,
+        tz=tz,
+        coverage=replace(coverage, kept=enough),
+    )
     if not enough.any():
         who = f"{len(np.unique(user))} users" if gaps == "drop" else f"{len(r)} days"
         raise InvalidTraces(
             f"{so_far.name or 'the input'}: none of {who} has {min_coverage:.0%} of its slots known "
-            "(`min_coverage`); a longer `max_gap` or `step` would know more.",
+            f"(`min_coverage`): {'; '.join(so_far.in_the_way())}.",
             code="E_EMPTY",
         )
     r, observed, known, row = r[enough], observed[enough], known[enough], np.flatnonzero(enough)
@@ -59,11 +80,17 @@ def finish(
         number[:-1] = np.where(visits > 0, np.cumsum(visits > 0) - 1, -1)
         locations, visits = locations.select(visited), visits[visited]
     notes: list[str] = []
-    if cells is not None and require_whole("cells", cells, 1) < len(locations) and locations.has_coordinates:
-        people = _people(number[r], user[row], len(locations))
-        locations, becomes, notes = merged(locations, visits, people, cells)
+    if cells is not None and locations.has_coordinates:
+        visited, visitor = _visitors(number[r], user[row])
+        if locations.names is not None:
+            locations, becomes, notes = with_areas(locations, visited, visitor, cells=cells)
+        elif so_far.places_by in ("shared", "stays"):
+            locations, becomes = share_places(locations, visited, visitor, cells=cells)
+        else:
+            locations, becomes = reduce_places(locations, visits, cells=cells)
         number = np.where(number >= 0, becomes[number], -1)
     r = number[r]
+    whole = known.all(axis=1)
     if words is not None:
         locations = locations.called(**majority(words._replace(place=number[words.place]), len(locations)))
         notes += [_on_words(locations)]
@@ -80,79 +107,125 @@ def finish(
         tz=tz,
         evidence=None if uncertain is None else _evidence(locations, enough, *uncertain),
     )
-    if traces.R == 1:
-        notes.append("everything lies in one place: nothing can be learnt from it")
-    thin = int((~enough).sum())
-    if thin > MANY * len(enough):
-        notes.append(
-            f"{thin} of {len(enough)} days were dropped: fewer than {min_coverage:.0%} of their slots are known; a "
-            "longer `max_gap` or a lower `min_coverage` keeps more"
-        )
-    tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
-    return traces, replace(
+    made = replace(
         so_far,
         users=traces.U,
-        users_dropped=len(np.unique(user)) - traces.U,
-        users_by_coverage=tuple(np.bincount(tenth, minlength=10).tolist()),
+        users_dropped=so_far.users_dropped - traces.U,
+        users_usable=len(np.unique(user[enough][whole])),
         days=int(enough.sum()),
-        days_dropped=int((~enough).sum()),
         slots_observed=int(observed.sum()),
         slots_held=int((known & ~observed).sum()),
         slots_missing=int((~known).sum()),
         places_found=found,
         places=len(locations),
         places_rare=_rare(traces),
-        gaps=gaps,
-        min_coverage=min_coverage,
-        step_minutes=step_minutes,
-        tz=tz,
-        coverage=replace(coverage, kept=enough),
-        notes=(*so_far.notes, *notes),
     )
+    return traces, replace(made, notes=(*made.notes, *notes, *_notes(made, seen, gone)))
 
 
-def merged(locations: Locations, visits: Ints, people: Ints, cells: int) -> tuple[Locations, Ints, list[str]]:
+def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
     """
-    Merge places until `cells` remain (E74): the places, the number of the one each has become, and notes.
+    Say what a reader should know of the map, of gaps and of days dropped, where there is anything to know.
 
-    Places with names are the input's own vocabulary: those that at least five of the `people` visit stay as they are,
-    and the others are merged among themselves, into areas without a name.
+    `seen` slots have a fix, on the map or not; `gone` users have none on it.
     """
-    stays = people >= FEW if locations.names is not None else np.zeros(len(locations), dtype=bool)
-    rest = np.flatnonzero(~stays)
-    areas = max(cells - int(stays.sum()), cells // 4, 1)
-    if len(rest) <= areas:
+    notes = ["everything lies in one place: nothing can be learnt from it"] if p.places == 1 else []
+    if p.map == "auto" and p.slots_outside:
+        notes.append(
+            f"the map is where people are nearly all the time, about {p.map_km:.0f} km wide; "
+            f"{_share(p.slots_outside / seen)} of the slots, on {p.days_outside:,} days of {p.users_outside:,} people, "
+            "lie outside and were left out"
+            + (f", and {gone:,} people with them" if gone else "")
+            + '; `map="whole"` keeps them'
+        )
+    elif p.slots_outside:
+        notes.append(
+            f"{p.slots_outside:,} slots, on {p.days_outside:,} days of {p.users_outside:,} people, lie outside the map "
+            f"(`{p.map}`) and were left out"
+        )
+    known = p.slots_observed + p.slots_held
+    steps = dict(p.people_by_gap)
+    if p.max_gap_auto and p.slots_held:
+        by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
+        notes.append(
+            f"gaps of up to {spoken_length(p.max_gap_minutes or 0)} are filled, the shortest that keeps enough people "
+            f"(people with a usable day: {by_gap}); `max_gap` sets another"
+        )
+    elif not p.max_gap_auto and p.users_usable < ENOUGH * max(steps.values(), default=0):
+        by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
+        notes.append(f"a longer `max_gap` keeps more people with a usable day: {by_gap}")
+    if p.slots_held > MUCH * known:
+        notes.append(
+            f"{_share(p.slots_held / known)} of the slots have no fix of their own: they were filled from the fixes "
+            "before or after, so how people move between fixes is not known"
+        )
+    if p.days_dropped > MANY * (p.days + p.days_dropped):
+        thin = p.days_dropped - p.days_single
+        why = [f"{p.days_single:,} have fixes in one slot alone"] if p.days_single else []
+        why += (
+            [f"{thin:,} have less than {p.min_coverage:.0%} of their slots known (`min_coverage`)"] if thin > 0 else []
+        )
+        notes.append(f"{p.days_dropped:,} of {p.days + p.days_dropped:,} days were dropped: {' and '.join(why)}")
+    return notes
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def with_areas(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints, list[str]]:
+    """
+    Keep the ids of places that people share, and join the others into areas: the places, what each became, notes.
+
+    Ids are the input's own vocabulary. Up to `cells` of them all stay; of more, those that at least eight people visit
+    (see `share_places`), and the others are joined with each other into areas without an id.
+
+    Parameters
+    ----------
+    locations
+        The places, with ids and coordinates.
+    place, user
+        The distinct pairs of a place and a user who visits it.
+    cells
+        How many places may remain, unless more are shared.
+
+    """
+    if len(locations) <= cells:
         return locations, np.arange(len(locations)), []
-    fewer, into = reduce_places(locations.select(rest), visits[rest], cells=areas)
-    if not stays.any():
-        apart, becomes = fewer, into
-    else:
-        kept = locations.select(np.flatnonzero(stays))
-        sides: dict[str, Any] = {
-            side: np.concatenate([getattr(kept, side), getattr(fewer, side)])
-            for side in ("lat", "lon", "xy")
-            if getattr(kept, side) is not None
-        }
-        becomes = np.empty(len(locations), dtype=np.int64)
-        becomes[stays], becomes[rest] = np.arange(len(kept)), len(kept) + into
-        apart = Locations(**sides, names=(*(kept.names or ()), *(fewer.names or ())))
-    if locations.names is None:
-        return apart, becomes, []
-    note = (
-        f"of {len(locations)} places with an id {int(stays.sum())} are visited by at least {FEW} people and stay as "
-        f"they are; the others were merged with their neighbours until {len(apart)} were left, "
-        f"{sum(not name for name in apart.names or ())} of them areas without an id (a larger `cells` keeps more apart)"
+    stays = np.bincount(place, minlength=len(locations)) >= min(SHARED, len(np.unique(user)) // 2)
+    rest = ~stays
+    joined, kept = rest[place], locations.select(np.flatnonzero(stays)) if stays.any() else None
+    becomes = np.cumsum(stays) - 1
+    if not joined.any():
+        return locations, np.arange(len(locations)), []
+    areas, into = share_places(
+        locations.select(np.flatnonzero(rest)),
+        (np.cumsum(rest) - 1)[place[joined]],
+        user[joined],
+        cells=max(cells - int(stays.sum()), cells // 4, 1),
     )
-    return apart, becomes, [note]
+    becomes[rest] = int(stays.sum()) + into
+    both = areas if kept is None else kept.and_also(areas)
+    note = (
+        f"of {len(locations)} places with an id {int(stays.sum())} are visited by enough people and stay as they are; "
+        f"the others were joined with their neighbours, into {sum(not name for name in both.names or ())} areas "
+        "without an id (a larger `cells` keeps more apart)"
+    )
+    return both, becomes, [note]
 
 
-def _people(r: Ints, user: Ints, R: int) -> Ints:
-    """How many people visit each place, on days without a gap if there are any: of those alone fakes are made."""
+def _visitors(r: Ints, user: Ints) -> tuple[Ints, Ints]:
+    """
+    Return who visits what, the distinct pairs of place and user, by place.
+
+    On days without a gap, if enough people have one: of those alone fakes are made.
+    """
     whole = np.all(r >= 0, axis=1)
     rows = np.flatnonzero(whole) if len(np.unique(user[whole])) >= FEW else np.arange(len(r))
     at, slot = np.nonzero(r[rows] >= 0)
-    pairs = np.unique(user[rows][at] * R + r[rows][at, slot])
-    return np.bincount(pairs % R, minlength=R)
+    n = int(user.max()) + 1
+    pairs = np.unique(r[rows][at, slot] * n + user[rows][at])
+    return pairs // n, pairs % n
 
 
 def majority(words: Words, R: int) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """
-Gaps between fixes: named policies, and impossible jumps.
+Gaps between fixes: named policies, how long a gap is filled, and impossible jumps.
 
 A slot is empty where a user has no fix in it. What happens then is a policy with a name, a default and words for it,
-so that a report can say what was done.
+so that a report can say what was done. Fakes are made of whole days alone, so the longest gap that is filled decides
+who can be used at all: the `Ladder` says how many people each length keeps.
 """
 
 from typing import NamedTuple
@@ -18,19 +19,40 @@ from elsewhere.traces.places import in_space, on_globe
 SECONDS_PER_DAY = 86_400
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
+MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
+RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
+ENOUGH = 0.8  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
+LEAST_SLOTS = 2  # slots with a fix of their own that a day needs: one alone says nothing of how the day went
 GAPS = {
-    "hold": "a slot without fixes keeps the place of the last fix, up to {max_gap}; longer gaps stay missing",
+    "hold": "a slot without fixes keeps the place of the last fix, up to {max_gap}, and before the first fix of a day, "
+    "up to {max_gap}, it takes the place of that one; longer gaps stay missing",
     "interpolate": "a slot between two fixes at most {max_gap} apart gets the place on the straight way between them; "
     "longer gaps stay missing",
-    "split": "a slot without fixes keeps the place of the last fix, up to {max_gap}; at a longer gap the day is cut, "
-    "and its pieces are rows of their own",
-    "drop": "a slot without fixes keeps the place of the last fix, up to {max_gap}; users of whose slots fewer than "
-    "{min_coverage} are known are dropped with all their days",
+    "split": "gaps are filled as by hold, up to {max_gap}; at a longer gap the day is cut, and its pieces are rows of "
+    "their own",
+    "drop": "gaps are filled as by hold, up to {max_gap}; users of whose slots fewer than {min_coverage} are known are "
+    "dropped with all their days",
 }
 
 
+class Runs(NamedTuple):
+    """
+    Slots without fixes, one entry per run of neighbours in a row.
+
+    Run i is `length[i]` slots of row `row[i]` from `slot[i]` on, which begins at second `start[i]`; `before[i]` and
+    `after[i]` are the user's last fix before it and the next one, -1 where there is none.
+    """
+
+    row: Ints
+    slot: Ints
+    length: Ints
+    start: Ints
+    before: Ints
+    after: Ints
+
+
 class Empty(NamedTuple):
-    """Slots without fixes: row, slot, second at which it begins, and the user's last fix before and next after; -1."""
+    """Single slots without fixes: row, slot, second at which it begins, the user's last fix before, the next after."""
 
     row: Ints
     slot: Ints
@@ -39,9 +61,9 @@ class Empty(NamedTuple):
     after: Ints
 
 
-def empty_slots(r: Ints, rows: Ints, user: Ints, second: Ints, width: int) -> Empty:
-    """The slots of `r` (N, L) that have no fix; row i is (user, day) `rows[i]`, fixes are `user` at local `second`."""
-    row, slot = np.nonzero(r < 0)
+def empty_runs(taken: NDArray[np.bool_], rows: Ints, user: Ints, second: Ints, width: int) -> Runs:
+    """Find the slots that are not `taken` (N, L); row i is (user, day) `rows[i]`, fixes are `user` at `second`."""
+    row, slot, length = runs_of(~taken)
     start = rows[row, 1] * SECONDS_PER_DAY + slot * width
     base = int(second.min()) - SECONDS_PER_DAY
     span = int(second.max()) - base + 2 * SECONDS_PER_DAY
@@ -53,20 +75,114 @@ def empty_slots(r: Ints, rows: Ints, user: Ints, second: Ints, width: int) -> Em
     mine = rows[row, 0]
     before = np.where((at > 0) & (user[before] == mine), before, -1)
     after = np.where((at < len(order)) & (user[after] == mine), after, -1)
-    return Empty(row, slot, start, before, after)
+    return Runs(row, slot, length, start, before, after)
 
 
-def held(empty: Empty, second: Ints, longest: int) -> NDArray[np.bool_]:
-    """Which empty slots keep the place of the last fix: those at whose start it is at most `longest` seconds old."""
+def runs_of(mask: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+    """
+    Find the runs of True in each row: row, first column and length of each.
+
+    Examples
+    --------
+    >>> [side.tolist() for side in runs_of(np.array([[True, False, True, True]]))]
+    [[0, 0], [0, 2], [1, 2]]
+
+    """
+    begins, ends = mask.copy(), mask.copy()
+    begins[:, 1:] &= ~mask[:, :-1]
+    ends[:, :-1] &= ~mask[:, 1:]
+    row, first = np.nonzero(begins)
+    return row, first, np.nonzero(ends)[1] - first + 1
+
+
+def fillable(runs: Runs, second: Ints, width: int, longest: int, policy: str) -> tuple[Ints, Ints]:
+    """
+    Count the slots of each run that are filled: from the fix before on, and from the fix after backwards.
+
+    A slot keeps the place of the last fix that is at most `longest` seconds old when it begins. Before the first fix of
+    a day it takes the place of that fix, if it comes at most `longest` seconds after the slot's end and no earlier fix
+    is recent enough. "interpolate" fills a run as a whole, or not at all.
+    """
+    none = np.zeros(len(runs.row), dtype=np.int64)
     if longest == 0:
-        return np.zeros(len(empty.row), dtype=bool)
-    return np.asarray((empty.before >= 0) & (empty.start - second[empty.before] <= longest))
+        return none, none
+    if policy == "interpolate":
+        apart = second[runs.after] - second[runs.before]
+        return np.where((runs.before >= 0) & (runs.after >= 0) & (apart <= longest), runs.length, 0), none
+    age = runs.start - second[runs.before]
+    forward = np.where(runs.before >= 0, np.clip((longest - age) // width + 1, 0, runs.length), 0)
+    # the slots that end too long before the fix after: those that begin earlier than longest + width before it
+    early = -((runs.start + width + longest - second[runs.after]) // width)
+    backward = np.where((runs.slot == 0) & (runs.after >= 0), runs.length - np.clip(early, 0, runs.length), 0)
+    return forward, np.minimum(backward, runs.length - forward)
 
 
-def between(empty: Empty, second: Ints, longest: int) -> NDArray[np.bool_]:
-    """Which empty slots lie between two fixes at most `longest` seconds apart."""
-    apart = second[empty.after] - second[empty.before]
-    return np.asarray((empty.before >= 0) & (empty.after >= 0) & (apart <= longest))
+def filled_slots(runs: Runs, forward: Ints, backward: Ints, width: int) -> tuple[Empty, NDArray[np.bool_]]:
+    """List the slots that are filled one by one, and for each whether by the fix before it."""
+    run = np.repeat(np.arange(len(runs.row)), forward + backward)
+    nth = np.arange(len(run)) - np.repeat(np.cumsum(forward + backward) - forward - backward, forward + backward)
+    by_before = nth < forward[run]
+    nth = np.where(by_before, nth, nth - forward[run] + (runs.length - backward)[run])
+    start = runs.start[run] + nth * width
+    return Empty(runs.row[run], runs.slot[run] + nth, start, runs.before[run], runs.after[run]), by_before
+
+
+class Ladder(NamedTuple):
+    """How many people have a usable day if gaps of at most `seconds[i]` are filled: `people[i]`."""
+
+    seconds: tuple[int, ...]
+    people: tuple[int, ...]
+
+    def shortest(self) -> int:
+        """Return the shortest gap that keeps enough people: four of five of those whom the longest one keeps."""
+        enough = ENOUGH * max(self.people)
+        return next(g for g, kept in zip(self.seconds, self.people, strict=True) if kept >= enough)
+
+    def in_words(self) -> dict[str, int]:
+        """Return people by gap, as it is typed: {"1h": 5, "12h": 137}."""
+        return {f"{g // 3600}h": kept for g, kept in zip(self.seconds, self.people, strict=True)}
+
+
+def climb(
+    runs: Runs,
+    second: Ints,
+    width: int,
+    policy: str,
+    seconds: tuple[int, ...],
+    *,
+    user: Ints,
+    observed: NDArray[np.bool_],
+    off: NDArray[np.bool_],
+    min_coverage: float,
+) -> Ladder:
+    """
+    Count the people with a usable day, one that is known from end to end, for each longest gap in `seconds`.
+
+    `user` (N,) is the user of each row, `observed` (N, L) its slots with a fix on the map, `off` (n,) the fixes that
+    are not on it. The longer the gap, the more people.
+    """
+    L, own = observed.shape[1], observed.sum(axis=1)
+    people = []
+    for longest in seconds:
+        forward, backward = on_the_map(runs, *fillable(runs, second, width, longest, policy), off, policy)
+        known = own + np.bincount(runs.row, forward + backward, minlength=len(user)).astype(np.int64)
+        usable = (known == L) & (own >= least_slots(L, min_coverage))
+        if policy == "drop":
+            days = np.bincount(user)
+            usable &= (np.bincount(user, known) / np.maximum(1, days * L))[user] >= min_coverage
+        people.append(len(np.unique(user[usable])))
+    return Ladder(seconds, tuple(people))
+
+
+def on_the_map(runs: Runs, forward: Ints, backward: Ints, off: NDArray[np.bool_], policy: str) -> tuple[Ints, Ints]:
+    """Leave out what a fix that is not on the map would fill: somebody who is elsewhere is not held anywhere."""
+    lost = off[runs.before] | (off[runs.after] if policy == "interpolate" else False)
+    return np.where(lost, 0, forward), np.where(off[runs.after], 0, backward)
+
+
+def least_slots(L: int, min_coverage: float) -> int:
+    """Return how many slots of a day must have a fix of their own; `min_coverage` 0 asks for none."""
+    return min(LEAST_SLOTS, L) if min_coverage > 0 else 0
 
 
 def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int) -> tuple[Floats, Floats]:
@@ -117,34 +233,41 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     return pieces, row
 
 
-def without_jumps(fixes: Fixes, seconds: Ints, max_bad: float, name: str) -> tuple[Fixes, int, int]:
+def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[NDArray[np.bool_], int]:
     """
-    Fixes without single impossible ones, how many those were, and how many impossible steps remain (B36).
+    Which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
 
     A fix goes if the way to it and the way from it are both faster than any airliner, and the way past it is not.
-    Fixes must be sorted by user and time.
+    Fixes must be sorted by user and time; those at 0, 0 are no positions, and not judged.
     """
-    if fixes.lat is None or fixes.lon is None or len(fixes) < 2:
-        return fixes, 0, 0
-    x = in_space(fixes.lat, fixes.lon)
+    stay = np.ones(len(fixes), dtype=bool)
+    if fixes.lat is None or fixes.lon is None:
+        return stay, 0
+    some = np.flatnonzero((fixes.lat != 0) | (fixes.lon != 0))
+    if len(some) < 2:
+        return stay, 0
+    x, user, seconds = in_space(fixes.lat[some], fixes.lon[some]), fixes.user[some], seconds[some]
 
     def impossible(a: Ints, b: Ints) -> NDArray[np.bool_]:
         way = np.sqrt(((x[a] - x[b]) ** 2).sum(axis=1))
         fast = way * 3600 > FASTEST_KMH * np.abs(seconds[b] - seconds[a])
-        return np.asarray((fixes.user[a] == fixes.user[b]) & (way > LEAST_JUMP_KM) & fast)
+        return np.asarray((user[a] == user[b]) & (way > LEAST_JUMP_KM) & fast)
 
-    here = np.arange(len(fixes) - 1)
+    here = np.arange(len(some) - 1)
     jump = impossible(here, here + 1)
     middle = np.flatnonzero(jump[:-1] & jump[1:]) + 1
     alone = middle[~impossible(middle - 1, middle + 1)] if len(middle) else middle
     # of two neighbours that look like it only the first is taken: the second is judged by what is left
     alone = alone[np.insert(np.diff(alone) > 1, 0, True)] if len(alone) else alone
-    if len(alone) > max_bad * len(fixes):
+    stay[some[alone]] = False
+    return stay, int(jump.sum()) - 2 * len(alone)
+
+
+def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
+    """Refuse an input of which too many fixes are impossible."""
+    if jumps > MOST_JUMPS * fixes:
         raise InvalidTraces(
-            f"{name}: {len(alone)} of {len(fixes)} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h "
-            f"(limit {max_bad:.0%}, `max_bad`).",
+            f"{name}: {jumps} of {fixes} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
+            f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
             code="E_SPEED",
         )
-    stay = np.ones(len(fixes), dtype=bool)
-    stay[alone] = False
-    return (fixes.select(stay) if len(alone) else fixes), len(alone), int(jump.sum()) - 2 * len(alone)

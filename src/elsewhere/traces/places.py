@@ -1,10 +1,11 @@
 """
-From coordinates to places: a grid, the paper's merging of rare places that lie close together (E74), given places.
+From coordinates to places: a grid, the joining of places that few people visit, the paper's merging (E74), given ones.
 
 Distances between places of the globe are chords through it: Euclidean, equal to the arc within 1 cm at 20 km, and
 without a seam at the antimeridian or at the poles.
 """
 
+import heapq
 import re
 from dataclasses import dataclass
 from os import PathLike
@@ -20,6 +21,7 @@ from elsewhere.traces.tables import open_table
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
 COLUMN_BITS = 32
+SHARED = 8  # visitors that a place needs to stay as it is (docs/decisions/0013-map.md)
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
 ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
 
@@ -112,13 +114,109 @@ def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Lo
     if len(locations) <= cells:
         return locations, np.arange(len(locations))
     x, into = _merge(_points(locations), visits.astype(np.float64), cells)
-    kept = np.flatnonzero(into == np.arange(len(into)))
-    becomes = np.searchsorted(kept, into)
+    kept, becomes = np.unique(into, return_inverse=True)
+    return _placed(locations, x[kept], kept, becomes)
+
+
+def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints]:
+    """
+    Join places that few people visit with their neighbours: fine where many people are, coarse where few.
+
+    While a place has fewer than eight visitors (than half of all people, if these are fewer than 16), the one with the
+    fewest, of equals the first in the order of places, joins the nearest other place, and the two lie at their
+    centroid, weighted by visitors. Above `cells`, the rest is merged as by `reduce_places`, with visitors for visits.
+
+    Eight, because of any eight people about five are among the seven of ten that the product preset learns from, and
+    a place that fewer than five of those visit is merged away before anything is learnt (E31).
+
+    Parameters
+    ----------
+    locations
+        The places, with coordinates.
+    place, user
+        The distinct pairs of a place and a user who visits it.
+    cells
+        How many places may remain.
+
+    Returns
+    -------
+    The remaining places, and for each old place the number of the one it is now part of.
+
+    Examples
+    --------
+    >>> street = Locations(xy=[[0, 0], [1, 0], [5, 0]])
+    >>> ten, two = np.arange(10), np.arange(2)
+    >>> fewer, becomes = share_places(street, np.repeat([0, 1, 2], [10, 2, 10]), np.r_[ten, two, ten], cells=9)
+    >>> becomes.tolist(), fewer.xy.round(2).tolist()
+    ([0, 0, 1], [[0.17, 0.0], [5.0, 0.0]])
+
+    """
+    require_whole("cells", cells, 1)
+    n = len(locations)
+    x, into = _join(_points(locations), place, user, min(SHARED, len(np.unique(user)) // 2))
+    kept, becomes = np.unique(into, return_inverse=True)
+    if len(kept) > cells:
+        U = int(user.max()) + 1
+        pairs = np.unique(becomes[place] * U + user)
+        visitors = np.bincount(pairs // U, minlength=len(kept)).astype(np.float64)
+        x[kept], again = _merge(x[kept], visitors, cells)
+        kept, becomes = np.unique(kept[again][becomes], return_inverse=True)
+    return _placed(locations, x[kept], kept, becomes.reshape(n))
+
+
+def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]:
+    """Join places of fewer than `least` visitors with the nearest: where each lies now, and what it is part of."""
+    n, globe = len(x), x.shape[1] == 3
+    x, into = x.copy(), np.arange(n)
+    weight = np.bincount(place, minlength=n).astype(np.float64)
+    poor = weight < least
+    # who visits matters only as long as they are few: a union of two small sets
+    few = [set[int]() for _ in range(n)]
+    for p, u in zip(place[poor[place]].tolist(), user[poor[place]].tolist(), strict=True):
+        few[p].add(u)
+    waiting = [(len(few[p]), p) for p in np.flatnonzero(poor).tolist()]
+    heapq.heapify(waiting)
+    axes = [axis.copy() for axis in x.T]
+    apart, side = np.empty(n), np.empty(n)
+    remaining = n
+    while waiting and remaining > 1:
+        count, i = heapq.heappop(waiting)
+        if into[i] != i or not poor[i] or count != len(few[i]):
+            continue  # an entry from before it grew
+        apart[:] = 0
+        for axis in axes:
+            np.subtract(axis, axis[i], out=side)
+            np.multiply(side, side, out=side)
+            np.add(apart, side, out=apart)
+        apart[i] = np.inf
+        j = int(np.argmin(apart))
+        total = weight[i] + weight[j]
+        share = weight[i] / total if total > 0 else 0.5
+        centre = np.array([share * axis[i] + (1 - share) * axis[j] for axis in axes])
+        if globe:
+            centre *= EARTH_RADIUS_KM / (np.linalg.norm(centre) or EARTH_RADIUS_KM)
+        weight[j], into[i] = total, j
+        for axis, value in zip(axes, centre, strict=True):
+            axis[j], axis[i] = value, np.inf
+        x[j] = centre
+        remaining -= 1
+        if poor[j]:
+            few[j] |= few[i]
+            poor[j] = len(few[j]) < least
+            if poor[j]:
+                heapq.heappush(waiting, (len(few[j]), j))
+    while np.any(into != into[into]):
+        into = into[into]
+    return x, into
+
+
+def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple[Locations, Ints]:
+    """The places at `x`, of which `kept` are the old numbers, and what each old place has become."""
     alone = np.bincount(becomes) == 1
     names = locations.names and [locations.names[i] * bool(own) for i, own in zip(kept, alone, strict=True)]
     if locations.xy is not None:
-        return Locations(xy=x[kept], names=names), becomes
-    lat, lon = on_globe(x[kept])
+        return Locations(xy=x, names=names), becomes
+    lat, lon = on_globe(x)
     # a place that took nobody in keeps its coordinates to the last digit, and its name
     lat[alone], lon[alone] = np.asarray(locations.lat)[kept][alone], np.asarray(locations.lon)[kept][alone]
     return Locations(lat, lon, names=names), becomes
@@ -258,7 +356,7 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     elif {"x", "y"} <= plain.keys():
         names = [plain["x"], plain["y"]]
     elif not table.headed and len(table.columns) == 2:
-        names = ["0", "1"]
+        names = list(table.columns)
     else:
         raise table.refuse("places need columns `lat` and `lon`, or lines `x, y` in km.", "E_COLUMN")
     pair = np.column_stack([numbers(table, name) for name in names])

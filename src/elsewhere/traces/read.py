@@ -4,6 +4,7 @@ Read traces: tables, tracks, exports of phones and frames, told apart by what th
 Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` makes traces of them.
 """
 
+import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between
-from elsewhere.traces.columns import check_columns, find_roles, roles_of
+from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
+from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.kept import kept_in
-from elsewhere.traces.model import Traces
+from elsewhere.traces.locate import PLACES
+from elsewhere.traces.model import Traces, clock_minutes
 from elsewhere.traces.places import Map, places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
+from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
-from elsewhere.traces.tables import Table, open_table
+from elsewhere.traces.tables import Table, open_parts
 from elsewhere.traces.zones import zone_of
 
 
@@ -35,9 +39,10 @@ def read_traces(
     locations: Any = None,
     start: str | None = None,
     gaps: str = "hold",
-    max_gap: str | float | timedelta = "1h",
+    max_gap: str | float | timedelta = "auto",
     min_coverage: float = 0.5,
-    places: str = "merge",
+    map: str = "auto",  # noqa: A002 (the word users expect)
+    places: str = "shared",
     regions: Any = None,
     grid_metres: float = 100.0,
     evidence: bool = False,
@@ -91,23 +96,29 @@ def read_traces(
     step
         Length of a slot.
     cells
-        Most places to make of coordinates (E74); None keeps all. Numbered places of slots and those of `locations`
-        are never merged; places with ids of their own and coordinates only if there are more, and of these only those
-        that fewer than five people visit.
+        Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
+        merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
+        than eight people visit.
     tz
         IANA zone of the local clock.
     columns
         Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
-        accuracy, place, category; None leaves a role out.
+        accuracy, place, category; "#3" is the third column, "file" (as the user) the name of the file, unless a column
+        is called so; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
     gaps, max_gap, min_coverage
-        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", see `prepare_fixes`.
+        What happens to slots without a fix: "hold", "interpolate", "split" or "drop", up to which gap ("auto": the
+        shortest of 1, 3, 6, 12, 24 h that keeps enough people), and how much of a day must be known, see
+        `prepare_fixes`.
+    map, box
+        "auto": where people are nearly all the time, travellers' slots are left out; "whole": everywhere anybody was.
+        A `box` (south, west, north, east) in degrees is the map. Rows outside are counted, and are no bad rows.
     places, regions, grid_metres
-        What places coordinates become: "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
+        What places coordinates become: "shared", "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
         `prepare_fixes`.
     evidence
         Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
@@ -118,8 +129,6 @@ def read_traces(
     max_bad
         Share of rows that may be unreadable, or have more or fewer fields than the first line: they are dropped and
         counted; above it the file is refused.
-    box
-        The map, (south, west, north, east) in degrees: rows outside are dropped and counted.
     lon360
         Longitudes run from 0 to 360.
     any_date
@@ -143,63 +152,72 @@ def read_traces(
         # prepared before: everything is decided, and stays as it is
         source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, Map(kept.locations)
         cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
+        max_gap, map = 0, "whole"  # noqa: A001 (as the parameter)
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
-    table = open_table(
+    _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
+    around = _box(box)
+    drawn = None if regions is None else read_regions(regions)
+    given = None if locations is None else read_places(locations, encoding=encoding)
+    parts = open_parts(
         source,
         container=format,
         encoding=encoding,
-        roles=lambda names: roles_of(names, columns),
+        roles=lambda names, headed, records: meaning(names, headed, records, columns),
         plain_times=date_format is None,
-        max_bad=max_bad,
         allow_truncated=allow_truncated,
     )
-    roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
-    if locations is None and "place" in roles:
-        locations = places_beside(source)
-    given = None if locations is None else read_places(locations, encoding=encoding)
+    roles = _roles(parts.sample, format)
+    if given is None and "place" in roles and (beside := places_beside(source)) is not None:
+        given = read_places(beside, encoding=encoding)
     shape = Shape(
-        table,
+        parts.sample if "slot" not in roles else parts.joined(max_bad=1.0),
         roles,
         tz,
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
-        box=_box(box),
+        box=around,
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
     if "slot" in roles:
-        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=0 if table.headed else 1)
+        base = 1 if shape.table.format == "sglt" else 0
+        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=base)
         traces, prepared = prepare_slots(
             slots,
             step=step,
             cells=cells,
             gaps=gaps,
+            max_gap=max_gap,
             min_coverage=min_coverage,
+            map="whole" if given is not None else map,
+            box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             aligned=kept is not None,
-            max_bad=max_bad,
             so_far=counted,
         )
     else:
-        fixes, counted = fixes_of(shape, given)
+        fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
+        handed = [fixes]
+        del fixes  # so that they can go as soon as they are reduced
         traces, prepared = prepare_fixes(
-            fixes,
+            handed.pop(),
             step=step,
             cells=cells if given is None else None,
             gaps=gaps,
             max_gap=max_gap,
             min_coverage=min_coverage,
+            map="whole" if given is not None else map,
+            box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             evidence=evidence,
-            max_bad=max_bad,
             so_far=counted,
         )
     if report is not None:
@@ -207,13 +225,47 @@ def read_traces(
     return traces if kept is None else traces.on(kept.locations)
 
 
-def _sglt_roles(table: Table) -> dict[str, str]:
-    """`input.trace` of the paper's authors: lines `user,time,location`, whole numbers from 1, no column names."""
-    if table.headed:
+def _check_options(
+    step: Any,
+    gaps: str,
+    max_gap: Any,
+    min_coverage: float,
+    places: str,
+    cells: int | None,
+    start: str | None,
+    date_format: str | None,
+    encoding: str,
+) -> None:
+    """Refuse options that no input can make right, before a large one is read."""
+    if not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
+        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
+    if max_gap != "auto":
+        seconds_of("max_gap", max_gap)
+    require_choice("gaps", gaps, tuple(GAPS))
+    require_choice("places", places, PLACES)
+    require_between("min_coverage", min_coverage, 0, 1)
+    if cells is not None:
+        require_whole("cells", cells, 1)
+    if start is not None:
+        clock_minutes(start)
+    if date_format is not None:
+        try:
+            datetime.strptime("", date_format)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
+                raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
+
+
+def _roles(table: Table, asked: str) -> dict[str, str]:
+    """What the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
+    found = table.found
+    if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    if len(table.columns) != 3:
-        raise table.refuse("the first line holds numbers where column names are expected.", "E_COLUMN")
-    return {"user": "0", "slot": "1", "place": "2"}
+    return dict(found.roles) if found is not None else {}
 
 
 def _tomorrow() -> np.datetime64:
