@@ -119,23 +119,25 @@ def generate_fakes(
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
     seeds = learnt.translate(roles.seeds)
     test = _test(learnt, roles, seeds, settings)
+    work: Pairs | Attempts
     if settings.name == "product":
-        # all first fakes, then all second ones: more fakes per seed leave the first ones as they are
-        units = np.column_stack([np.tile(np.arange(len(seeds)), per_seed), np.repeat(np.arange(per_seed), len(seeds))])
-        work: Pairs | Attempts = _pairs(learnt, roles, seeds, settings, test, entropy)
+        work = _pairs(learnt, roles, seeds, settings, test, entropy)
     else:
-        units = np.column_stack([np.repeat(np.arange(len(seeds)), per_seed), np.tile(np.arange(per_seed), len(seeds))])
         work = Attempts(_maker(learnt, seeds, settings, entropy), test, seeds, settings.max_tries)
-    pieces = [units[i : i + work.size] for i in range(0, len(units), work.size)]
+    # fakes of one number at a time: more of them per seed leave the first ones as they are
+    pieces = [
+        np.column_stack([rows, np.full(len(rows), number)])
+        for number in range(per_seed)
+        for rows in np.split(np.arange(len(seeds)), np.arange(work.size, len(seeds), work.size))
+    ]
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress)
-    return _gathered(made, work.size, units, traces, roles, learnt, settings, rng is not None)
+    return _gathered(made, pieces, traces, roles, learnt, settings, rng is not None)
 
 
 def _gathered(
     made: list[Made],
-    size: int,
-    units: Ints,
+    pieces: list[Ints],
     traces: Traces,
     roles: Roles,
     learnt: Learnt,
@@ -144,20 +146,21 @@ def _gathered(
 ) -> Fakes:
     tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
     tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
-    unit = np.concatenate([m.unit + i * size for i, m in enumerate(made)])
+    units = np.concatenate(pieces)
+    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, made, strict=True)])
     if len(unit) == 0:
         rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
         raise NothingPassed(
             f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
             f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
         )
-    order = unit.argsort(kind="stable")[np.lexsort((units[np.sort(unit), 1], units[np.sort(unit), 0]))]
+    order = np.lexsort((unit[:, 1], unit[:, 0]))
     fakes = np.concatenate([m.r for m in made])[order]
     attempts = np.zeros(len(traces), dtype=np.int64)
     np.add.at(attempts, roles.seed_rows[units[:, 0]], np.concatenate([m.tries for m in made]))
     return Fakes(
         r=fakes,
-        seed=roles.seed_rows[units[unit[order], 0]],
+        seed=roles.seed_rows[unit[order, 0]],
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=Verdicts.joined([m.verdicts for m in made]).select(order),
         attempts=attempts,
@@ -171,7 +174,6 @@ def _gathered(
         notes=(*roles.notes, *_of_no_gate(settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
-        weekend=None if traces.dates is None else is_weekend(traces.dates)[roles.seed_rows[units[unit[order], 0]]],
     )
 
 
