@@ -4,14 +4,19 @@ The report in a real browser: nothing leaves the file, nothing overflows a phone
 Needs Chromium and the playwright package; set ELSEWHERE_SCREENSHOTS to a folder to keep the pictures.
 """
 
+import io
 import os
+import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from reports_made import HOSTILE, world
 
 import elsewhere as ew
+from elsewhere.reports import outlines
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
@@ -141,6 +146,41 @@ def test_one_can_step_through_the_days(browser, reports, edition):
     assert "01:00" <= played < "23:00"
     assert marks == strips == (2 if edition == "owner" else 1)
     assert visit.said == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_coasts_and_names_are_drawn_alike_on_every_map_and_nothing_is_fetched(browser, tmp_path, scheme):
+    if not outlines.there():
+        pytest.skip("the packages of the extra 'maps' are not installed")
+    rng = np.random.default_rng(3)
+    where = ew.Locations(rng.uniform(40.58, 40.85, 40), rng.uniform(-74.06, -73.85, 40))
+    real, fakes = (ew.Traces(rng.integers(40, size=(30, 24)), where, step_minutes=60) for _ in range(2))
+    path = tmp_path / "report.html"
+    result = ew.evaluate_publishing(real.r, None, fakes.r)
+    ew.report(result, path, edition="owner", real=real, fakes=fakes)
+    with Visit(browser, path, SIZES["phone"], scheme) as visit:
+        maps = visit.page.locator("#maps figure > svg:has(svg)")
+        pictures = [Image.open(io.BytesIO(maps.nth(i).screenshot())).convert("RGB") for i in range(maps.count())]
+        inks = [
+            visit.page.evaluate(f"getComputedStyle(document.querySelector('#maps .{layer}')).fill")
+            for layer in ("land", "water")
+        ]
+        tall = visit.page.evaluate("document.querySelector('#maps .town').getBoundingClientRect().height")
+        names = visit.page.locator("#maps .town").all_text_contents()
+        wide = visit.page.evaluate("document.documentElement.scrollWidth")
+
+    assert visit.asked == [path.as_uri()]
+    assert visit.said == []
+    assert wide <= SIZES["phone"]
+    assert len(pictures) == 4
+    # what is repeated looks like the first: both are found on every map
+    inks = [tuple(int(n) for n in re.findall(r"\d+", ink)) for ink in inks]
+    assert len({*inks, (0, 0, 0)}) == 3
+    for picture in pictures:
+        share = {ink: n / (picture.width * picture.height) for n, ink in picture.getcolors(1_000_000)}
+        assert all(share.get(ink, 0) > 0.05 for ink in inks)
+    assert tall > 9
+    assert {"New York City", "Brooklyn"} <= set(names)
 
 
 def test_a_page_that_asks_for_something_is_caught(browser, tmp_path):

@@ -353,6 +353,25 @@ def test_a_refusal_is_one_line_and_leaves_nothing(run, town, tmp_path, words, st
     assert not out.exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--gaps", "x"], ["--max-gap", "x"], ["--step", "0min"], ["--step", "7 h 3"], ["--places", "x"]),
+        *(["--min-coverage", "2"], ["--cells", "0"], ["--box", "1,2,3"], ["--start", "25:00"], ["--encoding", "x"]),
+        *(["--date-format", "%Q"], ["--max-bad", "3"], ["--columns", "x=y"], ["--format", "x"], ["--tz", "Mars"]),
+        *(["--kappa", "1"], ["--workers", "0"], ["--per-seed", "0"], ["--also", "png"], ["--holdout", "3"]),
+        *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "-k", "2"], ["--preset", "x"], ["--set", "k=0"]),
+    ],
+    ids=" ".join,
+)
+def test_what_no_input_can_make_right_is_refused_before_it_is_opened(run, tmp_path, words):
+    status, _, err = run("synthesize", tmp_path / "no such file", "-o", tmp_path / "out", *words)
+    assert status == 2
+    assert err.startswith(("E_PARAM: ", "E_TZ: "))
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_output_that_holds_something_is_refused_before_any_work(run, town, tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     status, _, err = run("synthesize", town, "-o", tmp_path)

@@ -84,7 +84,14 @@ class Making:
             require_whole("--seed", self.seed, 0)
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
-        return preset_of(self.preset, **self.settings())
+        settings = preset_of(self.preset, **self.settings())
+        if settings.name == "deniable":
+            from elsewhere.privacy.deniability import deniability_ledger
+
+            # what a ledger over very many seeds cannot promise, none can
+            names = ("k", "gamma", "eps0", "delta_target", "acceptance")
+            deniability_ledger(**{name: getattr(settings, name) for name in names}, seeds=10**9)
+        return settings
 
 
 ASSERTED = "is the caller's assertion"

@@ -32,8 +32,10 @@
   }
 
   var ground = draw(map, "g", { "class": "ink-none" }), moving = draw(map, "g", {});
-  map.insertBefore(ground, map.firstChild);
+  map.insertBefore(ground, el("days-names"));
   D.x.forEach(function (x, i) { draw(ground, "circle", { cx: x, cy: D.y[i], r: 2, "class": "fill" }); });
+
+  function off(p) { return D.x[p] < 0 || D.x[p] > D.width || D.y[p] < 0 || D.y[p] > D.height; }
 
   function strip(day, words, ink, small) {
     var L = day.length, wide = 360, w = wide / L, look = letters(day, small), line = document.createElement("div");
@@ -95,7 +97,7 @@
       if (here >= 0) {
         if (s[0] === "fake") { draw(layer, "circle", { cx: D.x[here], cy: D.y[here], r: 9, "class": "stroke now" }); }
         else { draw(layer, "rect", { x: D.x[here] - 8, y: D.y[here] - 8, width: 16, height: 16, "class": "stroke now" }); }
-        words.push(s[1] + " is at place " + look.name[here] + (D["class"] && D["class"][here] > 0 ? " (class " + D["class"][here] + ")" : ""));
+        words.push(s[1] + " is at place " + look.name[here] + (D["class"] && D["class"][here] > 0 ? " (class " + D["class"][here] + ")" : "") + (off(here) ? ", off the map" : ""));
       } else { words.push("where " + s[1] + " is, is not known"); }
     });
     clock.textContent = D.clock[t];

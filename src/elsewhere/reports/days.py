@@ -1,17 +1,18 @@
 """
-Days one can step through on the map, moment by moment: fakes, and in the owner's report the real days beside them.
+Days: hour by hour all together, and one by one to step through on the map; in the owner's report real ones beside.
 
 Fakes are shown in an order that depends on nothing but their places, so that neither the order of a file nor that of
 the seeds reaches the page. The script (days.js) draws from numbers alone; places that no shown day visits are not sent.
 """
 
 import hashlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from elsewhere.reports.atlas import NO_MAP, Sheet, most_visited
+from elsewhere.reports.atlas import NO_MAP, STRIP, Sheet, most_visited
 from elsewhere.reports.markup import Child, Markup, data, tag
+from elsewhere.reports.svg import Series, plot
 from elsewhere.traces.model import Ints, Places, Traces
 
 MOST_DAYS = 24
@@ -32,6 +33,71 @@ def in_no_order(r: Places, n: int = MOST_DAYS) -> Ints:
     """
     keys = [hashlib.sha256(np.ascontiguousarray(row, dtype="<i4").tobytes()).digest() for row in r]
     return np.array(sorted(range(len(r)), key=lambda i: (keys[i], i))[:n], dtype=np.int64)
+
+
+class Hours(NamedTuple):
+    """Hours of the day that have instants, and for each of them the share that is away, and trips per 100 people."""
+
+    hour: list[float]
+    away: list[float]
+    trips: list[float]
+
+
+def hours(traces: Traces) -> Hours:
+    """
+    Who is away from his main place, and who sets out, by hour of the day.
+
+    The main place of a row is where it has most instants (the first of several); away is the share of the known
+    instants of an hour that are elsewhere, in per cent; a trip counts in the hour of the first instant at the new
+    place, per 100 rows.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> hours(ew.Traces([[0, 0, 1, 0], [2, 1, 2, -1]], ew.Locations(n=3), step_minutes=60)).away[:3]
+    [0.0, 50.0, 50.0]
+
+    """
+    hour = (traces.minutes() // 60).astype(np.int64)
+    known = traces.r >= 0
+    row, slot = np.nonzero(known)
+    place = traces.r[row, slot].astype(np.int64)
+    stay, count = np.unique(row * traces.R + place, return_counts=True)
+    order = np.lexsort((stay, -count, stay // traces.R))
+    # every row has an instant, so each row's first is its own
+    main = stay[order][np.unique(stay[order] // traces.R, return_index=True)[1]] % traces.R
+    seen = np.bincount(hour, known.sum(axis=0), 24)
+    off = np.bincount(hour, (known & (traces.r != main[:, None])).sum(axis=0), 24)
+    moved = (row[1:] == row[:-1]) & (place[1:] != place[:-1])
+    trips = np.bincount(hour[slot[1:][moved]], minlength=24)
+    there = np.flatnonzero(seen > 0)
+    return Hours(
+        (there + 0.5).tolist(),
+        (100 * off[there] / seen[there]).tolist(),
+        (100 * trips[there] / len(traces)).tolist(),
+    )
+
+
+def by_hour(fakes: Traces | None, real: Traces | None) -> list[Child]:
+    """Two charts by hour of the day, fakes against real traces: who is away from his main place, who sets out."""
+    looks = ((real, "real traces", "real", "square", "5 3"), (fakes, "fakes", "fake", "circle", ""))
+    made = [(hours(t), look) for t, *look in looks if t is not None]
+    if all(len(h.hour) < 2 for h, _ in made):
+        return []
+
+    def chart(which: str, y: str, title: str, caption: str) -> Markup:
+        series = [
+            Series(words, h.hour, getattr(h, which), ink, shape, dash=dash) for h, (words, ink, shape, dash) in made
+        ]
+        return plot(series, x="hour of the day, local clock", y=y, title=title, caption=caption, x_range=(0, 24),
+                    x_ticks=(0, 6, 12, 18, 24), size=2.8)  # fmt: skip
+
+    charts = [
+        chart("away", "away from the main place, % of people", "Away from the main place, by hour",
+              "Main place of a day: where most of it is spent."),
+        chart("trips", "trips per 100 people and hour", "Trips, by hour", "A trip is a change of place."),
+    ]  # fmt: skip
+    return [tag("div", charts, class_="charts wide")]
 
 
 def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None, label: Ints | None = None) -> Markup:
@@ -59,14 +125,14 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
         rows = seed[chosen] if seed is not None else np.resize(in_no_order(real.r), len(chosen))
         beside = [real.r[i] for i in rows]
     every = [fakes.r[chosen], *(row[None] for row in beside if row is not None)]
-    visited = np.unique(np.concatenate([r.ravel() for r in every]))
-    visited = visited[visited >= 0]
+    stays = np.concatenate([r.ravel() for r in every])
+    visited = np.bincount(stays[stays >= 0], minlength=len(places))
     counted = np.bincount(fakes.r[fakes.r >= 0], minlength=fakes.R)
     around = np.flatnonzero(most_visited(counted))
     around = around[np.argsort(-counted[around], kind="stable")[:MOST_BACKGROUND]]
-    shown = np.zeros(len(places), dtype=bool)
-    shown[visited] = shown[around] = True
-    sheet = Sheet.of(places, shown)
+    shown = visited > 0
+    shown[around] = True
+    sheet = Sheet.of(places, shown, visited + counted / counted.max())
     number = np.cumsum(shown) - 1
 
     def numbered(row: Places) -> list[int]:
@@ -74,7 +140,7 @@ def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None,
 
     told = {
         "width": sheet.width,
-        "height": round(sheet.height, 1),
+        "height": round(sheet.height - STRIP, 1),
         "x": np.round(sheet.x[shown], 1).tolist(),
         "y": np.round(sheet.y[shown], 1).tolist(),
         "class": None if label is None else (label[shown] + 1).tolist(),
@@ -102,7 +168,7 @@ def _clock(traces: Traces) -> list[str]:
 
 def _controls(told: dict[str, Any], sheet: Sheet) -> list[Child]:
     options = [tag("option", d["name"], value=i) for i, d in enumerate(told["days"])]
-    last = len(told["clock"]) - 1
+    last, ground = len(told["clock"]) - 1, sheet.ground()
     return [
         tag("noscript", tag("p", "Stepping through the days needs JavaScript, which this browser does not run.")),
         tag(
@@ -122,7 +188,8 @@ def _controls(told: dict[str, Any], sheet: Sheet) -> list[Child]:
         tag("p", id="days-said", class_="said", aria_live="polite"),
         tag(
             "figure",
-            tag("svg", sheet.scale(), viewBox=f"0 0 {sheet.width:g} {sheet.height:.1f}", id="days-map", role="img",
+            tag("svg", ground.below, tag("g", ground.above, id="days-names"), sheet.scale(),
+                viewBox=f"0 0 {sheet.width:g} {sheet.height:.1f}", id="days-map", role="img",
                 aria_label="Map of the day; the text above says where it is", class_="map"),
         ),
         tag("div", id="days-strips", class_="strip"),

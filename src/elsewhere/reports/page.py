@@ -16,12 +16,12 @@ from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.fakes import Fakes
 from elsewhere.pool import Pool
 from elsewhere.presets import OF_THE_GATE
-from elsewhere.reports.atlas import NO_MAP, map_of_classes, map_of_visits
+from elsewhere.reports.atlas import atlas
 from elsewhere.reports.attacks import QUESTIONS, audit_table, badge, shown
 from elsewhere.reports.claims import claims, may_not
-from elsewhere.reports.days import MOST_DAYS, days
+from elsewhere.reports.days import MOST_DAYS, by_hour, days
 from elsewhere.reports.given import Given, Plain, findings
-from elsewhere.reports.headline import headline
+from elsewhere.reports.headline import headline, in_detail
 from elsewhere.reports.making import categories, making, visible
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.reports.service import service
@@ -49,8 +49,8 @@ def report(
     Parameters
     ----------
     results
-        What `audit`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()` of it; or a list of such, or
-        names -> such.
+        What `audit`, `judge_uses`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()` of it; or a
+        list of such, or names -> such.
     path
         Where to; an old file is replaced as a whole.
     edition
@@ -122,7 +122,7 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
     elif isinstance(fakes, Pool):
         # beside real traces on their map, else on its own
-        traces = fakes.traces if real is None else _on_map_of(real, fakes)
+        traces = fakes.traces if real is None else fakes.on(real.locations)
     elif isinstance(fakes, Traces):
         traces = fakes
     elif fakes is not None:
@@ -139,11 +139,6 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
     there = traces if traces is not None else real
     label = _label(classes, None if there is None else there.R)
     return None if there is None else _Shown(traces, real, seed, label)
-
-
-def _on_map_of(real: Traces, pool: Pool) -> Traces:
-    t = pool.traces
-    return Traces(pool.on(real.locations), real.locations, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
 
 
 def _label(classes: Any, R: int | None) -> Ints | None:
@@ -178,14 +173,15 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
 
 def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
     audit = next(iter(given.audits.values()), None)
-    made = [
+    made = [section("What the data are good for", _named(given.uses, in_detail), anchor="uses")] if given.uses else []
+    made += [
         section("Attacks", _audits(given, shareable), anchor="attacks"),
         section("What may be said", _claims(audit, run, _first_of_several(given.audits)), anchor="claims"),
     ]
     if given.publishing:
         made.append(
             section(
-                "Usefulness of the data",
+                "Usefulness by the paper's measures",
                 _named(given.publishing, lambda r: utility(r, shareable=shareable)),
                 anchor="utility",
             )
@@ -199,7 +195,8 @@ def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable:
             )
         )
     if maps is not None:
-        made.append(section("Maps", _maps(maps), anchor="maps"))
+        shown_maps = [*atlas(maps.fakes, maps.real, maps.label), *by_hour(maps.fakes, maps.real)]
+        made.append(section("Maps and hours", shown_maps, anchor="maps"))
         if maps.fakes is not None:
             made.append(section("Days to step through", _days(maps, shareable), anchor="days-section"))
     if (compared := categories(run)) is not None:
@@ -275,33 +272,6 @@ def _claims(audit: Plain | None, run: dict[str, Any], note: Child) -> list[Child
         tag("h3", "Conditions that this output does not meet") if lacking else None,
         listing(lacking) if lacking else None,
     ]
-
-
-def _maps(maps: _Shown) -> list[Child]:
-    there = maps.fakes if maps.fakes is not None else maps.real
-    assert there is not None  # noqa: S101 - one of both is what made these maps
-    if not there.locations.has_coordinates:
-        return [tag("p", NO_MAP, class_="note")]
-    both = [
-        (t, words, ink) for t, words, ink in ((maps.fakes, "fakes", "fake"), (maps.real, "real traces", "real")) if t
-    ]
-    visits = [np.bincount(t.r[t.r >= 0], minlength=there.R) for t, _, _ in both]
-    # a class was learnt from people: where no shown trace goes, it stays at home
-    seen = np.any(visits, axis=0)
-    # the owner's map is whole; that of a pool has unknown places moved
-    where = both[-1][0].locations
-    charts: list[Child] = [
-        map_of_visits(where, count, title=f"Places by visits, {words}", unit="instants", ink=ink, around=seen)
-        for (_, words, ink), count in zip(both, visits, strict=True)
-    ]
-    if maps.label is not None:
-        caption = "Places that play the same part in different people's lives share a class, a colour and a shape."
-        charts.append(
-            map_of_classes(where, maps.label, title="Places by class", shown=seen, around=seen, caption=caption)
-        )
-    else:
-        charts.append(tag("p", "No classes were given, so there is no map of places by class.", class_="note"))
-    return [tag("div", charts, class_="charts")]
 
 
 def _days(maps: _Shown, shareable: bool) -> list[Child]:

@@ -5,9 +5,8 @@ It names users and shows their days and places: a private page, for the owner of
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elsewhere.reports.atlas import map_of_visits
+from elsewhere.reports.atlas import Sheet, map_of_visits, sources
 from elsewhere.reports.calendars import calendar
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
 from elsewhere.reports.shell import Section, page, section
@@ -15,7 +14,7 @@ from elsewhere.reports.svg import Bar, bars, drawing, figure, key
 from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import Coverage, Preparation, spoken_length
 from elsewhere.traces.gaps import GAPS
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.model import Traces
 
 MOST_USERS, MOST_DAYS = 120, 140  # in the picture of coverage
 MOST_NAMES = 200
@@ -219,27 +218,13 @@ def _places(traces: Traces, p: Preparation) -> Section:
     visits = np.bincount(traces.r[traces.r >= 0], minlength=traces.R)
     rare = f"{p.places_rare:,} of {_many(p.places, 'place')} are visited by fewer than five users; before anything is "
     rare += "learnt they are merged into the nearest place that more people share."
-    maps = [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
-    if traces.locations.has_coordinates:
-        near = _thick(traces, visits)
-        if near is not None:
-            title = "Where nearly all of them are"
-            maps.insert(0, map_of_visits(traces.locations, np.where(near, visits, 0), title=title, unit="slots"))
-    return section("Places", tag("div", maps, class_="charts"), tag("p", rare))
-
-
-def _thick(traces: Traces, visits: Ints) -> NDArray[np.bool_] | None:
-    """The places between the first and the last hundredth of slots, both ways; None where these fill the map anyway."""
-    xy = traces.locations.planar()
-    inside = visits > 0
-    for side in xy.T:
-        order = np.argsort(side)
-        upto = np.cumsum(visits[order]) / visits.sum()
-        low, high = (side[order[np.searchsorted(upto, share)]] for share in (0.01, 0.99))
-        inside &= (side >= low) & (side <= high)
-    if not inside.any() or np.ptp(xy[inside], axis=0).max() > np.ptp(xy[visits > 0], axis=0).max() / 3:
-        return None
-    return np.asarray(inside)
+    here, maps = traces.locations, [map_of_visits(traces.locations, visits, title="Where the slots are", unit="slots")]
+    if here.has_coordinates:
+        whole = Sheet.of(here, visits > 0)
+        if whole.km > Sheet.of(here, visits > 0, visits).km:
+            title = "All of them, the few far ones too"
+            maps.append(map_of_visits(here, visits, title=title, unit="slots", sheet=whole))
+    return section("Places", sources(here), tag("div", maps, class_="charts wide"), tag("p", rare))
 
 
 def _settings(p: Preparation) -> Section:

@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 
-def _clock(start: str) -> int:
+def clock_minutes(start: str) -> int:
+    """Return the minutes since midnight of a local time "HH:MM"."""
     try:
         hour, minute = (int(part) for part in start.split(":"))
         if 0 <= hour < 24 and 0 <= minute < 60:
@@ -113,7 +114,7 @@ class Traces:
             raise InvalidTraces(
                 f"{L} instants of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
-        _clock(start)
+        clock_minutes(start)
         seen = None if evidence is None else Evidence.of(evidence)
         if seen is not None:
             seen.check(N, L, len(locations))
@@ -161,7 +162,7 @@ class Traces:
 
     def minutes(self) -> Floats:
         """Local minute of the day of each of the L instants."""
-        return np.asarray((_clock(self.start) + self.step_minutes * np.arange(self.L)) % MINUTES_PER_DAY)
+        return np.asarray((clock_minutes(self.start) + self.step_minutes * np.arange(self.L)) % MINUTES_PER_DAY)
 
     def select(self, rows: ArrayLike) -> "Traces":
         """The given rows (numbers or a mask), in the given order, as a new set."""
@@ -197,10 +198,17 @@ class Traces:
             tz=self.tz,
         )
 
-    def on(self, locations: Locations) -> "Traces":
-        """Return the same traces over the same places, described by other `Locations` of equal number."""
-        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz", "evidence")}
-        return Traces(self.r, locations, **fields)
+    def on(self, locations: Locations, r: ArrayLike | None = None) -> "Traces":
+        """
+        Return the same users, days and clock on another map.
+
+        Place numbers stay what they are, and so does the evidence, where the map describes the same places otherwise;
+        else `r` gives them.
+        """
+        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
+        if r is None:
+            return Traces(self.r, locations, **fields, evidence=self.evidence)
+        return Traces(r, locations, **fields)
 
     def of_users(self, users: ArrayLike) -> "Traces":
         """All rows of the users with these numbers (0 .. U-1), rows in their old order."""

@@ -4,6 +4,7 @@ Read traces: tables, tracks, exports of phones and frames, told apart by what th
 Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` makes traces of them.
 """
 
+import codecs
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between
-from elsewhere.traces.columns import check_columns, find_roles, roles_of
+from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
+from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.kept import kept_in
-from elsewhere.traces.model import Traces
+from elsewhere.traces.locate import PLACES
+from elsewhere.traces.model import Traces, clock_minutes
 from elsewhere.traces.places import Map, places_beside, read_places
 from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
+from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
-from elsewhere.traces.tables import Table, open_table
+from elsewhere.traces.tables import Table, open_parts
 from elsewhere.traces.zones import zone_of
 
 
@@ -94,12 +98,13 @@ def read_traces(
     cells
         Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
         merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
-        than five people visit.
+        than eight people visit.
     tz
         IANA zone of the local clock.
     columns
         Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
-        accuracy, place, category; None leaves a role out.
+        accuracy, place, category; "#3" is the third column, "file" (as the user) the name of the file, unless a column
+        is called so; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
@@ -151,32 +156,35 @@ def read_traces(
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
-    table = open_table(
+    _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
+    around = _box(box)
+    drawn = None if regions is None else read_regions(regions)
+    given = None if locations is None else read_places(locations, encoding=encoding)
+    parts = open_parts(
         source,
         container=format,
         encoding=encoding,
-        roles=lambda names: roles_of(names, columns),
+        roles=lambda names, headed, records: meaning(names, headed, records, columns),
         plain_times=date_format is None,
-        max_bad=max_bad,
         allow_truncated=allow_truncated,
     )
-    roles = _sglt_roles(table) if format == "sglt" or not table.headed else find_roles(table, columns)
-    if locations is None and "place" in roles:
-        locations = places_beside(source)
-    given = None if locations is None else read_places(locations, encoding=encoding)
+    roles = _roles(parts.sample, format)
+    if given is None and "place" in roles and (beside := places_beside(source)) is not None:
+        given = read_places(beside, encoding=encoding)
     shape = Shape(
-        table,
+        parts.sample if "slot" not in roles else parts.joined(max_bad=1.0),
         roles,
         tz,
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
-        box=_box(box),
+        box=around,
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
     if "slot" in roles:
-        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=0 if table.headed else 1)
+        base = 1 if shape.table.format == "sglt" else 0
+        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=base)
         traces, prepared = prepare_slots(
             slots,
             step=step,
@@ -187,16 +195,18 @@ def read_traces(
             map="whole" if given is not None else map,
             box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             aligned=kept is not None,
             so_far=counted,
         )
     else:
-        fixes, counted = fixes_of(shape, given)
+        fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
+        handed = [fixes]
+        del fixes  # so that they can go as soon as they are reduced
         traces, prepared = prepare_fixes(
-            fixes,
+            handed.pop(),
             step=step,
             cells=cells if given is None else None,
             gaps=gaps,
@@ -205,7 +215,7 @@ def read_traces(
             map="whole" if given is not None else map,
             box=shape.box,
             places=places,
-            regions=regions,
+            regions=drawn,
             grid_metres=grid_metres,
             evidence=evidence,
             so_far=counted,
@@ -215,13 +225,47 @@ def read_traces(
     return traces if kept is None else traces.on(kept.locations)
 
 
-def _sglt_roles(table: Table) -> dict[str, str]:
-    """`input.trace` of the paper's authors: lines `user,time,location`, whole numbers from 1, no column names."""
-    if table.headed:
+def _check_options(
+    step: Any,
+    gaps: str,
+    max_gap: Any,
+    min_coverage: float,
+    places: str,
+    cells: int | None,
+    start: str | None,
+    date_format: str | None,
+    encoding: str,
+) -> None:
+    """Refuse options that no input can make right, before a large one is read."""
+    if not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
+        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
+    if max_gap != "auto":
+        seconds_of("max_gap", max_gap)
+    require_choice("gaps", gaps, tuple(GAPS))
+    require_choice("places", places, PLACES)
+    require_between("min_coverage", min_coverage, 0, 1)
+    if cells is not None:
+        require_whole("cells", cells, 1)
+    if start is not None:
+        clock_minutes(start)
+    if date_format is not None:
+        try:
+            datetime.strptime("", date_format)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
+                raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
+
+
+def _roles(table: Table, asked: str) -> dict[str, str]:
+    """What the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
+    found = table.found
+    if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    if len(table.columns) != 3:
-        raise table.refuse("the first line holds numbers where column names are expected.", "E_COLUMN")
-    return {"user": "0", "slot": "1", "place": "2"}
+    return dict(found.roles) if found is not None else {}
 
 
 def _tomorrow() -> np.datetime64:
