@@ -83,6 +83,7 @@ def test_words_by_hand():
     assert [verdict(f, 0.5, 0.2, 0.4) for f in (0.32, 0.34, 0.36)] == ["good", "rough", "not for this"]
     # as close as other people, but most does not match
     assert verdict(0.55, 0.55, 0.3, 0.95) == "rough"
+    assert verdict(0.76, 0.76, 0.6, 0.95) == "not for this"
     # real data no nearer than chance
     assert [verdict(f, 0.5, 0.5, 0.5) for f in (0.4, 0.55, 0.7)] == ["cannot say", "cannot say", "not for this"]
 

@@ -81,13 +81,11 @@ class Sources:
 
     def on(self, traces: "Traces") -> "Sources":
         """The same on the map of `traces`, which is that of the real ones or begins with it."""
-        from elsewhere.traces.together import on_map
-
         first = self.first.on(traces.locations)
         if first is self.first:
             return self
-        fakes = None if self.fakes is None else on_map(self.fakes, traces.locations)
-        return replace(self, first=first, real=on_map(self.real, traces.locations), fakes=fakes)
+        fakes = None if self.fakes is None else self.fakes.on(traces.locations)
+        return replace(self, first=first, real=self.real.on(traces.locations), fakes=fakes)
 
     def learnt(self, model: Path | None) -> "Learnt | None":
         """The model in a folder of `fit`, refused where its map is another one."""

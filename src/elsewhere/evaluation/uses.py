@@ -17,8 +17,9 @@ what other real people give, or half way to chance where people differ so much t
 excess = fakes - real and gap = chance - real, a use is
 
 - *good* if excess <= min(GOOD, gap / 4): at most 10 in 100 more than real people, a quarter of the way to chance; and
-  if more matches than does not, fakes <= 1/2;
-- *rough* if excess <= min(ROUGH, gap / 2): at most 25 in 100 more, and nearer to real people than to chance;
+  if fakes <= 1/2: more matches than does not;
+- *rough* if excess <= min(ROUGH, gap / 2): at most 25 in 100 more, and nearer to real people than to chance; and if
+  fakes <= 3/4, however few people there are to compare with;
 - *not for this* otherwise;
 - *cannot say* where not even the real data are told from chance (chance - same is at most 1 in 100, or 2 standard
   deviations over the splits) and fakes are at most 10 in 100 worse than either; or where an input is missing.
@@ -37,12 +38,13 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or trips
 GOOD_WAY, ROUGH_WAY = 0.25, 0.5  # the same, as a share of the way from real people to chance
-HALF = 0.5  # largest distance of what is good: more matches than does not
+MOST_GOOD, MOST_ROUGH = 0.5, 0.75  # largest distance, whatever real people give
 NOISE = 0.02  # excess that nobody would notice
 SPLITS = 20  # of the real people into halves
 MOST_DAYS = 4_000  # of each side in a split; more are sampled
@@ -169,7 +171,8 @@ def judge_uses(
     require_whole("splits", splits, 2)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
+    made = on_map_of(fakes, real, locations)
+    made = made if isinstance(made, Traces) else getattr(made, "r", made)
     given = on_one_map({"real": real, "fakes": made}, locations)
     known = given["real"]
     if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):
@@ -217,9 +220,9 @@ def verdict(fakes: float, halves: float, same: float, chance: float, spread: flo
     excess, gap = fakes - real, chance - real
     rough = min(ROUGH, ROUGH_WAY * gap)
     good = max(min(GOOD, GOOD_WAY * gap), min(NOISE, rough))
-    if excess <= good + slack and fakes <= max(HALF, same + NOISE) + slack:
+    if excess <= good + slack and fakes <= MOST_GOOD + slack:
         return GOOD_FOR
-    return ROUGH_FOR if excess <= rough + slack else NOT_FOR
+    return ROUGH_FOR if excess <= rough + slack and fakes <= MOST_ROUGH + slack else NOT_FOR
 
 
 def places_lost(a: ArrayLike, b: ArrayLike, top: int) -> float:

@@ -250,7 +250,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
             "fakes only to whom you may show the real data, or make others with --preset deniable and read that report."
         )
         return Advice("no", "Do not publish openly", why)
-    open_ = [n for n, word in about.items() if word in (WITHIN, UNCLEAR)]
+    within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
     missing = [n for n in WANTED if about.get(n, "not run") == "not run"]
     whys = []
     if inside:
@@ -258,11 +258,10 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
             f"Whoever knows which places stand in for which learnt something: {_names(inside)}. Keep the private "
             "folder and the model to yourself."
         )
-    if open_:
-        whys.append(f"Learnt something within the bar, or cannot be told: {_names(open_)}.")
-    if missing:
-        whys.append(f"Not run: {_names(missing)}.")
+    lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", missing))
+    whys += [f"{what}: {_names(attacks)}." for what, attacks in lists if attacks]
     if whys:
+        whys.append("Read what these attacks found, or need, before you publish.")
         return Advice("care", "Publish with care", " ".join(whys))
     why = "This is no proof: it holds for the attacks in the table, and for them alone."
     return Advice("yes", "Nothing measured here speaks against publishing", why)

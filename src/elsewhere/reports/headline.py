@@ -15,9 +15,9 @@ RULE = (
     "The rule is the same for all uses and all data. The real people are split into halves, 20 times; one half is "
     "compared with the other, with as many fakes, and with real days in which just this was destroyed (chance). "
     "Good: at most 10 in 100 (one place of ten) worse than the other half of the people, at most a quarter of the way "
-    "to chance, and more matches than does not. Rough: at most 25 in 100 worse, and nearer to real people than to "
-    "chance. Not for this: further off. Where people differ so much that the other half is no nearer than chance, half "
-    "of the way from the real days themselves to chance takes its place."
+    "to chance, and more matches than does not. Rough: at most 25 in 100 worse, nearer to real people than to chance, "
+    "and at least a quarter matches. Not for this: further off. Where people differ so much that the other half is no "
+    "nearer than chance, half of the way from the real days themselves to chance takes its place."
 )
 
 

@@ -64,7 +64,7 @@ class First:
         Return another source on the map of the first, and what a reader should know; `what` is its name in messages.
 
         The map is that of the first source, or a larger one that begins with it where places have no coordinates and
-        the other source visits further ones: `on_map` puts the first on it.
+        the other source visits further ones: `Traces.on` puts the first on it.
         """
         source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
@@ -95,9 +95,7 @@ class First:
 
     def on(self, locations: Locations) -> "First":
         """The same on a larger map that begins with its own, as `further` may give."""
-        return (
-            self if same_map(locations, self.traces.locations) else replace(self, traces=on_map(self.traces, locations))
-        )
+        return self if same_map(locations, self.traces.locations) else replace(self, traces=self.traces.on(locations))
 
     def _finely(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
         """Read a source as the first was read, but merge no places; other columns than the first has are found."""
@@ -170,7 +168,7 @@ class First:
             return found, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
-            return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
+            return fine.on(on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
         near, km = _nearest(_points(fine.locations), first.locations.select(visited))
         cell = visited[near]
@@ -199,19 +197,6 @@ def same_map(here: Locations, there: Locations) -> bool:
     return here == there and (here.names or ()) == (there.names or ())
 
 
-def on_map(traces: Traces, locations: Locations, r: Any = None) -> Traces:
-    """Return the same users, days and clock on another map; with the place numbers `r`, by default the same ones."""
-    return Traces(
-        traces.r if r is None else r,
-        locations,
-        users=traces.users,
-        dates=traces.dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-    )
-
-
 def onto(
     traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True, cut: bool = False
 ) -> tuple[Traces, tuple[str, ...]]:
@@ -221,7 +206,7 @@ def onto(
     Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
     than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
     and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `on_map`). `cut` says that the map leaves out
+    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves out
     where people seldom are: slots far from it are missing then.
 
     Examples
@@ -242,9 +227,9 @@ def onto(
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
-            return on_map(traces, there), ()
+            return traces.on(there), ()
         if not there.has_coordinates:
-            return on_map(traces, Locations(n=most)), (_beyond(most - len(there), what),)
+            return traces.on(Locations(n=most)), (_beyond(most - len(there), what),)
     kinds = [_kind(each) for each in (here, there)]
     raise InvalidTraces(
         f"{what}: its places are {kinds[0]}, those of the real traces are {kinds[1]}, and nothing says which is which; "
@@ -272,6 +257,10 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     known, unknown = visited[place[visited] >= 0], visited[place[visited] < 0]
     if len(known) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
+    if here.has_coordinates and there.has_coordinates:
+        apart = np.linalg.norm(_points(here)[known] - _points(there)[place[known]], axis=1)
+        if np.median(apart) > _far(there):
+            return None  # ids are each file's own here: the same ones lie elsewhere
     notes: tuple[str, ...] = ()
     where = there
     if len(unknown) and there.has_coordinates:
@@ -287,7 +276,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
         place[unknown] = len(there) + np.arange(len(unknown))
         where = Locations(n=len(there) + len(unknown), names=[*others, *(own[i] for i in unknown)])
         notes = (_beyond(len(unknown), what),)
-    return on_map(traces, where, np.where(traces.r >= 0, place[traces.r], -1)), notes
+    return traces.on(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
 
 
 def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
@@ -384,14 +373,14 @@ def _put(
         )
     r = np.where(known, place[traces.r], -1)
     if not far.any():
-        return on_map(traces, locations, r), ()
+        return traces.on(locations, r), ()
     if not cut:
         notes = (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",)
-        return on_map(traces, locations, r), notes
+        return traces.on(locations, r), notes
     r[far] = -1
     there = np.flatnonzero((r >= 0).any(axis=1))
     left = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
-    return on_map(traces.select(there), locations, r[there]), (left,)
+    return traces.select(there).on(locations, r[there]), (left,)
 
 
 def _points(locations: Locations) -> Floats:
@@ -440,4 +429,4 @@ def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str,
         common_slots(found[name], first.traces, name)
         first = first.on(found[name].locations)
         notes += more
-    return {name: on_map(traces, first.traces.locations) for name, traces in found.items()}, tuple(notes)
+    return {name: traces.on(first.traces.locations) for name, traces in found.items()}, tuple(notes)
