@@ -40,12 +40,13 @@ KAPPAS = (50, 100, 150, 200)
 # measure, goal, digits; the goals are those the product set itself before it was measured
 MEASURES = (
     ("A2 re-identification, share of fakes", 0.0112, 4),
-    ("A3 membership, advantage above null", 0.02, 3),
+    ("A3 membership, advantage above chance", 0.02, 3),
     ("A4 move timing, top 1", 0.01, 4),
-    ("A5 class-aware linkage, top 1", None, 3),
-    ("A5 white box, top 1", None, 3),
+    ("A5 linkage, strongest attack, top 1", None, 3),
+    ("A5 white box of the sampler, top 1", None, 3),
     ("A6 seed's place at an instant, above prior", None, 3),
-    ("A15 real against fake, AUC", 0.60, 3),
+    ("A15 told from real, AUC", 0.60, 3),
+    ("A15 by twelve features, AUC", 0.60, 3),
     ("A16 filtered points, fake minus real", 0.01, 3),
     ("TP-TV", 0.43, 3),
     ("TP-TV, top 50", None, 3),
@@ -55,10 +56,11 @@ MEASURES = (
     ("classes shared with the own seed, minus with others", None, 3),
     ("acceptance", None, 2),
 )
+REFEREE = (MEASURES[0][0], "TP-TV", "TP-TV, top 50", "TM-EMD north", "TM-EMD east")
 # result files of PPMTF/PPMTF, commit 66ba754, quoted as published: another referee's membership figure is no A3
 PUBLISHED = {
-    "SGD, as published": {0: 0.0010, 8: 0.4573, 9: 0.1398, 10: 0.619, 11: 0.662},
-    "PPMTF, as published": {0: 0.0160, 8: 0.4274, 9: 0.1286, 10: 1.833, 11: 1.833},
+    "SGD, as published": dict(zip(REFEREE, (0.0010, 0.4573, 0.1398, 0.619, 0.662), strict=True)),
+    "PPMTF, as published": dict(zip(REFEREE, (0.0160, 0.4274, 0.1286, 1.833, 1.833), strict=True)),
 }
 Column = dict[str, float | None]
 
@@ -118,6 +120,7 @@ def measured(
         white["value"] if isinstance(white, dict) else None,
         found["A6"]["above_prior"]["value"],
         found["A15"]["main"],
+        found["A15"]["twelve"]["value"],
         found["A16"]["main"],
         tp_tv(fakes, holdout, seed_index=dataset),
         tp_tv(fakes, holdout, seed_index=dataset, top=TOP),
@@ -193,16 +196,18 @@ def deniable(
 
 
 def real(tokyo: Tokyo, holdout: ew.Traces) -> Column:
-    """The seeds themselves as a reference of utility; attacks on them would be their own positive control."""
+    """The seeds themselves as a reference of utility and realism; other attacks would be their own positive control."""
     seeds = tokyo.of(0, 499)
-    values: list[float | None] = [None] * len(MEASURES)
-    values[8:12] = [
-        tp_tv(seeds, holdout),
-        tp_tv(seeds, holdout, top=TOP),
-        tm_emd(seeds, holdout, tokyo.north),
-        tm_emd(seeds, holdout, tokyo.east),
-    ]
-    return dict(zip((name for name, _, _ in MEASURES), values, strict=True))
+    told = ew.audit(seeds, holdout, seeds.r, None, attacks=["A15"], rng=np.random.default_rng(1)).to_dict()["A15"]
+    known: Column = {
+        "A15 told from real, AUC": told["main"],
+        "A15 by twelve features, AUC": told["twelve"]["value"],
+        "TP-TV": tp_tv(seeds, holdout),
+        "TP-TV, top 50": tp_tv(seeds, holdout, top=TOP),
+        "TM-EMD north": tm_emd(seeds, holdout, tokyo.north),
+        "TM-EMD east": tm_emd(seeds, holdout, tokyo.east),
+    }
+    return {name: known.get(name) for name, _, _ in MEASURES}
 
 
 def columns(tokyo: Tokyo, per_seed: int) -> dict[int, dict[str, Callable[[], Column]]]:
@@ -213,7 +218,7 @@ def columns(tokyo: Tokyo, per_seed: int) -> dict[int, dict[str, Callable[[], Col
         for k in KAPPAS
     }
     for name, row in PUBLISHED.items():
-        first[name] = lambda row=row: {m[0]: row.get(i) for i, m in enumerate(MEASURES)}  # type: ignore[misc]
+        first[name] = lambda row=row: {m[0]: row.get(m[0]) for m in MEASURES}  # type: ignore[misc]
     first |= {
         "paper": lambda: ours(tokyo, far, None, "paper", per_seed),
         "paper, κ 50": lambda: ours(tokyo, far, None, "paper", per_seed, 50),
@@ -289,10 +294,10 @@ def bounds(found: dict[str, Column], name: str) -> str:
     wanted = (
         ("acceptance", 0.60, True),
         ("classes shared with the own seed, minus with others", 0.15, True),
-        ("A5 white box, top 1", 0.02, False),
+        ("A5 white box of the sampler, top 1", 0.02, False),
         ("A6 seed's place at an instant, above prior", 0.05, False),
         ("TP-TV", seeds + 0.07, False),
-        ("A15 real against fake, AUC", 0.60, False),
+        ("A15 told from real, AUC", 0.60, False),
     )
     told = []
     for measure, bound, more in wanted:
@@ -373,7 +378,8 @@ generator. Fewer hold-out people make every distance from them larger, for every
 of the 500 seeds to each; "allotted" is its other emission ([decision 5](decisions/0005-emissions.md)). Classes shared:
 share of instants at which fake and seed are in one class of the generator's own, few or many, a rare place of a seed
 standing for the place that replaces it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out
-with an AUC of .73 ([decision 6](decisions/0006-walk.md)): real people miss .60 here too.
+with an AUC of .75, those of 0-499 with .61 ([decision 22](decisions/0022-rulers.md)): the file is ordered, and real
+people miss .60 here too.
 
 {second}
 

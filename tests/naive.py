@@ -7,6 +7,7 @@ Imports nothing of ours, so that it can judge us.
 import itertools
 import math
 from fractions import Fraction
+from itertools import groupby, pairwise
 
 
 def location_graph(r, user, tau, R, T):
@@ -1469,6 +1470,192 @@ def shared_classes(classes, who, overall, m_min):
                 row[k] = sum(column.count(j) for j in lost) * whole[k] / sum(whole[j] for j in lost)
         table.append(row)
     return table
+
+
+def shifted_likelihood(fake, kinds, shift, gain):
+    """
+    ln Pr{f | s} / Pr{f}: classes `kinds` of the seed, each boundary moved by up to `shift` instants, all moves alike.
+
+    A boundary lies in 1 .. L - 1 and never before the one before it; `gain[c][r]` is the odds of place r in class c.
+    """
+    L = len(fake)
+    runs = [(0, kinds[0])] + [(t, kinds[t]) for t in range(1, L) if kinds[t] != kinds[t - 1]]
+
+    def weigh(bounds):
+        product = 1.0
+        for t in range(L):
+            run = max(i for i, b in enumerate(bounds) if b <= t)
+            product *= gain[runs[run][1]][fake[t]]
+        return product
+
+    def below(bounds):
+        if len(bounds) == len(runs):
+            return weigh(bounds)
+        first = runs[len(bounds)][0]
+        early, late = max(bounds[-1], first - shift, 1), min(first + shift, L - 1)
+        where = range(early, late + 1) if early < late else [early]
+        return sum(below([*bounds, b]) for b in where) / len(where)
+
+    return math.log(below([0]))
+
+
+def day_features(day, others, R, hours, xy):
+    """The description of one day, number by number, `others` being the days of the reference."""
+    L = len(day)
+    stays = []
+    for t, place in enumerate(day):
+        if stays and stays[-1][0] == place:
+            stays[-1][2] += 1
+        else:
+            stays.append([place, t, 1])
+    places, length = [p for p, _, _ in stays], [n for _, _, n in stays]
+    moves = [t for t in range(1, L) if day[t] != day[t - 1]]
+    mean = lambda x, empty=0.0: sum(x) / len(x) if len(x) else empty  # noqa: E731
+    spread = lambda x: math.sqrt(mean([(v - mean(x)) ** 2 for v in x]))  # noqa: E731
+    f = {}
+    bounds = [0, 1, 2, 4, 8, 16, 32]
+    for low, high in pairwise(bounds):
+        f[f"stays_up_to_{high}"] = mean([low < n <= high for n in length])
+    f["stays_longer"] = mean([n > 32 for n in length])
+    ranked = sorted(length, reverse=True)
+    f["stay_mean"], f["stay_spread"] = mean(length) / L, spread(length) / L
+    f["stay_longest"], f["stay_second"] = ranked[0] / L, (ranked[1] if len(ranked) > 1 else 0) / L
+    many = max(len(moves), 1)
+    f["back_at_once"] = sum(a == b for a, b in zip(places, places[2:], strict=False)) / many
+    f["back_by_another"] = sum(a == b for a, b in zip(places, places[3:], strict=False)) / many
+    f["passed_through"] = sum(n == 1 for n in length[1:-1]) / len(stays)
+    times = {p: [s for s in stays if s[0] == p] for p in places}
+    f["seen_once"] = mean([len(s) == 1 for s in times.values()])
+    f["seen_thrice"] = mean([len(s) >= 3 for s in times.values()])
+    gaps = [b[1] - a[1] - a[2] for s in times.values() for a, b in pairwise(s)]
+    f["gap_mean"], f["gap_shortest"], f["gap_longest"] = (
+        mean(gaps) / L, min(gaps, default=0) / L, max(gaps, default=0) / L,
+    )  # fmt: skip
+    spent = sorted((sum(s[2] for s in v) for v in times.values()), reverse=True) + [0] * 5
+    for k in range(5):
+        f[f"time_at_place_{k + 1}"] = spent[k] / L
+    part = [t * 6 // L for t in range(L)]
+    for k in range(6):
+        f[f"moves_in_part_{k + 1}"] = sum(part[t] == k for t in moves) / many
+        f[f"places_in_part_{k + 1}"] = len({day[t] for t in range(L) if part[t] == k})
+    when = [t / L for t in moves]
+    f["first_move"], f["last_move"] = min(when, default=1.0), max(when, default=0.0)
+    f["middle_move"], f["spread_of_moves"] = mean(when, 0.5), spread(when)
+    top = max(stays, key=lambda s: (s[2], -s[1]))[0]
+    late, early = range(L // 2, L), range(L // 2)
+    f["at_first_place"] = mean([r == day[0] for r in day])
+    f["at_first_place_late"] = mean([day[t] == day[0] for t in late])
+    f["at_last_place_early"] = mean([day[t] == day[-1] for t in early])
+    f["top_place_late"] = mean([day[t] == top for t in late])
+    trips = []
+    for t in moves:
+        if trips and trips[-1][-1] == t - 1:
+            trips[-1].append(t)
+        else:
+            trips.append([t])
+    f["trips"], f["longest_trip"] = len(trips), max(map(len, trips), default=0) / L
+    f["move_after_move"] = sum(len(trip) - 1 for trip in trips) / many
+    for n in (8, 4, 2):
+        lag = max(1, L // n)
+        f[f"same_place_after_1_{n}"] = mean([a == b for a, b in zip(day, day[lag:], strict=False)])
+    km = lambda a, b: math.dist(xy[a], xy[b])  # noqa: E731
+    steps = [km(day[t - 1], day[t]) for t in moves]
+    far = max(km(day[0], r) for r in day)
+    f["way"], f["step_mean"], f["step_spread"] = sum(steps), mean(steps), spread(steps)
+    f["step_median"] = sorted(steps)[len(steps) // 2] if steps else 0.0
+    f["step_longest"], f["net"], f["farthest"] = max(steps, default=0.0), km(day[0], day[-1]), far
+    f["straightness"] = 2 * far / sum(steps) if sum(steps) else 0.0
+    f["around_top_place"] = mean([km(top, r) for r in day])
+    legs = [(xy[day[t]][0] - xy[day[t - 1]][0], xy[day[t]][1] - xy[day[t - 1]][1]) for t in moves]
+    turns = []
+    for a, b in pairwise(legs):
+        angle = abs(math.atan2(b[1], b[0]) - math.atan2(a[1], a[0]))
+        turns.append(min(angle, 2 * math.pi - angle))
+    f["turn_mean"] = mean(turns)
+    f["turned_back"] = mean([t > 5 * math.pi / 6 for t in turns])
+    f["straight_on"] = mean([t < math.pi / 6 for t in turns])
+    f["trip_straightness"] = mean(
+        [km(day[t[0] - 1], day[t[-1]]) / sum(km(day[s - 1], day[s]) for s in t) for t in trips], 1.0
+    )
+    visits = [r for other in others for r in other]
+    pairs = [p for other in others for p in pairwise(other)]
+    popular = lambda r: (visits.count(r) + 0.5) / (len(visits) + 0.5 * R)  # noqa: E731
+    likely = []
+    for a, b in pairwise(day):
+        leaving = sum(x == a for x, _ in pairs)
+        likely.append(math.log((pairs.count((a, b)) + popular(b)) / (leaving + 1)))
+    of_moves = [likely[t - 1] for t in moves]
+    f["move_likelihood"], f["move_likelihood_least"] = mean(of_moves), min(of_moves, default=0.0)
+    f["stay_likelihood"] = mean([likely[t - 1] for t in range(1, L) if t not in moves])
+    f["moves_unseen"] = mean([(day[t - 1], day[t]) not in pairs for t in moves])
+    ways = set()
+    for other in others:
+        theirs = [r for r, _ in groupby(other)]
+        ways |= set(zip(theirs, theirs[1:], theirs[2:], strict=False))
+    f["ways_unseen"] = mean([w not in ways for w in zip(places, places[1:], places[2:], strict=False)])
+    there = [sum(o[s] == day[t] for o in others for s in range(L) if hours[s] == hours[t]) for t in range(L)]
+    at_hour = [math.log((n + 1) / (hours.count(hours[t]) * len(others) + R)) for t, n in enumerate(there)]
+    f["hour_likelihood"], f["hour_likelihood_least"] = mean(at_hour), min(at_hour)
+    f["hours_unseen"] = mean([n == 0 for n in there])
+    known = [math.log(popular(r)) for r in day]
+    f["popularity_spread"], f["popularity_least"] = spread(known), min(known)
+    f["popularity_of_top"] = math.log(popular(top))
+    f["popularity_of_passed"] = mean([math.log(popular(p)) for p, _, n in stays[1:-1] if n == 1])
+    return f
+
+
+def life_measures(days, numbers, weekend, minutes, xy):
+    """Measures of one life, day by day and instant by instant: lists of places, one per day."""
+    L = len(days[0])
+    mean = lambda x: sum(x) / len(x) if len(x) else math.nan  # noqa: E731
+    km = lambda a, b: math.dist(xy[a], xy[b])  # noqa: E731
+
+    def usual(places):
+        return max(sorted(set(places)), key=places.count)
+
+    night = [t for t in range(L) if minutes[t] < 360]
+    office = [t for t in range(L) if 540 <= minutes[t] < 1020]
+    everything = [r for day in days for r in day]
+    home = usual([day[t] for day in days for t in night] or everything)
+    work = [d for d, off in zip(days, weekend, strict=True) if not off]
+    rest = [day[t] for day in work for t in office if day[t] != home] or [r for r in everything if r != home]
+    main = usual(rest) if rest else -1
+    f = {}
+    centre = [mean([xy[r][axis] for r in everything]) for axis in (0, 1)]
+    f["radius_of_gyration"] = math.sqrt(mean([math.dist(xy[r], centre) ** 2 for r in everything]))
+    for d in (1, 2, 3, 7, 14, 28):
+        f[f"places_after_{d}_days"] = len({r for day in days[:d] for r in day}) if len(days) >= d else math.nan
+    f["home_share"] = mean([r == home for r in everything])
+    f["night_share"] = mean([day[t] == home for day in days for t in night])
+    f["main_share"] = mean([day[t] == main for day in work for t in office])
+    f["main_days"] = mean([main in day for day in work])
+    long = numbers[-1] - numbers[0] >= 13
+    hours = {}
+    for i, (day, number, off) in enumerate(zip(days, numbers, weekend, strict=True)):
+        for t, r in enumerate(day):
+            hours.setdefault((number % 7 if long else off, minutes[t] // 60), []).append((i, r))
+    kept = [[r for _, r in seen] for seen in hours.values() if len({i for i, _ in seen}) > 1]
+    f["regularity"] = sum(s.count(usual(s)) for s in kept) / sum(map(len, kept)) if kept else math.nan
+    shares = [everything.count(r) / len(everything) for r in set(everything)]
+    f["entropy"] = -sum(s * math.log(s) for s in shares)
+    f["jaccard"] = mean(
+        [
+            len(set(a) & set(b)) / len(set(a) | set(b))
+            for (a, i), (b, j) in pairwise(zip(days, numbers, strict=True))
+            if j == i + 1
+        ]
+    )
+    f["trip_length"] = mean([km(a, b) for day in days for a, b in pairwise(day) if a != b])
+    moves = [sum(a != b for a, b in pairwise(day)) for day in days]
+    f["moves_weekday"] = mean([m for m, off in zip(moves, weekend, strict=True) if not off])
+    f["moves_weekend"] = mean([m for m, off in zip(moves, weekend, strict=True) if off])
+    f["moves_spread"] = math.sqrt(mean([(m - mean(moves)) ** 2 for m in moves])) if len(days) > 1 else math.nan
+    f["still_days"] = mean([m == 0 for m in moves])
+    once = [sum(r in day for day in days) == 1 for r in set(everything)]
+    f["seen_one_day"] = mean(once) if len(days) > 1 else math.nan
+    f["farthest"] = max(km(home, r) for r in everything)
+    f["ends_where_it_began"] = mean([day[0] == day[-1] for day in days])
+    return f
 
 
 def inside_ring(ring, x, y):

@@ -230,7 +230,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     pool = ew.Pool.load(out)
     index = read_links(mine / "links.csv", pool.traces, real)
     assert len(set(index.tolist())) == len(pool)
-    assert np.all(pool.traces.r != real.r[index])
+    assert np.all(pool.on(real.locations).r != real.r[index])
     # a file of the fakes is as good as the folder
     words = ["evaluate", "--real", world / "real.csv", "--links", mine / "links.csv", "--json", "--fakes"]
     figures = [run(*words, path)[1] for path in (out, out / "pool.parquet", out / "fakes.csv", out / "fakes.parquet")]
@@ -259,7 +259,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     assert [p.name for p in (tmp_path / "out-private").iterdir()] == ["links.csv"]
     real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
-    assert np.all(pool.traces.r != real.r[index])
+    assert np.all(pool.on(real.locations).r != real.r[index])
     assert not (out / "report.html").exists()
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")

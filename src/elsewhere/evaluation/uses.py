@@ -38,6 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
@@ -170,7 +171,8 @@ def judge_uses(
     require_whole("splits", splits, 2)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
+    made = on_map_of(fakes, real, locations)
+    made = made if isinstance(made, Traces) else getattr(made, "r", made)
     given = on_one_map({"real": real, "fakes": made}, locations)
     known = given["real"]
     if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):

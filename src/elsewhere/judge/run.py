@@ -232,7 +232,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
             "places": traces.R,
             "instants": traces.L,
         },
-        "notes": list(fakes.notes),
+        "notes": list(pool.provenance["notes"]),
     }
     if fakes.ledger is None:
         told["tally"] = {name: count for name, count in fakes.tally.items() if count}

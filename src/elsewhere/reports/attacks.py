@@ -213,6 +213,8 @@ def _beside(f: Plain) -> str | None:
     names = {
         "half_known": "half of the pairs",
         "with_classes": "only the classes",
+        "with_classes_1h": "the classes, and that a fake may be an hour early or late",
+        "with_classes_2h": "the same of two hours",
         "grey_box": "the generator",
         "white_box": "the model",
     }

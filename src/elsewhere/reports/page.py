@@ -122,7 +122,7 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
     elif isinstance(fakes, Pool):
         # beside real traces on their map, else on its own
-        traces = fakes.traces if real is None else _on_map_of(real, fakes)
+        traces = fakes.traces if real is None else fakes.on(real.locations)
     elif isinstance(fakes, Traces):
         traces = fakes
     elif fakes is not None:
@@ -139,11 +139,6 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
     there = traces if traces is not None else real
     label = _label(classes, None if there is None else there.R)
     return None if there is None else _Shown(traces, real, seed, label)
-
-
-def _on_map_of(real: Traces, pool: Pool) -> Traces:
-    t = pool.traces
-    return Traces(pool.on(real.locations), real.locations, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
 
 
 def _label(classes: Any, R: int | None) -> Ints | None:

@@ -98,7 +98,7 @@ def read_traces(
     cells
         Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
         merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
-        than five people visit.
+        than eight people visit.
     tz
         IANA zone of the local clock.
     columns

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from elsewhere._jit import njit
 
 
@@ -262,3 +264,52 @@ def single_matches(known, fakes, visits_fake, people, user, visits, start, visit
                             break
                         found = user[s]
                 out[f, kind, i] = max(found, -1)
+
+
+@njit
+def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
+    """
+    out[f, s] = ln Pr{f | the runs of s, boundaries moved} / Pr{f}.
+
+    The runs of person s begin at `first[s, : runs[s]]` and are of class `kind[s]`. Each boundary is moved by up to
+    `shift` instants, all moves alike, and never before the one that was before it. `gain[c, r]` is the odds of place r
+    in class c; the last row serves people whose class is unknown (-1).
+    """
+    L = fakes.shape[1]
+    mass = np.empty(L + 1)
+    for f in range(len(fakes)):
+        for s in range(len(first)):
+            n = runs[s]
+            low, high = 0, 0
+            mass[0] = gain[kind[s, 0], fakes[f, 0]]
+            total = 0.0
+            for t in range(1, L):
+                i = low
+                while i <= high:
+                    # run i + 1 begins at t, unless it begins later
+                    if i + 1 < n:
+                        earliest = max(first[s, i + 1] - shift, 1)
+                        latest = min(first[s, i + 1] + shift, L - 1)
+                        if t >= earliest:
+                            if i == high:
+                                high += 1
+                                mass[high] = 0.0
+                            left = 1.0 / (latest - t + 1) if t < latest else 1.0
+                            mass[i + 1] += mass[i] * left
+                            mass[i] *= 1.0 - left
+                    if mass[i] == 0.0 and i == low and low < high:
+                        low += 1
+                    i += 1
+                for i in range(low, high + 1):
+                    mass[i] *= gain[kind[s, i], fakes[f, t]]
+                if t % 16 == 0:  # neither too large nor too small for a number
+                    scale = 0.0
+                    for i in range(low, high + 1):
+                        scale = max(scale, mass[i])
+                    for i in range(low, high + 1):
+                        mass[i] /= scale
+                    total += math.log(scale)
+            left = 0.0
+            for i in range(low, high + 1):
+                left += mass[i]
+            out[f, s] = total + math.log(left)

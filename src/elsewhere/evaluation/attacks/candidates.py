@@ -6,9 +6,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.finding import Finding, percent, verdict
+from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too, percent, verdict
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
-from elsewhere.evaluation.attacks.intervals import user_rate
+from elsewhere.evaluation.attacks.intervals import Rate, user_rate, wilson
 from elsewhere.traces.model import Floats, Ints
 
 MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
@@ -64,12 +64,34 @@ class TooManyPlaces(InvalidParameter):
     code = "E_TOO_LARGE"
 
 
+def fresh_flagged(trials: int, candidates: int, bar: float, attacks: int = 1) -> float:
+    """
+    Chance that the bar flags as many fresh real people as there are fakes, at best one of `attacks` on one question.
+
+    Whoever has nothing to do with the candidates is named once in `candidates` times: hits are binomial, and the bar is
+    held against the upper end of Wilson's interval.
+
+    Examples
+    --------
+    >>> round(fresh_flagged(280, 280, 0.01), 3), round(fresh_flagged(2800, 280, 0.01), 3)
+    (1.0, 0.014)
+
+    """
+    from scipy.special import bdtr
+
+    low, most = -1, trials
+    while most - low > 1:  # the largest number of hits that passes
+        middle = (most + low) // 2
+        low, most = (middle, most) if wilson(middle, trials).high <= bar else (low, middle)
+    return float(1 - (bdtr(low, trials, 1 / candidates) if low >= 0 else 0.0) ** attacks)
+
+
 class Variant(NamedTuple):
-    """Another attack on the same question: its success on each fake, and whether it can be run on any link."""
+    """Another attack on the same question: its success on each fake of a link, what it asks, and on which fakes."""
 
     hits: Callable[[Link], Floats]
     question: str
-    on_any: bool = True
+    rows: Ints
 
 
 def link_finding(
@@ -87,21 +109,27 @@ def link_finding(
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
     `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
-    words and verdict, and the details hold all of them.
+    words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too.
     """
     rng, maker, chance = ground.rng(attack), ground.main.user, 1 / ground.seeds.U
-    found, *more = hits(ground.main)
-    tried = {"": (found, question), **{name: (v.hits(ground.main), v.question) for name, v in (beside or {}).items()}}
-    rates = {name: user_rate(share, maker, rng) for name, (share, _) in tried.items()}
-    others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
+    asked = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
+
+    def tried(link: Link) -> tuple[dict[str, tuple[Rate, float]], list[Floats]]:
+        # in the control a person may stand in for several users: the fakes' makers stay the unit
+        found, *more = hits(link)
+        rates = {"plain": user_rate(found, maker, rng)}
+        for name, (run, _, rows) in (beside or {}).items():
+            some = Link(link.fakes[rows], link.owner[rows], link.people)
+            rates[name] = user_rate(run(some), maker[rows], rng)
+        return rates, more
+
+    (rates, more), *rest = (tried(link) for link in (ground.main, ground.control, ground.null, ground.fresh))
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
-    strongest = beside[name] if beside and name and beside[name].on_any else None
-    again = (lambda link: hits(link)[0]) if strongest is None else strongest.hits
-    # in the control a person may stand in for several users: the fakes' makers stay the unit
-    control, _ = user_rate(again(ground.control), maker, rng)
-    null, _ = user_rate(again(ground.null), maker, rng)
-    weaker = {each: rate for each, (rate, _) in rates.items() if each}
+    control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
+    fresh = Fresh(real, fresh_flagged(len(maker), ground.seeds.U, bar, len(rates)))
+    passed = verdict(main, bar, null, fresh)
+    others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
     return Finding(
         attack,
         main=main.value,
@@ -110,11 +138,12 @@ def link_finding(
         control_interval=control,
         baseline=chance,
         null=null,
+        fresh=fresh,
         bar=bar,
-        passed=verdict(main, bar, null),
-        reachable=null.high <= bar,
+        passed=passed,
+        reachable=null.high <= bar and fresh.pass_it,
         worst_decile=worst,
-        words=f"{tried[name][1]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named "
-        f"in {percent(control.value)}, a guess names {percent(chance)}.",
-        details={**others, **weaker, "plain": rates[""][0], "strongest": name or "plain"},
+        words=f"{asked[name]} in {percent(main.value)} of the fakes; a stranger in the place of the seed is named in "
+        f"{percent(control.value)}, a guess names {percent(chance)}.{flagged_too(passed, fresh, percent(real.value))}",
+        details={**others, **{name: rate for name, (rate, _) in rates.items()}, "strongest": name},
     )

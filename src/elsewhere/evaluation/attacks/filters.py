@@ -2,14 +2,15 @@
 A16: which points would a filter throw out? Steps nobody makes, speeds nobody reaches, places at hours nobody is there.
 
 Filters learn from one half of the hold-out people and judge the other half and the fakes, then the halves change
-places: fakes must be thrown out as rarely as real people whom the filters do not know.
+places: fakes must be thrown out as rarely as real people whom the filters do not know. Where groups of real people as
+large as that of the fakes are flagged as well, there is no verdict.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.finding import Finding, percent, points, verdict
+from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too, percent, points, verdict
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, by_user, difference
@@ -20,6 +21,7 @@ FLOOR = 1e-4  # of p_bar
 FASTEST = 0.999  # quantile of the speeds of real steps
 MISPLACED = 0.25  # a place used this much less than its due at an hour
 ENOUGH = 10  # visits before a place's hours are judged
+GROUPS = 200  # of real people, to see how often the bar flags them
 
 Filter = Callable[[Ints], Floats]
 
@@ -77,15 +79,22 @@ def filtering(ground: Ground) -> Finding:
     gaps: dict[str, Rate] = {}
     chance: dict[str, Rate] = {}
     rates: dict[str, dict[str, float]] = {}
+    persons: list[Floats] = []
     for name, share in shares.items():
-        real = by_user(share["holdout"], people.user)
+        real, seeds = by_user(share["holdout"], people.user), by_user(share["seeds"], ground.seeds.user)
         gaps[name] = difference(by_user(share["fakes"], maker), real, level=level)
-        chance[name] = difference(by_user(share["seeds"], ground.seeds.user), real, level=level)
+        chance[name] = difference(seeds, real, level=level)
         who = {"fakes": maker, "holdout": people.user, "seeds": ground.seeds.user}
         rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
+        persons.append(np.concatenate([real, seeds]))
+    makers = min(len(np.unique(maker)), ground.seeds.U)
+    flagged = flagged_groups(np.array(persons), people.U, makers, level, rng)
+    verdicts = {name: verdict(gap, BAR, None, Fresh(chance[name], flagged)) for name, gap in gaps.items()}
+    passed = False if False in verdicts.values() else None if None in verdicts.values() else True
     # the filter that decides the verdict is the one to speak of
-    worst = max(gaps, key=lambda name: (verdict(gaps[name], BAR, chance[name]) is False, gaps[name].high))
+    worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
     main, control = gaps[worst], chance[worst]
+    fresh = Fresh(control, flagged)
     each = np.sort(by_user(shares[worst]["fakes"], maker))[::-1]
     return Finding(
         "A16",
@@ -95,16 +104,27 @@ def filtering(ground: Ground) -> Finding:
         control_interval=control,
         baseline=0.0,
         null=control,
+        fresh=fresh,
         bar=BAR,
-        passed=_together(gaps, chance),
-        reachable=all(rate.high <= BAR for rate in chance.values()),
+        passed=passed,
+        reachable=fresh.pass_it,
         worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["holdout"],
         words=f"The filter {worst.replace('_', ' ')!r} throws out {points(main.value)} more of the fakes than of real "
-        f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots).",
+        f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots)."
+        + flagged_too(passed, fresh, points(control.value)),
         details={"worst": worst, "rates": rates, "difference": gaps},
     )
 
 
-def _together(gaps: dict[str, Rate], chance: dict[str, Rate]) -> bool | None:
-    verdicts = [verdict(gap, BAR, chance[name]) for name, gap in gaps.items()]
-    return False if False in verdicts else None if None in verdicts else True
+def flagged_groups(share: Floats, known: int, size: int, level: float, rng: np.random.Generator) -> float:
+    """
+    How often the bar flags a group of `size` real people, drawn at random, beside `known` others.
+
+    `share` (filters, people) is what each filter throws out of each real person.
+    """
+    flagged = 0
+    for _ in range(GROUPS):
+        order = rng.permutation(share.shape[1])
+        some, rest = share[:, order[:size]], share[:, order[size : size + known]]
+        flagged += any(difference(a, b, level=level).high > BAR for a, b in zip(some, rest, strict=True))
+    return flagged / GROUPS

@@ -1,14 +1,15 @@
 """
 What one attack found: main, control, baseline, interval, bar, verdict, and a sentence in plain words.
 
-The bar is held against the upper end of the interval. A bar that the null generator (walks without any seed) does not
-pass either cannot be used at this sample size; there only a figure clearly above the null generator's is a failure.
+The bar is held against the upper end of the interval. A bar is used only where people pass it who have nothing to hide:
+walks without any seed, and fresh real people in the place of the fakes. Where they would be flagged as well at this
+size, there is no verdict, unless the figure is clearly above theirs.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,19 @@ from elsewhere.evaluation.attacks.intervals import Rate
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"
 LEARNT, NOTHING, UNCLEAR = "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN = "learnt something, within its bar"
+SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
+
+
+class Fresh(NamedTuple):
+    """Fresh real people in the place of the fakes: what they reach, and the share of such groups the bar would flag."""
+
+    rate: Rate
+    flagged: float
+
+    @property
+    def pass_it(self) -> bool:
+        """Whether the bar can be used at this size."""
+        return self.flagged <= SELDOM
 
 
 @dataclass(frozen=True)
@@ -44,8 +58,10 @@ class Finding:
         True, False, or None where the sample is too small to tell, or the attack did not run.
     leaks
         Whether the attack learnt something, where its rule is not "the interval lies above chance"; see `learnt`.
+    fresh
+        What fresh real people reach in the place of the fakes, and how often the bar would flag them.
     reachable
-        Whether the null generator passes the bar at this sample size.
+        Whether the null generator and fresh real people pass the bar at this sample size.
     worst_decile
         The main figure over the worst tenth of the users.
     words
@@ -66,6 +82,7 @@ class Finding:
     control_interval: Rate | None = None
     baseline: float | None = None
     null: Rate | None = None
+    fresh: Fresh | None = None
     bar: float | None = None
     passed: bool | None = None
     leaks: bool | None = None
@@ -87,9 +104,9 @@ class Finding:
         """
         Return whether the attack learnt anything from the fakes, which is not whether it stays below its bar.
 
-        True where the interval lies above all that the attack reaches with nothing to learn from: guessing and walks
-        made without any seed. False where it does not and the bar is kept; None where the sample cannot tell, or the
-        attack did not run.
+        True where the interval lies above all that the attack reaches with nothing to learn from: guessing, walks made
+        without any seed, fresh real people. False where it does not and the bar is kept; None where the sample cannot
+        tell, or the attack did not run.
         """
         if self.status != RUN or self.main is None:
             return None
@@ -97,9 +114,9 @@ class Finding:
             return self.leaks
         if self.interval is None:
             return None if self.passed is None else not self.passed
-        chance = [
-            value for value in (self.baseline, None if self.null is None else self.null.high) if value is not None
-        ]
+        others = (self.null, None if self.fresh is None else self.fresh.rate)
+        chance = [rate.high for rate in others if rate is not None]
+        chance += [] if self.baseline is None else [self.baseline]
         if self.interval.low > max(chance, default=math.inf):
             return True
         return False if self.passed or self.bar is None else None
@@ -129,6 +146,9 @@ class Finding:
             "reachable": self.reachable,
             "null": None if self.null is None else plain(self.null.value),
             "null_interval": ends(self.null),
+            "fresh": None if self.fresh is None else plain(self.fresh.rate.value),
+            "fresh_interval": None if self.fresh is None else ends(self.fresh.rate),
+            "fresh_flagged": None if self.fresh is None else plain(self.fresh.flagged),
             "worst_decile": plain(self.worst_decile),
             "words": self.words,
             "needs": self.needs,
@@ -158,13 +178,27 @@ def plain(value: Any) -> Any:
     return value
 
 
-def verdict(main: Rate, bar: float, null: Rate | None) -> bool | None:
-    """True below the bar, False above it, None where the null generator is above it too and `main` is not worse."""
+def verdict(main: Rate, bar: float, null: Rate | None, fresh: Fresh | None = None) -> bool | None:
+    """
+    True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
+
+    A bar is no use where the null generator is above it, or where it would flag fresh real people more than seldom.
+    """
     if main.high <= bar:
         return True
-    if null is None or null.high <= bar or main.low > null.high:
-        return False
-    return None
+    chance = [rate.high for rate in (null, fresh and fresh.rate) if rate is not None]
+    usable = (null is None or null.high <= bar) and (fresh is None or fresh.pass_it)
+    return False if usable or main.low > max(chance) else None
+
+
+def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
+    """What to add to the words of a finding whose bar flags fresh real people; nothing where there is a verdict."""
+    if passed is not None or fresh.pass_it:
+        return ""
+    return (
+        f" No verdict: fresh real people in the place of the fakes reach {shown}, and would be flagged as well at this "
+        f"size, {100 * fresh.flagged:.0f} in 100 times."
+    )
 
 
 def points(value: float) -> str:

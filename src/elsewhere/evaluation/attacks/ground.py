@@ -121,6 +121,14 @@ class Ground:
         """Walks without a seed, as many as there are fakes, said to come from the same seeds."""
         return Link(self.null_walks(self.streams[0]), self.main.owner, self.seeds)
 
+    @cached_property
+    def fresh(self) -> Link:
+        """Days of hold-out people in the place of the fakes, said to come from the same seeds."""
+        rng, people, made = self.streams[23], self.strangers, self.main
+        rounds = -(-len(made.fakes) // len(people.r))
+        rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(made.fakes)]
+        return Link(people.r[rows], made.owner, self.seeds)
+
     def null_walks(self, rng: np.random.Generator) -> Ints:
         """As many free walks as there are fakes."""
         return free_walks(
@@ -199,7 +207,7 @@ class Ground:
             listed=not hasattr(fakes, "seed"),
             model=model,
             parameters=parameters,
-            streams=tuple(rng.spawn(23)),
+            streams=tuple(rng.spawn(24)),
             notes=notes,
         )
 

@@ -88,16 +88,25 @@ def paired(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
     return Rate(value, value - half, value + half)
 
 
-def auc(positive: Floats, negative: Floats, group: Ints | None = None, *, level: float = LEVEL) -> Rate:
+def auc(
+    positive: Floats,
+    negative: Floats,
+    group: Ints | None = None,
+    *,
+    level: float = LEVEL,
+    positive_group: Ints | None = None,
+) -> Rate:
     """
     Chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
 
-    Values of `negative` that share a `group` (the fakes of one seed) count as one unit (Obuchowski 1997). A unit
-    of slack, 1/(2 n) of either group, keeps a perfect separation from looking like certainty.
+    Values of `negative` that share a `group` (the fakes of one seed) count as one unit (Obuchowski 1997), and so do
+    those of `positive` that share a `positive_group` (the days of one person). A unit of slack, 1/(2 n) of either
+    group, keeps a perfect separation from looking like certainty.
     """
     above, below = _placement(positive, negative), 1 - _placement(negative, positive)
     each = below if group is None else by_user(below, group)
     value = float(above.mean())
+    above = above if positive_group is None else by_user(above, positive_group)
     spread = math.sqrt(_variance(above) / len(above) + _variance(each) / len(each))
     half = _z(level) * max(spread, 0.5 / min(len(above), len(each)))
     return Rate(value, max(0.0, value - half), min(1.0, value + half))

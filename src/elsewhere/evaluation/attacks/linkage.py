@@ -1,21 +1,39 @@
 """
 A4 and A5: which seed lies behind the fake?
 
-A4 looks only at *when* the fake moves. A5 knows which places stand in for which, from all other users' pairs:
+A4 looks only at *when* the fake moves. A5 knows which places stand in for which: from all other users' pairs,
 
-    score(s) = sum_t ln M[s(t), f(t)],   M = (co-occurrences of seed place and fake place + .02), rows normalised.
+    score(s) = sum_t ln M[s(t), f(t)],   M = (co-occurrences of seed place and fake place + .02), rows normalised,
+
+or from the classes, the generator or its exact law, where they are given. The strongest of them is the figure.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elsewhere.evaluation.attacks._kernels import forget, likelihoods
-from elsewhere.evaluation.attacks.candidates import Variant, blocks, by_candidate, compact, link_finding, shared_top
+from elsewhere.evaluation.attacks._kernels import forget, likelihoods, shifted_likelihoods
+from elsewhere.evaluation.attacks.candidates import (
+    DIGITS,
+    Variant,
+    blocks,
+    by_candidate,
+    compact,
+    link_finding,
+    shared_top,
+)
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.ground import Ground, Link, People
 from elsewhere.traces.model import Floats, Ints
 
 FLOOR = 0.02
 TIMING_BAR = 0.01
+STRAY = 0.1  # share of instants at which a fake is in no class of its seed
+SHIFTS = {  # hours by which a fake may be early or late
+    "with_classes": (0, ""),
+    "with_classes_1h": (1, ", and knows that a fake may be an hour early or late,"),
+    "with_classes_2h": (2, ", and knows that a fake may be two hours early or late,"),
+}
+MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and instants of pairs, that each attack of A5 beside the first tries
 
 
 def timing_score(fakes: Ints, people: Ints) -> Floats:
@@ -125,9 +143,9 @@ def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
     return out
 
 
-def from_half(link: Link, R: int, rng: np.random.Generator) -> Floats:
-    """Success of A5 where the attacker knows the pairs of a random half of the users, and attacks the other half."""
-    half = rng.permutation(link.people.U) < link.people.U // 2
+def from_half(link: Link, R: int, order: Ints) -> Floats:
+    """Success of A5 where the attacker knows the pairs of half of the users, and attacks the other half."""
+    half = np.argsort(np.argsort(order[: link.people.U])) < link.people.U // 2
     out = np.empty(len(link.fakes))
     for known in (half, ~half):
         mine, theirs = np.flatnonzero(~known[link.user]), np.flatnonzero(known[link.user])
@@ -158,63 +176,119 @@ def semantic_rank(link: Link) -> Floats:
     return out
 
 
-def same_class(link: Link, label: Ints, R: int) -> Floats:
-    """Success of an attacker who holds the classes: a fake stays in the class of its seed, popular places first."""
-    popular = np.bincount(link.people.r.ravel(), minlength=R) + 1.0
-    within = np.bincount(label + 1, popular)[label + 1]
-    match, other = np.log(0.9 * popular / within + 0.1 * popular / popular.sum()), np.log(0.1 * popular / popular.sum())
-    out = np.empty(len(link.fakes))
-    for rows in blocks(link):
-        score = np.zeros((len(rows), len(link.people.r)))
-        for t in range(link.fakes.shape[1]):
-            f, s = label[link.fakes[rows, t]], label[link.people.r[:, t]]
-            gain = (match - other)[link.fakes[rows, t]]
-            score += np.where((f[:, None] == s) & (s >= 0), gain[:, None], 0.0)
-        out[rows] = shared_top(by_candidate(score, link.people), link.user[rows])
+def class_runs(r: Ints, label: Ints) -> tuple[Ints, Ints, Ints]:
+    """First instants (N, L) and classes (N, L) of the runs of one class, and how many there are, (N,)."""
+    kind = label[r]
+    begins = np.ones(kind.shape, dtype=bool)
+    begins[:, 1:] = kind[:, 1:] != kind[:, :-1]
+    row, at = np.nonzero(begins)
+    number = np.cumsum(begins, axis=1)[row, at] - 1
+    first, of = np.zeros((2, *kind.shape), dtype=np.int64)
+    first[row, number], of[row, number] = at, kind[row, at]
+    return first, of, begins.sum(axis=1)
+
+
+def odds_of_classes(fakes: Ints, label: Ints) -> Floats:
+    """(K + 1, R) how much likelier a fake is at each place where its seed is in class c than anywhere; last row: 1."""
+    used = np.bincount(fakes.ravel(), minlength=len(label)) + 1.0
+    K = int(label.max()) + 1
+    of_class = np.bincount(label[label >= 0], used[label >= 0], K) / used.sum()
+    odds = np.full((K + 1, len(label)), 1.0)
+    odds[:K] = STRAY
+    there = np.flatnonzero(label >= 0)
+    odds[label[there], there] = STRAY + (1 - STRAY) / of_class[label[there]]
+    return odds
+
+
+def meets(fakes: Ints, people: Ints, R: int) -> NDArray[np.bool_]:
+    """Whether a fake goes to any place of a person, (F, N)."""
+    V, (mine, theirs) = compact(R, fakes, people)
+    visited = np.zeros((len(people), V), dtype=np.float32)
+    visited[np.arange(len(people))[:, None], theirs] = 1
+    out = np.zeros((len(fakes), len(people)), dtype=bool)
+    for t in range(fakes.shape[1]):
+        out |= visited[:, mine[:, t]].T > 0
     return out
 
 
-def white_box(ground: Ground) -> Floats:
+def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
+    """
+    Success of an attacker who holds the classes, and knows how early or late a fake may be: by the likelihood.
+
+    A fake is in the class of its seed but for a few strays; it changes class when its seed does, or up to `shift`
+    instants earlier or later. Whether fakes avoid the places of their seeds, the attacker learns from all other users'
+    pairs.
+    """
+    shift = min(shift, link.fakes.shape[1] - 1)
+    runs, gain = class_runs(link.people.r, label), odds_of_classes(link.fakes, label)
+    out, own = np.empty(len(link.fakes)), link.user
+    U, before = link.people.U, []
+    for rows in blocks(link):
+        score = np.empty((len(rows), len(link.people.r)))
+        shifted_likelihoods(link.fakes[rows], *runs, shift, gain, score)
+        before.append((rows, by_candidate(score, link.people), _met(link, rows, R)))
+    # pairs of other users: how often do seed and fake have a place in common, how often do strangers
+    same = np.concatenate([met[np.arange(len(rows)), own[rows]] for rows, _, met in before])
+    anybody = sum(float(met.sum()) for _, _, met in before)
+    pairs, mine = np.bincount(own, minlength=U), np.bincount(own, same, U)
+    for rows, score, met in before:
+        n, k = len(own) - pairs[own[rows]], same.sum() - mine[own[rows]]
+        shared, common = (k + 0.5) / (n + 1), (anybody + 0.5) / (len(own) * U + 1)
+        gained = np.where(met, np.log(shared / common)[:, None], np.log((1 - shared) / (1 - common))[:, None])
+        out[rows] = shared_top(np.round(score + gained, DIGITS), own[rows])
+    return out
+
+
+def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
+    """Whether fakes go to any place of each user, (rows, U)."""
+    return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int64), link.people) > 0
+
+
+def white_box(ground: Ground, link: Link) -> Floats:
     """Success of the attacker who holds the model: candidates by the true ln Pr{f|s}."""
-    link = ground.main
+    candidates = ground.seeds_given if link.people is ground.seeds else link.people.r
     out = np.empty(len(link.fakes))
     for rows in blocks(link):
-        score = by_candidate(np.asarray(ground.sampler.log_prob(link.fakes[rows], ground.seeds_given)), link.people)
+        score = by_candidate(np.asarray(ground.sampler.log_prob(link.fakes[rows], candidates)), link.people)
         out[rows] = shared_top(score, link.user[rows])
     return out
 
 
-def from_generator(ground: Ground) -> Floats:
-    """The grey box with a generator: the attacker makes fakes of hold-out people and learns M from them."""
-    from elsewhere.evaluation.attacks.shadows import make_fakes
-
-    people = ground.strangers
-    fakes, owner = make_fakes(ground, people, ground.rng("A5"))
-    return learnt_elsewhere(ground.main, ground.R, Link(fakes, owner, people))
-
-
 def class_linkage(ground: Ground) -> Finding:
-    """A5: the class-aware attack, and beside it those that know less or more."""
-    rng, R = ground.rng("A5"), ground.R
+    """A5: every attack on the question that the inputs allow; the strongest is the figure."""
+    rng, R, label = ground.rng("A5"), ground.R, ground.label
     among = f"names the seed among {ground.seeds.U} people"
-    label = ground.label
+    size = len(ground.seeds.r) * ground.fakes.shape[1]
+    some = np.sort(rng.permutation(len(ground.fakes))[: min(MOST_FAKES, max(100, int(MOST_WORK / size)))])
+    halves = rng.permutation(max(ground.seeds.U, ground.strangers.U))
     beside = {
         "half_known": Variant(
-            lambda link: from_half(link, R, rng),
+            lambda link: from_half(link, R, halves),
             f"Whoever knows the pairs of seed and fake of half of the users {among}",
+            some,
         ),
-        "rank_by_sim_s": Variant(semantic_rank, f"Whoever compares how a fake shares out its time {among}"),
+        "rank_by_sim_s": Variant(semantic_rank, f"Whoever compares how a fake shares out its time {among}", some),
     }
     if label is not None:
-        beside["with_classes"] = Variant(
-            lambda link: same_class(link, label, R), f"Whoever holds the classes of the places {among}"
-        )
+        for name, (hours, late) in SHIFTS.items():
+            shift = int(hours * 60 / ground.step_minutes + 0.5)
+            beside[name] = Variant(
+                lambda link, shift=shift: same_class(link, label, R, shift),  # type: ignore[misc]
+                f"Whoever holds the classes of the places{late} {among}",
+                some,
+            )
     if ground.generator is not None:
+        from elsewhere.evaluation.attacks.shadows import make_fakes
+
+        # the attacker makes fakes of hold-out people and learns M from them
+        made = Link(*make_fakes(ground, ground.strangers, rng), ground.strangers)
         beside["grey_box"] = Variant(
-            lambda _: from_generator(ground), f"Whoever holds the generator and people of his own {among}", on_any=False
+            lambda link: learnt_elsewhere(link, R, made),
+            f"Whoever holds the generator and people of his own {among}",
+            some,
         )
     if ground.sampler is not None:
-        beside["white_box"] = Variant(lambda _: white_box(ground), f"Whoever holds the model {among}", on_any=False)
+        beside["white_box"] = Variant(lambda link: white_box(ground, link), f"Whoever holds the model {among}", some)
     return link_finding(
         ground,
         "A5",

@@ -1,9 +1,9 @@
 """
 A3 and A10: was this person among those the fakes were made from? Seed users against hold-out users.
 
-A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces, its advantage calibrated with the
-null generator. A10 takes densities and distances: DOMIAS, GenLRA, DCR and DPI on n-grams of traces. Everybody is judged
-by all other people, so that members and strangers are treated alike.
+A3 is the likelihood ratio of the PPMTF referee, reset at the boundaries of traces, its advantage calibrated by
+exchanging members and strangers at random. A10 takes densities and distances: DOMIAS, GenLRA, DCR and DPI on n-grams
+of traces. Everybody is judged by all other people, so that members and strangers are treated alike.
 """
 
 import numpy as np
@@ -12,13 +12,13 @@ from elsewhere.evaluation.attacks._kernels import nearest
 from elsewhere.evaluation.attacks.finding import Finding, percent, points, verdict
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
-from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, auc, by_user, resampled, wilson
+from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, auc, by_user, wilson
 from elsewhere.evaluation.attacks.reidentify import UNSEEN, move_counts, moves_of_users
 from elsewhere.traces.model import Floats, Ints
 
 ADVANTAGE_BAR = 0.02
 TPR_BAR, FPR = 0.02, 0.01
-THRESHOLDS = 400
+THRESHOLDS, EXCHANGES = 400, 1000
 NEIGHBOURS = 20
 
 
@@ -61,13 +61,29 @@ def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, join
     return best
 
 
-def advantages(ratio: Floats, U: int, draws: tuple[Floats, Floats]) -> tuple[float, Floats]:
-    """Largest TPR - FPR over all thresholds, and the same in every bootstrap sample of users."""
+def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, Floats]:
+    """
+    Largest TPR - FPR over all thresholds, and the same where members and strangers are exchanged at random.
+
+    Everybody's ratio is made in the same way from everybody else, so fakes that know nothing of who is a member give
+    the same law to every exchange, whatever the numbers of members and strangers.
+    """
     levels = np.unique(np.quantile(ratio, np.linspace(0, 1, THRESHOLDS)))
-    beyond = np.array([(ratio > level).mean(axis=0) for level in levels])
-    members, strangers = beyond[:, :U].T, beyond[:, U:].T
-    sampled = (draws[0] @ members) / U - (draws[1] @ strangers) / strangers.shape[0]
-    return float((members.mean(axis=0) - strangers.mean(axis=0)).max()), sampled.max(axis=1)
+    beyond = np.array([(ratio > level).mean(axis=0) for level in levels]).T
+    n, total = len(beyond), beyond.sum(axis=0)
+    member = rng.permuted(np.tile(np.arange(n) < U, (EXCHANGES, 1)), axis=1)
+    member[0] = np.arange(n) < U
+    among = member.astype(np.float64) @ beyond
+    gained = (among / U - (total - among) / (n - U)).max(axis=1)
+    return float(gained[0]), gained[1:]
+
+
+def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
+    """What is found above the mean of all exchanges, its interval, and the chance of an exchange to reach as much."""
+    low, high = np.quantile(exchanged, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    value = found - float(exchanged.mean())
+    p = (1 + int((exchanged >= found - 1e-12).sum())) / (1 + len(exchanged))
+    return Rate(value, min(value, found - float(high)), max(value, found - float(low))), p
 
 
 def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
@@ -80,17 +96,14 @@ def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Int
 def likelihood_membership(ground: Ground) -> Finding:
     """A3."""
     rng, people, U = ground.rng("A3"), together(ground.seeds, ground.strangers), ground.seeds.U
-    draws = resampled(U, rng), resampled(people.U - U, rng)
-
-    # two independent sets of walks: one calibrates, the other shows what calibration leaves by chance
-    made = ground.fakes, ground.null_walks(rng), ground.null_walks(rng)
-    ratios = [likelihood_ratio(people, fakes, ground.dataset, ground.R) for fakes in made]
-    found, calibration, chance = (advantages(ratio, U, draws) for ratio in ratios)
-    main = _excess(found[0] - calibration[0], found[1] - calibration[1])
-    control = _excess(chance[0] - calibration[0], chance[1] - calibration[1])
-    members, strangers = unlike_others(people, U, ground.R, ground.hour)
-    few = np.ones((1, len(members))), np.ones((1, len(strangers)))
-    outliers = [advantages(r[:, np.concatenate([members, strangers])], len(members), few)[0] for r in ratios]
+    ratio, free = (
+        likelihood_ratio(people, fakes, ground.dataset, ground.R) for fakes in (ground.fakes, ground.null_walks(rng))
+    )
+    found, exchanged = advantage(ratio, U, rng)
+    (main, p), (control, _) = above_chance(found, exchanged), above_chance(*advantage(free, U, rng))
+    unseen = float(np.quantile(exchanged, (1 + LEVEL) / 2) - exchanged.mean())
+    few, strangers = unlike_others(people, U, ground.R, ground.hour)
+    outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few), rng))
     return Finding(
         "A3",
         main=main.value,
@@ -101,17 +114,15 @@ def likelihood_membership(ground: Ground) -> Finding:
         null=control,
         bar=ADVANTAGE_BAR,
         passed=bool(main.low <= 0 or main.high <= ADVANTAGE_BAR),
+        leaks=bool(main.low > 0),
         reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
-        worst_decile=outliers[0] - outliers[1],
-        words=f"Telling the people behind the fakes from strangers gains {points(main.value)} over walks made without "
-        f"any seed (true minus false alarms: {percent(found[0])} against {percent(calibration[0])}).",
-        details={"advantage": found[0], "null_advantage": calibration[0]},
+        worst_decile=outliers.value,
+        words=f"Telling the people behind the fakes from strangers gains {points(main.value)} over people and "
+        f"strangers exchanged at random (true minus false alarms: {percent(found)} against "
+        f"{percent(float(exchanged.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
+        f"{points(unseen)} goes unseen.",
+        details={"advantage": found, "null_advantage": float(exchanged.mean()), "p": p, "detectable": unseen},
     )
-
-
-def _excess(value: float, draws: Floats) -> Rate:
-    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Rate(value, min(value, float(low)), max(value, float(high)))
 
 
 def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]:
