@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -233,7 +234,9 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     assert np.all(pool.on(real.locations).r != real.r[index])
     # a file of the fakes is as good as the folder
     words = ["evaluate", "--real", world / "real.csv", "--links", mine / "links.csv", "--json", "--fakes"]
-    figures = [run(*words, path)[1] for path in (out, out / "pool.parquet", out / "fakes.csv", out / "fakes.parquet")]
+    (tmp_path / "mail").mkdir()
+    sent = [shutil.copy(out / name, tmp_path / "mail") for name in ("fakes.csv", "fakes.parquet")]
+    figures = [run(*words, path)[1] for path in (out, out / "pool.parquet", out / "fakes.csv", *sent)]
     assert json.loads(figures[0])["sizes"]["fakes"] == len(pool)
     assert len(set(figures)) == 1
     # and the audit of the folder, with those links, sees who was a seed
@@ -341,7 +344,7 @@ def test_coordinates_go_where_the_real_ones_went(tmp_path):
     assert np.array_equal(found["real"].r, found["fakes"].r)
     # merged cells: every point goes where the real one went, and what is written at a place comes back to that place
     merged, _ = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "b.csv"}, cells=50)
-    assert merged["real"].R == 50
+    assert merged["real"].R <= 50
     assert np.array_equal(merged["real"].r, merged["fakes"].r)
     columns = {"user": "uid", "slot": "slot", "lat": "lat", "lon": "lng"}
     ew.write_traces(merged["real"], tmp_path / "c.csv", columns=columns)

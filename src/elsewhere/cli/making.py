@@ -175,7 +175,7 @@ def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> li
     """How many people have a day that can be used, and why the others have none; how many days are left out."""
     people, notes = read.users + read.users_dropped, []
     if whole.U < people:
-        why = "; ".join(read.in_the_way())
+        why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
         notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
     if len(whole) < len(traces):
         notes.append(f"{len(traces) - len(whole):,} of {len(traces):,} days have gaps and are left out")

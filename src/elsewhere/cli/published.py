@@ -69,8 +69,6 @@ def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as
     columns = frame.columns or None
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
-    if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
-        columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
     lines = out_as or ("visits" if "left" in frame.columns else "slots")
     for name in names:

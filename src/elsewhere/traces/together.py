@@ -18,6 +18,7 @@ from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces
 from elsewhere.traces.places import Map, in_space
+from elsewhere.traces.positions import SAME_PLACE_KM
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.sources import opened_once
 
@@ -174,6 +175,8 @@ class First:
         # a name says which place it is even where its coordinates were measured otherwise
         number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
         called = np.array([number.get(name, -1) for name in fine.locations.names or [""] * fine.R])
+        if not _same_names(fine.locations, first.locations, called):
+            called[:] = -1
         cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
         found, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
         return found, (*notes, *more)
@@ -203,8 +206,8 @@ def onto(
     Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
     than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
     and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves out
-    where people seldom are: slots far from it are missing then.
+    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves
+    out where people seldom are: slots far from it are missing then.
 
     Examples
     --------
@@ -252,7 +255,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     visited = np.unique(traces.r[traces.r >= 0])
     place = np.array([number.get(name, -1) for name in own], dtype=np.int64)
     known, unknown = visited[place[visited] >= 0], visited[place[visited] < 0]
-    if len(known) == 0:
+    if len(known) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
     if here.has_coordinates and there.has_coordinates:
         apart = np.linalg.norm(_points(here)[known] - _points(there)[place[known]], axis=1)
@@ -274,6 +277,15 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
         where = Locations(n=len(there) + len(unknown), names=[*others, *(own[i] for i in unknown)])
         notes = (_beyond(len(unknown), what),)
     return traces.on(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
+
+
+def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
+    """Whether names mean the same places in both, as far as coordinates tell: ids are often each file's own."""
+    both = np.flatnonzero(place >= 0)
+    if len(both) == 0 or here.lat is None or there.lat is None:
+        return True
+    apart = np.linalg.norm(_points(here)[both] - _points(there)[place[both]], axis=1)
+    return bool((apart > SAME_PLACE_KM).mean() <= MOST_ASTRAY)
 
 
 def _beyond(places: int, what: str) -> str:
