@@ -158,7 +158,7 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
 
 
 def _file(sources: Sources, path: Path) -> Sources:
-    """Fakes of a file; where it lies unchanged in a pool and tells less of the days, as events do, those of the pool."""
+    """Fakes of a file; where it lies unchanged in a pool and tells less of days, as events do, those of the pool."""
     import hashlib
 
     import numpy as np
