@@ -643,6 +643,26 @@ def test_few_people_for_the_deniable_preset(run, tmp_path):
     assert "`--preset product`: fewer people" in err
 
 
+def test_places_that_few_people_share_are_joined_aloud(run, tmp_path):
+    town = ew.simulate_town(users=30, locations=150, rng=np.random.default_rng(30)).traces
+    columns = {"user": "uid", "time": "datetime", "lat": "lat", "lon": "lng"}
+    ew.write_traces(town, tmp_path / "some.csv", columns=columns)
+    words = ["synthesize", tmp_path / "some.csv", "--no-report", "--json", "--seed", "1", "--i-know"]
+    status, said, err = run(*words, "-o", tmp_path / "fakes")
+    assert status == 0, err
+    told = json.loads(said)
+    (note,) = (note for note in told["read"]["notes"] if "were joined" in note)
+    before, of, after, places, cells = (int(n) for n in re.findall(r"\d+", note))
+    assert before < 10 <= after <= places == told["read"]["places"] < of == cells
+    assert told["fakes"] >= 0.5 * told["seeds"]
+    # the places of a fake are those of the note, and the option that it names leaves them alone
+    pool = ew.Pool.load(tmp_path / "fakes")
+    assert len(np.unique(pool.traces.r)) <= places
+    status, said, err = run(*words, "-o", tmp_path / "asked", "--cells", str(cells))
+    assert "were joined" not in said
+    assert status in (2, 3) or json.loads(said)["fakes"] < told["fakes"]
+
+
 def test_places_that_make_one_class_give_fakes_that_say_so(run, tmp_path):
     town = ew.simulate_town(users=30, locations=150, days=2, rng=np.random.default_rng(30)).traces
     ew.write_traces(
