@@ -1881,3 +1881,32 @@ def use_word(fakes, halves, same, chance, spread):
     if good and f <= Fraction(1, 2):
         return "good"
     return "rough" if nearer and f <= Fraction(3, 4) else "not for this"
+
+
+def shifted_skeleton(classes, shift):
+    """What a seed does at slot t - shift, at slot t; beyond the ends what it does there."""
+    L = len(classes)
+    return [classes[min(max(t - shift, 0), L - 1)] for t in range(L)]
+
+
+def pairing_weights(skeleton, seed, walk, label, beta):
+    """exp(beta (agreement - 1)), agreement the share of slots in the same class; 0 where they share a place."""
+    if set(seed) & set(walk):
+        return 0.0
+    same = sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True))
+    return math.exp(beta * (same / len(walk) - 1))
+
+
+def sinkhorn(K, sweeps):
+    """V under which rows of K V, each normalised, sum to the same in every column."""
+    S, N = len(K), len(K[0])
+    V = [1.0] * N
+    for _ in range(sweeps):
+        load = [0.0] * N
+        for row in K:
+            z = sum(k * v for k, v in zip(row, V, strict=True))
+            for f in range(N):
+                load[f] += row[f] * V[f] / z * N / S if z > 0 else 0.0
+        V = [v / max(x, 1e-6) for v, x in zip(V, load, strict=True)]
+        V = [v / max(V) for v in V]
+    return V

@@ -434,9 +434,9 @@ class TestDeniable:
     def test_what_the_gate_does_not_read_is_said(self):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
         run = {"preset": "deniable", "kappa": 6, "m_min": 3, **SMALL_GATE}
-        asked = ew.generate_fakes(town, rng=lab(), min_sim=0.5, strict=True, theta=0.1, lam=0.9, **run)
+        asked = ew.generate_fakes(town, rng=lab(), min_sim=0.5, balance=0.5, theta=0.1, lam=0.9, **run)
         (said,) = [note for note in asked.notes if "without effect" in note]
-        assert all(f"`{name}`" in said for name in ("min_sim", "strict", "theta"))
+        assert all(f"`{name}`" in said for name in ("min_sim", "balance", "theta"))
         assert "lam" not in said
         assert not any("without effect" in note for note in ew.generate_fakes(town, rng=lab(), **run).notes)
         window = ew.generate_fakes(town, rng=lab(), emission="window", lam=0.05, eta=0.5, par_m=0.5, **run)

@@ -22,7 +22,7 @@ from elsewhere.traces.model import Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
 SWEEPS = 12
-FLOOR = 1e-30  # a walk that no seed wants keeps a weight that float32 can hold
+FLOOR = 1e-12  # of the weight of a walk, beside the largest: float32 must hold its sums
 
 Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
 

@@ -1,0 +1,111 @@
+"""Seeds and walks paired: weights, balance, and the draw of one walk for each seed."""
+
+from types import SimpleNamespace
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elsewhere.synthesis.walk._kernels import take, visitors_of
+from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, skeletons
+
+
+def rng(number=1):
+    return np.random.default_rng(number)
+
+
+@st.composite
+def worlds(draw):
+    R, L = draw(st.integers(2, 8)), draw(st.integers(1, 6))
+    table = draw(st.lists(st.lists(st.integers(0, R - 1), min_size=L, max_size=L), min_size=4, max_size=9))
+    label = draw(st.lists(st.integers(-1, 2), min_size=R, max_size=R))
+    n = draw(st.integers(1, len(table) - 1))
+    shift = draw(st.lists(st.integers(-L, L), min_size=n, max_size=n))
+    r = np.array(table, dtype=np.int32)
+    return r[:n], r[n:], np.array(label), np.array(shift), R
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None)
+def test_weights_are_those_of_the_definition(world):
+    seeds, walks, label, shift, R = world
+    found = skeletons(label[seeds], shift)
+    assert found.tolist() == [naive.shifted_skeleton(c, s) for c, s in zip(label[seeds].tolist(), shift, strict=True)]
+    K = kernel(found, seeds, walks, label, 3.0, R)
+    for s, row in enumerate(K):
+        for f, weight in enumerate(row):
+            expected = naive.pairing_weights(found[s], seeds[s].tolist(), walks[f].tolist(), label, 3.0)
+            assert weight == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_missing_slot_of_a_seed_asks_for_nothing_and_forbids_nothing():
+    seeds, walks = np.array([[-1, 0]], dtype=np.int32), np.array([[1, 1], [2, 2]], dtype=np.int32)
+    label = np.array([0, 0, 1])
+    K = kernel(skeletons(np.array([[-1, 0]]), np.array([0])), seeds, walks, label, 2.0, 3)
+    assert K[0].tolist() == pytest.approx([np.exp(-1.0), np.exp(-2.0)], rel=1e-6)
+
+
+@given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_balance_is_that_of_the_definition(S, N, number):
+    K = rng(number).random((S, N)).astype(np.float32) + 0.01
+    np.testing.assert_allclose(balanced(K, sweeps=5), naive.sinkhorn(K.tolist(), 5), rtol=1e-3)
+
+
+def test_all_seeds_together_take_every_walk_equally_often():
+    K = np.exp(3 * rng().random((40, 60))).astype(np.float32)
+    P = K * balanced(K, sweeps=200)
+    load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
+    np.testing.assert_allclose(load, 40 / 60, rtol=1e-3)
+    free = K / K.sum(axis=1, keepdims=True)
+    assert free.sum(axis=0).std() > 5 * load.std()
+    assert balanced(K, 0.0).tolist() == [1.0] * 60
+
+
+def test_visitors_are_listed_once():
+    walks = np.array([[2, 2, 0], [1, 2, 1], [0, 0, 0]], dtype=np.int32)
+    start, order = visitors_of(walks, 4)
+    assert [order[start[r] : start[r + 1]].tolist() for r in range(4)] == [[0, 2], [1], [0, 1], []]
+
+
+def test_walks_are_drawn_by_their_weights_and_never_twice():
+    weight = np.array([[1.0, 3.0, 0.0, 4.0]], dtype=np.float32)
+    n = 20_000
+    got, out = np.zeros(4), np.empty(1, dtype=np.int64)
+    for u in rng().random(n):
+        take(weight, np.array([0]), np.ones(4, dtype=np.bool_), np.array([u]), out)
+        got[out[0]] += 1
+    share = np.array([1, 3, 0, 4]) / 8
+    # five standard deviations of a binomial share: 1 in 1.7 million per walk
+    assert np.all(np.abs(got / n - share) <= 5 * np.sqrt(share * (1 - share) / n) + 1e-12)
+    both = np.repeat(weight, 4, axis=0)
+    out = np.empty(4, dtype=np.int64)
+    take(both, np.arange(4), np.ones(4, dtype=np.bool_), rng().random(4), out)
+    assert sorted(out.tolist()) == [-1, 0, 1, 3]
+
+
+def test_a_walk_that_fails_is_not_tried_again_and_one_that_passes_is_gone():
+    walks = np.arange(6, dtype=np.int32)[:, None]
+    asked = []
+
+    def test(r, seed):
+        asked.extend(zip(seed.tolist(), r[:, 0].tolist(), strict=True))
+        return SimpleNamespace(passed=(r[:, 0] + seed) % 3 == 0)
+
+    found = pair(np.ones((4, 6), np.float32), np.ones(6, np.float32), walks, test, max_tries=50, rng=rng())
+    assert len(asked) == len(set(asked)) == found.tries.sum()
+    taken = found.walk[found.walk >= 0]
+    assert len(set(taken.tolist())) == len(taken) == 4
+    assert all((found.walk[s] + s) % 3 == 0 for s in range(4))
+    few = pair(np.ones((4, 6), np.float32), np.ones(6, np.float32), walks, test, max_tries=1, rng=rng())
+    assert few.tries.tolist() == [1] * 4
+
+
+def test_a_seed_whom_every_walk_meets_gets_none():
+    K = np.array([[0.0, 0.0], [1.0, 1.0]], dtype=np.float32)
+    never = pair(K, np.ones(2, np.float32), np.zeros((2, 1), np.int32),
+                 lambda r, s: SimpleNamespace(passed=np.ones(len(r), dtype=bool)), max_tries=3, rng=rng())  # fmt: skip
+    assert never.walk[0] == -1
+    assert never.tries.tolist() == [0, 1]
