@@ -376,23 +376,13 @@ def philox(counter, key):
     return c
 
 
-def shifted(kind, shift, number):
-    """The same runs of equal items in the same order, every boundary moved by -shift .. shift, inside the list."""
-    bounds = [t for t in range(1, len(kind)) if kind[t] != kind[t - 1]]
-    runs = [kind[0], *(kind[t] for t in bounds)]
-    moved = sorted(min(max(t + int(number() * (2 * shift + 1)) - shift, 1), len(kind) - 1) for t in bounds)
-    return [runs[sum(b <= t for b in moved)] for t in range(len(kind))]
-
-
-def semantic_seed(
-    seed, label, nearest, number, *, par_c, par_m, par_l, strict, c_min, shift=0, modes=(False, False), allowed
-):
+def semantic_seed(seed, label, nearest, number, *, par_c, par_m, par_l, c_min, modes=(False, False), allowed):
     """
     Candidate sets by E38-E45 and the step of the ladder of each; (None, t) if instant t cannot be faked.
 
     `nearest[c]` lists the other classes, nearest first; `number()` gives the next uniform number, which are used for:
-    the shift of each boundary (if any), the members of each class as the seed first meets it (lowest place first),
-    then each boundary (left run, right run), then each instant (removal; redraws from the left, from the right).
+    the members of each class as the seed first meets it (lowest place first), then each boundary (left run, right
+    run), then each instant (removal; redraws from the left, from the right).
     `modes`: is par_c drawn per instant, and par_m independently.
     """
     per_instant, independent = modes
@@ -400,7 +390,6 @@ def semantic_seed(
     members = {c: sorted(r for r in allowed if label[r] == c) for c in set(label) | set(nearest) if c >= 0}
     visited = {r for r in seed if r >= 0}
     kind = [label[r] if r >= 0 else -1 for r in seed]
-    kind = shifted(kind, shift, number) if shift else kind
     runs = [[t for t, _ in run] for _, run in itertools.groupby(enumerate(kind), key=lambda item: item[1])]
 
     removed_from_all = {}
@@ -423,8 +412,6 @@ def semantic_seed(
                 if 1 < c_min and len(wide - visited) < c_min:
                     wide |= set(members[near])
             if 1 < c_min and len(wide - visited) < c_min:
-                if strict:
-                    return None, run[0]
                 wide = set(members[c])
             whole[c] = sorted(wide)
             if not per_instant:
@@ -451,7 +438,7 @@ def semantic_seed(
     sets, steps = [], []
     for i, run in enumerate(runs):
         for t in run:
-            gone = visited if strict else {seed[t]} if number() < par_l else set()
+            gone = {seed[t]} if number() < par_l else set()
             if independent:
                 for j, d in ((i - 1, t - run[0] + 1), (i + 1, run[-1] + 1 - t)):
                     if 0 <= j < len(runs):
@@ -821,21 +808,6 @@ def tm_emd(fakes, real, axis):
             here[i + 1] += surplus
             total += abs(surplus)
     return total / len(axis)
-
-
-def tempo_law(sets, first, p, stay):
-    """Law of a trace through candidate sets when staying counts stay[b] times, b = 1 after a move; by enumeration."""
-    import itertools
-
-    weight = {}
-    for f in itertools.product(*sets):
-        w, moved = first[f[0]], 0
-        for a, b in itertools.pairwise(f):
-            w *= p[a][b] * (stay[moved] if a == b else 1)
-            moved = int(a != b)
-        weight[f] = w
-    total = sum(weight.values())
-    return {f: w / total for f, w in weight.items()}
 
 
 def kl_of_counts(real, other):

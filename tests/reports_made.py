@@ -34,7 +34,12 @@ def world():
     decoys = {"uniform": uniform_iid(PLACES, INSTANTS), "ours": from_pool(fakes, seed)}
     lbs = ew.evaluate_lbs(real, real.select(np.arange(6)), decoys, n_fakes=(1, 3), repeats=(1, 2), rng=rng)
     classes = ew.SemanticClasses(np.arange(PLACES) % 9)
-    provenance = {"preset": "product", "parameters": {"strict": True, "par_s": 0.1}, "kappa": 9, "ledger": None}
+    provenance = {
+        "preset": "product",
+        "parameters": {"par_i": 0, "intersection": "set", "par_s": 0.1},
+        "kappa": 9,
+        "ledger": None,
+    }
     return {
         "real": real,
         "holdout": holdout,

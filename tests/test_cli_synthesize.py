@@ -327,7 +327,7 @@ def test_publish_writes_visits_that_are_read_back(run, check_ins, tmp_path):
         (["--set", "par_q=3"], 2, "E_PARAM"),
         (["--set", "kappa=5"], 2, "E_PARAM"),
         (["--set", "rng=3"], 2, "E_PARAM"),
-        (["--set", "tempo=7"], 2, "E_PARAM"),
+        (["--set", "balance=7"], 2, "E_PARAM"),
         (["--per-seed", "0"], 2, "E_PARAM"),
         (["--also", "png"], 2, "E_PARAM"),
         (["--set", "k=500"], 2, "E_TOO_FEW"),

@@ -125,7 +125,7 @@ class TestPresets:
             {"m_min": 0},
             {"shift": -1},
             {"shift": 1000},
-            {"moves_min": 0},
+            {"balance": 1.5},
             {"periods": 0},
         ],
     )

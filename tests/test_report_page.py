@@ -470,19 +470,22 @@ class TestClaims:
 
     def test_without_an_audit_nothing(self):
         assert (
-            self.met(None, {"parameters": {"strict": True}, "preset": "deniable", "ledger": self.LEDGER}) == [False] * 4
+            self.met(
+                None, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable", "ledger": self.LEDGER}
+            )
+            == [False] * 4
         )
 
     def test_no_shared_place_needs_both_the_count_and_the_rule(self):
         dirty = {"A1": {**self.CLEAN["A1"], "own_seed_zero": False, "main": 0.01}}
 
-        assert self.met(self.CLEAN, {"parameters": {"strict": True}})[0]
+        assert self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
         assert self.met(self.CLEAN, {"parameters": {"fold_intersection": True}})[0]
-        assert not self.met(self.CLEAN, {"parameters": {"strict": False}})[0]
-        assert not self.met(self.CLEAN, {"parameters": {"strict": True}, "preset": "deniable"})[0]
+        assert not self.met(self.CLEAN, {"parameters": {"par_i": 1, "intersection": "set"}})[0]
+        assert not self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable"})[0]
         assert not self.met(self.CLEAN, {})[0]
-        assert not self.met(dirty, {"parameters": {"strict": True}})[0]
-        assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"strict": True}})[0]
+        assert not self.met(dirty, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
+        assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
 
     def test_deniability_needs_the_mode_the_count_and_the_same_gate(self):
         run = {"preset": "deniable", "ledger": self.LEDGER}

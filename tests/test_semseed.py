@@ -114,11 +114,9 @@ def worlds(draw):
         par_c=draw(st.sampled_from([0.0, 0.25, 0.6, 0.95])),
         par_m=draw(st.sampled_from([0.0, 0.5, 0.75, 0.9])),
         par_l=draw(st.sampled_from([0.0, 0.4, 1.0])),
-        strict=draw(st.booleans()),
         c_min=draw(st.integers(1, 4)),
         subsample=draw(st.sampled_from(["per-fake", "per-instant"])),
         merge=draw(st.sampled_from(["reach", "independent"])),
-        shift=draw(st.sampled_from([0, 0, 1, 4])),
     )
     return seed, label, np.array(nearness, dtype=float).reshape(kappa, kappa), allowed, blur
 
@@ -128,7 +126,7 @@ def naive_sets(seed, label, nearness, allowed, blur, number):
     nearest = {c: sorted(set(range(kappa)) - {c}, key=lambda k: -nearness[c][k]) for c in range(kappa)}
     places = {r for r in range(len(label)) if allowed is None or allowed[r]}
     modes = (blur.subsample == "per-instant", blur.merge == "independent")
-    of = {name: getattr(blur, name) for name in ("par_c", "par_m", "par_l", "strict", "c_min", "shift")}
+    of = {name: getattr(blur, name) for name in ("par_c", "par_m", "par_l", "c_min")}
     return naive.semantic_seed(seed, label, nearest, number, **of, modes=modes, allowed=places)
 
 
@@ -163,10 +161,8 @@ def test_no_set_is_empty_or_holds_what_was_removed(world, attempt):
         assert places
         assert places == sorted(set(places))
         assert all(label[r] >= 0 for r in places)
-        if blur.par_l == 1 or blur.strict:
+        if blur.par_l == 1:
             assert seed[t] not in places
-        if blur.strict:
-            assert not set(places) & set(seed)
 
 
 TWO = [0] * 12 + [1] * 12  # two classes of twelve: hardly ever emptied by sub-sampling
@@ -289,11 +285,6 @@ def test_par_m_0_merges_nothing():
         )
 
 
-def test_strict_removes_every_place_of_the_seed():
-    for semseed in draws([0, 1, 12, 13], TWO, 200, strict=True, par_l=0):
-        assert not np.isin(semseed.places, [0, 1, 12, 13]).any()
-
-
 def test_small_classes_are_widened_with_the_nearest():
     label = [0, 0, 1, 1, 2, 2, 2]
     nearness = np.array([[9, 1, 5], [1, 9, 5], [5, 5, 9]])
@@ -320,36 +311,10 @@ def test_c_min_places_outside_the_seed_before_sub_sampling():
     assert widened > 100
 
 
-def test_without_enough_places_outside_the_seed_strict_refuses():
-    with pytest.raises(Unfakeable, match=r"instant 0 of 2.*`c_min` 3"):
-        semantic_seed([0, 1], [0, 0, 1, 1], strict=True, c_min=3, rng=np.random.default_rng(1))
-
-
 def test_without_enough_places_outside_the_seed_a_class_stays_as_it_is():
     semseed = semantic_seed([0, 2], [0, 0, 1, 1], par_c=0, par_m=0, c_min=3, rng=np.random.default_rng(1))
 
     assert sets_of(semseed) == [[1], [3]]
-
-
-def test_a_boundary_is_shifted_uniformly():
-    # par_c = par_m = 0: the sets of two classes of two places tell at which instant the seed's boundary came to lie
-    seed, s, n = [0] * 6 + [3] * 6, 2, 20_000
-    found = np.zeros(12, dtype=int)
-    for sets in draws(seed, [0, 0, 0, 1, 1, 1], n, par_c=0, par_m=0, shift=s):
-        found[next(t for t, places in enumerate(sets) if 5 in places)] += 1
-    assert found.sum() == found[4:9].sum()
-    for t in range(4, 9):
-        assert within_wilson(found[t], n, 1 / 5)
-
-
-def test_a_run_that_is_shifted_away_leaves_its_places_removed():
-    # the short run vanishes in some draws; its place is the seed's all the same
-    seed, label = [0, 0, 0, 3, 0, 0, 0], [0, 0, 0, 1, 1, 1]
-    gone = 0
-    for sets in draws(seed, label, 400, par_c=0, par_m=0, strict=True, shift=2):
-        assert not any({0, 3} & set(places) for places in sets)
-        gone += not any(4 in places for places in sets)
-    assert 0 < gone < 400
 
 
 def ladder(seed, label, **parameters):
@@ -419,9 +384,6 @@ def test_places_outside_the_model_are_never_candidates():
         ("par_l", None),
         ("c_min", 0),
         ("c_min", 2.5),
-        ("strict", "yes"),
-        ("shift", -1),
-        ("shift", 1.5),
         ("merge", "never"),
         ("subsample", "per-day"),
     ],

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
-from elsewhere.frame import Frame, is_weekend
+from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt, learn, only_known, require_one_map
 from elsewhere.presets import OF_THE_GATE, PRESETS, Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest

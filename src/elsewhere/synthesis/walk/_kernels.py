@@ -350,7 +350,7 @@ def visitors_of(walks, R):
 
 @njit
 def take(weight, seeds, free, uniform, out):
-    """`out`: a walk for each of `seeds`, in that order, by weights (S, N) among the `free` ones; -1 where none is left."""
+    """`out`: a walk for each of `seeds`, in that order, by weights (S, N) among the `free`; -1 where none is left."""
     N = weight.shape[1]
     for i in range(len(seeds)):
         row = weight[seeds[i]]
