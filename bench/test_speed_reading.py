@@ -1,4 +1,4 @@
-"""Reading: fixes from CSV to slots, linear growth at 1, 2, 4, 8 million, and the 10 million of the target."""
+"""Reading: fixes from CSV to slots, linear growth at 1, 2, 4, 8 million, 10 and 25 million, and a folder of tracks."""
 
 import json
 import subprocess
@@ -66,7 +66,7 @@ def test_growth_is_linear(tmp_path):
     assert max(ratios) < 2.6
 
 
-def test_ten_million_fixes_in_a_minute_and_four_gigabytes(tmp_path):
+def test_ten_million_fixes_in_a_minute_and_two_gigabytes(tmp_path):
     path = write_fixes(tmp_path / "fixes.csv", 10_000_000)
     wall, cpu, peak, _ = measured(path)
     begin = time.process_time()
@@ -77,7 +77,34 @@ def test_ten_million_fixes_in_a_minute_and_four_gigabytes(tmp_path):
         f" pandas.read_csv with dates, without slots or places: {alone:.1f} s ({cpu / alone:.1f} x)"
     )
     assert cpu < 60
-    assert peak < 4
+    assert peak < 2
+
+
+def test_twenty_five_million_fixes_within_two_and_a_half_gigabytes(tmp_path):
+    path = write_fixes(tmp_path / "fixes.csv", 25_000_000)
+    wall, cpu, peak, _ = measured(path)
+    print(f"\nreading 25 M fixes to slots: {cpu:.1f} s of processor, {wall:.1f} s, peak {peak:.2f} GB")
+    assert peak < 2.5
+
+
+def test_a_folder_of_tracks(tmp_path):
+    """4,000 files of GeoLife's shape, of 200 people, one after the other."""
+    rng = np.random.default_rng(1)
+    clock = np.datetime64("2008-10-23T00:00:00", "s") + 86 * np.arange(PER_USER)
+    stamp = np.char.replace(np.datetime_as_string(clock), "T", ",")
+    head = "Geolife trajectory\r\nWGS 84\r\nAltitude is in Feet\r\nReserved 3\r\n0,2,255,My Track,0\r\n0\r\n"
+    for number in range(4000):
+        folder = tmp_path / "Data" / f"{number % 200:03}" / "Trajectory"
+        folder.mkdir(parents=True, exist_ok=True)
+        at = [39.9, 116.3] + rng.normal(0, 0.02, 2) + rng.normal(0, 2e-4, (PER_USER, 2))
+        rows = (f"{lat:.6f},{lon:.6f},0,492,39744.1,{t}\r\n" for (lat, lon), t in zip(at, stamp, strict=True))
+        (folder / f"{number}.plt").write_text(head + "".join(rows))
+    wall, cpu, peak, rows = measured(tmp_path / "Data")
+    print(
+        f"\nreading 4,000 tracks of 4 M fixes: {cpu:.1f} s of processor, {wall:.1f} s, peak {peak:.2f} GB, {rows} days"
+    )
+    assert cpu < 120
+    assert peak < 2
 
 
 @pytest.mark.parametrize("change", ["offsets", "a bad row", "shuffled"])

@@ -1876,9 +1876,8 @@ def use_word(fakes, halves, same, chance, spread):
         return "not for this" if f - max(h, c) > Fraction(1, 10) else "cannot say"
     real = min(h, (s + c) / 2)
     nearer = f - real <= (c - real) / 2
-    good = f - real <= min(Fraction(1, 10), (c - real) / 4) or (
-        f - real <= Fraction(2, 100) and nearer and f - real <= Fraction(1, 4)
-    )
-    if good and (f <= Fraction(1, 2) or f <= s + Fraction(2, 100)):
+    nearer = nearer and f - real <= Fraction(1, 4)
+    good = f - real <= min(Fraction(1, 10), (c - real) / 4) or (f - real <= Fraction(2, 100) and nearer)
+    if good and f <= Fraction(1, 2):
         return "good"
-    return "rough" if nearer and f - real <= Fraction(1, 4) else "not for this"
+    return "rough" if nearer and f <= Fraction(3, 4) else "not for this"

@@ -15,7 +15,7 @@ LONELY = 39  # a place that one real person visits, and no fake
 
 @cache
 def world():
-    """Real traces with a canary, fakes of another part of the map, and results of all three kinds."""
+    """Real traces with a canary, fakes of another part of the map, and results of all four kinds."""
     rng = np.random.default_rng(5)
     xy = rng.random((PLACES, 2)) * 10
     xy[LONELY] = (4.56789, 7.65432)
@@ -30,6 +30,7 @@ def world():
     fakes = ew.Traces(fake, places, users=[f"{i:032x}" for i in range(40)], step_minutes=60)
     audit = ew.audit(real, holdout, fakes, seed, attacks=["A1", "A2", "A4", "A13", "A9", "A21"], rng=rng)
     publishing = ew.evaluate_publishing(real, holdout, fakes, seed_index=seed, rng=rng)
+    uses = ew.judge_uses(real, fakes, rng=rng)
     decoys = {"uniform": uniform_iid(PLACES, INSTANTS), "ours": from_pool(fakes, seed)}
     lbs = ew.evaluate_lbs(real, real.select(np.arange(6)), decoys, n_fakes=(1, 3), repeats=(1, 2), rng=rng)
     classes = ew.SemanticClasses(np.arange(PLACES) % 9)
@@ -42,8 +43,9 @@ def world():
         "pool": ew.Pool(fakes, provenance),
         "audit": audit,
         "publishing": publishing,
+        "uses": uses,
         "lbs": lbs,
-        "results": [audit, publishing, lbs],
+        "results": [audit, publishing, lbs, uses],
         "classes": classes,
         "run": {"tally": {"tested": 50, "passed": 40, "similarity": 10, "differential": 2}, "notes": [HOSTILE]},
     }

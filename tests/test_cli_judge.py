@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -223,15 +224,19 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     assert b"CANARY" in (mine / "links.csv").read_bytes()
     assert all(p.stat().st_mode & 0o077 == 0 for p in mine.iterdir())
     assert "control" in " ".join(told["judgement"]["notes"])
+    assert told["uses"]["dwell"]["verdict"] in ("good", "rough", "not for this")
+    assert told["publish"]["level"] in ("no", "care", "yes")
     # the links lead back to the seeds, and to nobody else
     real = ew.read_traces(world / "real.csv")
     pool = ew.Pool.load(out)
     index = read_links(mine / "links.csv", pool.traces, real)
     assert len(set(index.tolist())) == len(pool)
-    assert np.all(pool.traces.r != real.r[index])
+    assert np.all(pool.on(real.locations).r != real.r[index])
     # a file of the fakes is as good as the folder
     words = ["evaluate", "--real", world / "real.csv", "--links", mine / "links.csv", "--json", "--fakes"]
-    figures = [run(*words, path)[1] for path in (out, out / "pool.parquet", out / "fakes.csv", out / "fakes.parquet")]
+    (tmp_path / "mail").mkdir()
+    sent = [shutil.copy(out / name, tmp_path / "mail") for name in ("fakes.csv", "fakes.parquet")]
+    figures = [run(*words, path)[1] for path in (out, out / "pool.parquet", out / "fakes.csv", *sent)]
     assert json.loads(figures[0])["sizes"]["fakes"] == len(pool)
     assert len(set(figures)) == 1
     # and the audit of the folder, with those links, sees who was a seed
@@ -257,7 +262,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     assert [p.name for p in (tmp_path / "out-private").iterdir()] == ["links.csv"]
     real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
-    assert np.all(pool.traces.r != real.r[index])
+    assert np.all(pool.on(real.locations).r != real.r[index])
     assert not (out / "report.html").exists()
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
@@ -339,7 +344,7 @@ def test_coordinates_go_where_the_real_ones_went(tmp_path):
     assert np.array_equal(found["real"].r, found["fakes"].r)
     # merged cells: every point goes where the real one went, and what is written at a place comes back to that place
     merged, _ = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "b.csv"}, cells=50)
-    assert merged["real"].R == 50
+    assert merged["real"].R <= 50
     assert np.array_equal(merged["real"].r, merged["fakes"].r)
     columns = {"user": "uid", "slot": "slot", "lat": "lat", "lon": "lng"}
     ew.write_traces(merged["real"], tmp_path / "c.csv", columns=columns)

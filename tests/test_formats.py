@@ -250,6 +250,29 @@ def test_geojson_variants(tmp_path, expected):
     assert read(put(tmp_path / "ann", json.dumps(nested["features"][0])))[0].labels == ("ann",)
 
 
+@pytest.mark.parametrize("per_second", [1, 1000])
+@pytest.mark.parametrize("kind", ["LineString", "MultiLineString", "Point"])
+def test_time_as_fourth_coordinate_is_a_trip(tmp_path, expected, kind, per_second):
+    when = np.array([makefiles.iso(t).removesuffix("Z") for t, _, _ in makefiles.fixes()], dtype="datetime64[s]")
+    stamps = (when.astype(np.int64) * per_second).tolist()
+    points = [[lon, lat, 12.5, s] for (_, lat, lon), s in zip(makefiles.fixes(), stamps, strict=True)]
+    shapes = {"LineString": [points], "MultiLineString": [[points[:20], points[20:]]], "Point": points}[kind]
+    trips = [
+        {"type": "Feature", "properties": {"uid": "ann"}, "geometry": {"type": kind, "coordinates": s}} for s in shapes
+    ]
+    traces, counted = read(put(tmp_path / "a.json", json.dumps({"type": "FeatureCollection", "features": trips})))
+
+    assert np.array_equal(traces.r, expected.r)
+    assert counted.format == "kepler"
+    # a fourth coordinate that is no time is none
+    for trip in trips:
+        del trip["properties"]["uid"]
+    broken = json.dumps({"type": "FeatureCollection", "features": trips}).replace(str(stamps[0]), "3.5")
+    if kind != "Point":
+        with pytest.raises(ew.InvalidTraces):
+            ew.read_traces(put(tmp_path / "b.json", broken))
+
+
 def test_numbers_of_google():
     assert e7(465190000, 90) == 46.519
     assert e7(-735000000, 180) == -73.5

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.cli.summary import closing, verdicts
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.fakes import publish_linked
 from elsewhere.judge import run as judge
@@ -48,7 +49,9 @@ def test_the_attacks_judge_the_gate_of_the_ledger(made, judged):
     assert told["A8"]["passed"]
     assert told["A9"]["status"] == "run"
     assert told["A9"]["passed"]
-    _, deniable, private, _ = claims(told, found.run)
+    assert found.run["reproducible"]  # R5: of this very run, which can be repeated, nothing is claimed
+    assert not claims(told, found.run)[2].met
+    _, deniable, private, _ = claims(told, {**found.run, "reproducible": False})
     assert deniable.met
     assert private.met
 
@@ -98,6 +101,38 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users():
 
     assert first["A13"].main > 0  # by the one day that is the seed
     assert found.audit["A13"].main == 0  # m_min people of whom the model learnt visit every place of a fake
+
+
+def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
+    town, fakes, _, rows = made
+    found = judged(["A1"])
+    again = ew.judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(5)[4])
+
+    assert found.to_dict()["uses"]["dwell"] == again.to_dict()["dwell"]
+    assert found.results[0] is found.uses
+    assert found.uses["weekdays"].words == "All real days are weekdays."
+
+    def refuse(*_, **__):
+        raise ew.InvalidParameter("no such clock.")
+
+    monkeypatch.setattr(judge, "judge_uses", refuse)
+    found = judged(["A1"])
+    assert found.uses is None
+    assert "could not be judged: no such clock." in " ".join(found.in_words())
+
+
+def test_the_last_lines_say_what_for_and_whether_to_publish(judged):
+    found = judged(["A1", "A8"])
+    lines = closing(found)
+
+    at = lines.index("what the fakes are good for:")
+    assert [line.strip() for line in lines[at + 1 : at + 9]] == found.uses.in_words()
+    assert lines[-3] == found.audit.in_words()
+    assert lines[-2].startswith("Do not publish: this is a laboratory run. ")
+    assert not any(word in " ".join(lines) for word in ("passed", "failed", "flagged"))
+    told = verdicts(found)
+    assert told["uses"] == found.uses.to_dict()
+    assert told["publish"]["level"] == "no"
 
 
 @settings(max_examples=100, deadline=None)

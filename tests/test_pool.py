@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
-from elsewhere.fakes import publish_linked
+from elsewhere.cli.published import as_read
+from elsewhere.fakes import _reading, publish_linked
 from elsewhere.files import write_files
 from elsewhere.frame import Frame, calendar, is_weekend
+from elsewhere.traces.fixes import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -38,13 +40,13 @@ class TestPublish:
     def test_one_fake_per_seed(self, fakes):
         pool = ew.publish(fakes)
         assert len(pool) == len(np.unique(fakes.seed))
-        published = {tuple(f) for f in pool.on(fakes.frame.locations).tolist()}
+        published = {tuple(f) for f in pool.on(fakes.frame.locations).r.tolist()}
         assert published <= {tuple(f) for f in fakes.r.tolist()}
 
     def test_the_map_shows_the_places_of_the_fakes_and_no_other(self, fakes):
         pool = ew.publish(fakes)
         shown, real = pool.traces.locations, fakes.frame.locations
-        visited = np.unique(pool.on(real))
+        visited = np.unique(pool.on(real).r)
         assert np.all(fakes.learnt.known[visited])
         assert sorted(zip(shown.lat, shown.lon, strict=True)) == sorted(
             zip(real.lat[visited], real.lon[visited], strict=True)
@@ -83,7 +85,7 @@ class TestPublish:
         frame = Frame(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
         found, r = frame.published(np.array([[7, 2]]))
         assert (found.names, r.tolist()) == (("2", "7"), [[1, 0]])
-        assert ew.Pool(ew.Traces(r, found), {}).on(ew.Locations(n=9)).tolist() == [[7, 2]]
+        assert ew.Pool(ew.Traces(r, found), {}).on(ew.Locations(n=9)).r.tolist() == [[7, 2]]
 
     def test_a_pool_on_another_map_is_refused(self, fakes):
         with pytest.raises(ew.InvalidTraces) as caught:
@@ -116,6 +118,26 @@ class TestPublish:
         (tmp_path / "fakes.json").write_text(json.dumps({n: v for n, v in told.items() if n != "input"}))
         assert ew.Fakes.load(tmp_path).frame.columns == {}
 
+    def test_the_manifest_says_how_the_input_was_read(self, fakes, tmp_path):
+        told = Preparation(
+            max_gap_minutes=720, max_gap_auto=True, people_by_gap={"1h": 5, "12h": 137}, map="auto", map_km=63.7
+        )
+        read = as_read(fakes, told)
+        read.save(tmp_path)
+        pool = ew.publish(ew.Fakes.load(tmp_path))
+        reading = pool.provenance["reading"]
+        assert reading["people_by_gap"] == {"1h": 5, "12h": 137}
+        assert (reading["max_gap_minutes"], reading["map"], reading["map_km"]) == (720, "auto", 60)
+        # with a ledger nothing that counts the seeds
+        ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+        counted = {"people_by_gap", "share_filled"}
+        assert counted <= set(reading)
+        assert not counted & set(_reading(replace(read, ledger=ledger)))
+        index = json.loads((tmp_path / "fakes.json").read_text())
+        (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))
+        with pytest.raises(ew.InvalidModel, match="E_FAKES"):
+            ew.Fakes.load(tmp_path)
+
     def test_ids_are_random_and_differ(self, fakes):
         ids = ew.publish(fakes).ids.tolist()
         assert len(set(ids)) == len(ids)
@@ -146,7 +168,7 @@ class TestPublish:
         for i in range(200):
             run.published[:] = False
             pool = ew.publish(run, laboratory=True, rng=np.random.default_rng(i))
-            seeds = [row[tuple(f)] for f in pool.on(town.locations).tolist()]
+            seeds = [row[tuple(f)] for f in pool.on(town.locations).r.tolist()]
             correlation.append(stats.spearmanr(seeds, np.arange(len(seeds))).statistic)
         # the mean of 200 rank correlations of n items has standard deviation 1 / sqrt(200 (n - 1))
         bound = stats.norm.isf(5e-7) / np.sqrt(200 * (len(run) - 1))
@@ -157,7 +179,7 @@ class TestPublish:
         best = [run.loglik[run.seed == s].max() for s in np.unique(run.seed)]
         cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
         tau = run.learnt.tau(town)
-        np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations), tau)), np.sort(best))
+        np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations).r, tau)), np.sort(best))
 
     def test_infinite_temperature_is_uniform(self, town):
         run = made(town, rng=np.random.default_rng(1), per_seed=3, max_days=1)
@@ -168,7 +190,7 @@ class TestPublish:
         for i in range(600):
             run.published[:] = False
             pool = ew.publish(run, choose="likelihood", temp=np.inf, laboratory=True, rng=np.random.default_rng(i))
-            chosen += [where[tuple(f)] for f in pool.on(town.locations).tolist() if tuple(f) in where]
+            chosen += [where[tuple(f)] for f in pool.on(town.locations).r.tolist() if tuple(f) in where]
         assert stats.chisquare(np.bincount(chosen, minlength=3)).pvalue > 1e-6
 
     def test_a_date_that_one_user_has_is_never_shown(self, town):

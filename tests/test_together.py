@@ -1,6 +1,7 @@
 """Files on one map and one clock: a file compared with itself is perfect, whatever it holds, however it is written."""
 
 import json
+from datetime import datetime, timedelta
 
 import makefiles
 import numpy as np
@@ -12,6 +13,7 @@ import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.traces.together import First, common_slots, cropped, read_together
 
+EPOCH = datetime(1970, 1, 1)
 HEAD = "uid,datetime,lat,lng\n"
 
 
@@ -124,17 +126,8 @@ def test_a_file_compared_with_itself_is_perfect(run, tmp_path, name):
 
     is_perfect(found)
     assert found["sizes"]["fakes"] == found["sizes"]["train"] == 24
-    merged = name in (
-        "fixes.csv",
-        "naive.csv",
-        "offset.csv",
-        "slots_at.csv",
-        "lines.json",
-        "geolife",
-        "gpx",
-        "names_at.csv",
-    )
-    assert (found["sizes"]["places"] <= 30) is merged
+    as_names = ("names.csv", "numbers.csv", "large_numbers.csv", "slots.csv")
+    assert (found["sizes"]["places"] <= 30) is (name not in as_names)  # these cannot be merged
 
 
 @pytest.mark.parametrize(
@@ -175,6 +168,24 @@ def test_some_rows_in_any_order_fall_where_they_fell(tmp_path_factory, name, ran
     assert np.array_equal(found["fakes"].users, same.users)
 
 
+@pytest.mark.parametrize(
+    ("real", "fakes"), [("+09:00", "Z"), ("Z", "+09:00"), ("+09:00", ""), ("", "+09:00"), ("+09:00", "unix")]
+)
+def test_clocks_written_otherwise_are_one_clock(tmp_path, real, fakes):
+    def write(name, zone):
+        shift = timedelta(hours=9 if zone in ("Z", "unix") else 0)
+        stamp = {"unix": lambda t: str(int((t - EPOCH).total_seconds()))}.get(zone, lambda t: t.isoformat() + zone)
+        lines = [f"{u},{stamp(t - shift)},v{p}\n" for u, t, _, _, p in ROWS]
+        (tmp_path / name).write_text("uid,datetime,venue_id\n" + "".join(lines))
+        return tmp_path / name
+
+    found, notes = read_together({"real": write("a.csv", real), "fakes": write("b.csv", fakes)}, max_gap="1h")
+
+    assert np.array_equal(found["real"].r, found["fakes"].r)
+    _, notes = read_together({"real": write("a.csv", ""), "fakes": write("b.csv", "Z")}, max_gap="1h")
+    assert any("its times are UTC, those of the real traces name no zone" in note for note in notes)
+
+
 def test_fakes_of_other_slots_say_what_to_type(tmp_path):
     real = First.read(put(tmp_path, "numbers.csv", ROWS)).traces
     hours = ew.Traces(np.zeros((2, 24), dtype=int), real.locations, step_minutes=60)
@@ -201,8 +212,8 @@ def test_a_pool_tells_its_step_and_real_days_are_whole_as_its_fakes_are(run, tmp
         whole.r, whole.locations, users=[f"f{i:02}" for i in range(len(whole))], dates=whole.dates, step_minutes=60
     )
     ew.Pool(pool, {}).save(tmp_path / "pool")
-    options = ("--cells", "30", "--max-gap", "1h", "--json")
-    found = json.loads(run("evaluate", "--real", path, "--fakes", tmp_path / "pool", *options))
+    words = ["--real", path, "--fakes", tmp_path / "pool", "--cells", "30", "--max-gap", "1h"]
+    found = json.loads(run("evaluate", *words, "--json"))
 
     is_perfect(found)
     assert (found["sizes"]["instants"], found["sizes"]["train"]) == (24, len(whole))

@@ -83,6 +83,7 @@ def test_words_by_hand():
     assert [verdict(f, 0.5, 0.2, 0.4) for f in (0.32, 0.34, 0.36)] == ["good", "rough", "not for this"]
     # as close as other people, but most does not match
     assert verdict(0.55, 0.55, 0.3, 0.95) == "rough"
+    assert verdict(0.76, 0.76, 0.6, 0.95) == "not for this"
     # real data no nearer than chance
     assert [verdict(f, 0.5, 0.5, 0.5) for f in (0.4, 0.55, 0.7)] == ["cannot say", "cannot say", "not for this"]
 
@@ -172,14 +173,15 @@ def test_the_sentence_has_the_figure_of_the_verdict(week):
     found = judge_uses(week, week, rng=np.random.default_rng(1))
     lines = found.in_words()
     assert len(lines) == 8
-    assert lines[0].startswith("Busiest places: good. ")
-    assert " of the 10 busiest places are kept; between two halves of the real people " in lines[0]
-    kept = 10 * (1 - found["places"].fakes)
-    assert f"{kept:.1f}".removesuffix(".0") + " of the 10" in lines[0]
-    assert found["dwell"].figure == f"{100 * found['dwell'].fakes:.0f} of 100"
+    kept, beside = (f"{10 * (1 - d):.1f}".removesuffix(".0") for d in (found["places"].fakes, found["places"].halves))
+    assert (
+        lines[0] == f"good          Busiest places: {kept} of 10 kept; between two halves of the real people {beside}"
+    )
+    assert found["places"].words.startswith(f"{kept} of the 10 busiest places are kept; between two halves of ")
+    assert found["dwell"].figure == f"{100 * found['dwell'].fakes:.0f} of 100 stays of the wrong length"
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert told["uses"]["dwell"]["verdict"] == "good"
-    assert list(told["uses"]) == [m.id for m in uses.MEASURES]
+    assert told["dwell"]["verdict"] == "good"
+    assert list(told) == [*(m.id for m in uses.MEASURES), "sizes", "notes"]
 
 
 def test_the_same_numbers_for_the_same_rng_and_inputs_are_checked(week):

@@ -11,6 +11,7 @@ import elsewhere as ew
 from elsewhere.traces.finish import majority
 from elsewhere.traces.fixes import Words
 from elsewhere.traces.kept import keep_traces
+from elsewhere.traces.together import read_together
 
 
 def venues(people_of):
@@ -24,8 +25,8 @@ def venues(people_of):
     return pd.DataFrame(rows, columns=["uid", "datetime", "lat", "lng", "venue", "category"])
 
 
-def test_ids_of_places_stay_where_five_people_share_them_and_the_rest_is_merged():
-    shared = {f"s{i}": [f"u{10 * i + j}" for j in range(5)] for i in range(3)}
+def test_ids_of_places_stay_where_enough_people_share_them_and_the_rest_is_joined():
+    shared = {f"s{i}": [f"u{10 * i + j}" for j in range(8)] for i in range(3)}
     rare = {f"r{i}": [f"v{i}"] for i in range(12)}
     told = []
     frame = venues({**shared, **rare})
@@ -33,10 +34,13 @@ def test_ids_of_places_stay_where_five_people_share_them_and_the_rest_is_merged(
 
     names = traces.locations.names
     assert sorted(name for name in names if name and name[0] == "s") == ["s0", "s1", "s2"]
-    assert traces.R == 6
+    assert traces.R <= 6
     assert traces.locations.lon[names.index("s2")] == pytest.approx(6.5 + 2 / 76)
     assert any("areas without an id" in note for note in told[0].notes)
-    assert sum(not name for name in names) >= 2
+    # an area holds six people at least: half of those who share nothing else
+    area = [p for p, name in enumerate(names) if not name]
+    assert all(len(np.unique(traces.user[(traces.r == p).any(axis=1)])) >= 6 for p in area)
+    assert len(area) == traces.R - 3 > 0
     # up to `cells` of them, all stay, and so they do where the caller wants all
     for cells in (15, None):
         whole = ew.read_traces(frame, cells=cells)
@@ -46,10 +50,11 @@ def test_ids_of_places_stay_where_five_people_share_them_and_the_rest_is_merged(
 
 
 def test_an_area_has_the_category_of_most_of_its_people():
-    frame = venues({"a1": ["p", "q"], "a2": ["r"], "b1": ["s"]})
-    merged = ew.read_traces(frame, cells=1)
-    assert merged.locations.categories == ("kind a",)
-    assert merged.locations.category_users.tolist() == [3]
+    frame = venues({f"{'b' if i > 5 else 'a'}{i}": [f"p{i}"] for i in range(8)})
+    joined = ew.read_traces(frame, cells=1)
+    assert joined.locations.names == ("",)
+    assert joined.locations.categories == ("kind a",)
+    assert joined.locations.category_users.tolist() == [6]
 
 
 rows_with_words = st.lists(
@@ -97,3 +102,19 @@ def test_prepared_places_keep_names_and_categories(tmp_path):
     (tmp_path / "cells").mkdir()
     keep_traces(cells, told[-1], tmp_path / "cells")
     assert ew.read_traces(tmp_path / "cells").locations.names is None
+
+
+def test_a_file_whose_rare_venues_were_merged_is_perfect_beside_itself():
+    shared = {f"s{i}": [f"u{10 * i + j}" for j in range(8)] for i in range(3)}
+    frame = venues(shared | {f"r{i}": [f"v{i}"] for i in range(12)})
+    found, _ = read_together({"real": frame, "fakes": frame, "some": frame[frame.uid != "v3"]}, cells=6)
+    assert np.array_equal(found["real"].r, found["fakes"].r)
+    rows = [u != "v3" for u in found["real"].users]
+    assert np.array_equal(found["real"].r[rows], found["some"].r)
+
+
+def test_the_same_ids_elsewhere_are_other_places():
+    here = venues({f"s{i}": [f"u{i}"] for i in range(4)})
+    with pytest.raises(ew.InvalidTraces) as caught:
+        read_together({"real": here, "fakes": here.assign(lat=20.0)})
+    assert caught.value.code == "E_MISMATCH"

@@ -159,7 +159,7 @@ class Fakes:
             "categories": None if f.locations.categories is None else list(f.locations.categories),
             "clock": {"step_minutes": f.step_minutes, "start": f.start, "tz": f.tz},
             "calendar": {"weekend": f.weekend, "m_min": f.m_min},
-            "input": {"columns": dict(f.columns), "format": f.format, "times": f.times},
+            "input": {"columns": dict(f.columns), "format": f.format, "times": f.times, "reading": dict(f.reading)},
             "tally": dict(self.tally),
             "preset": asdict(self.preset),
             "kappa": self.kappa,
@@ -361,6 +361,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "elsewhere": __version__,
         "preset": fakes.preset.name,
         "parameters": parameters,
+        "reading": _reading(fakes),
         "kappa": fakes.kappa,
         "reproducible": reproducible,
         "choose": choose,
@@ -371,3 +372,9 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         # of a laboratory run nothing is claimed (R5), in its manifest neither
         "in_words": None if fakes.ledger is None else fakes.promise() if fakes.laboratory else fakes.ledger.in_words(),
     }
+
+
+def _reading(fakes: Fakes) -> dict[str, Any]:
+    """How the input was read; with a ledger without counts over the seeds, which the theorem does not cover."""
+    counted = () if fakes.ledger is None else ("people_by_gap", "share_filled")
+    return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -26,7 +26,8 @@ class Frame:
     `m_min` people gave that word. `dates` are the days a fake may be dated with, and `weekend` the share of them to be
     at a weekend, see `calendar`.
     `columns` (role -> name), `format` and `times` (see `write_traces`) are those of the file that was read, where
-    there was one, so that fakes can be written as it is.
+    there was one, so that fakes can be written as it is. `reading` is how that became slots and places, in numbers that
+    the manifest shows, see `Preparation.in_public`.
     """
 
     locations: Locations
@@ -40,6 +41,7 @@ class Frame:
     times: str = "local"
     weekend: float | None = None
     m_min: int = 1
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = list(self.columns.values())
@@ -47,6 +49,8 @@ class Frame:
             raise ValueError("columns, format and times must be words")
         if names and not ({"user"} <= set(self.columns) <= set(ROLES) and len(set(names)) == len(names)):
             raise ValueError("no columns of a table")
+        if not isinstance(self.reading, Mapping):
+            raise ValueError("reading must be a mapping")
 
     @staticmethod
     def of(traces: Traces, learnt: Learnt, people: Traces | None) -> "Frame":

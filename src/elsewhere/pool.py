@@ -47,9 +47,9 @@ class Pool:
         """The opaque id of each fake."""
         return self.traces.users
 
-    def on(self, locations: Locations) -> NDArray[np.int64]:
+    def on(self, locations: Locations) -> Traces:
         """
-        Return the fakes as (F, L) numbers of another map of the same places, such as that of the real traces.
+        Return the fakes on another map of the same places, such as that of the real traces.
 
         A pool numbers its own places anew; they are told by name or position, and refused where one is missing.
         """
@@ -59,7 +59,8 @@ class Pool:
                 "the pool visits places that this map does not have: give the map that its fakes were made on.",
                 code="E_MISMATCH",
             )
-        return np.where(self.traces.r >= 0, number[self.traces.r], -1)
+        r = np.where(self.traces.r >= 0, number[self.traces.r], -1)
+        return self.traces.on(locations, r)
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
         """`n` different fakes, uniformly."""
@@ -110,7 +111,7 @@ class Pool:
 
 
 def on_map_of(fakes: Any, *others: Any) -> Any:
-    """Return what a `Pool` holds as numbers of the first map among `others`; anything but a pool as it is."""
+    """Return what a `Pool` holds on the first map among `others`; anything but a pool as it is."""
     if not isinstance(fakes, Pool):
         return fakes
     maps = (other if isinstance(other, Locations) else getattr(other, "locations", None) for other in others)

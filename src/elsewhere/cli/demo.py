@@ -9,7 +9,7 @@ from elsewhere.cli.options import Force, Json, Out, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
 from elsewhere.cli.published import seal, write_fakes
-from elsewhere.cli.summary import summary, tables
+from elsewhere.cli.summary import closing, summary, tables, verdicts
 from elsewhere.errors import require_whole
 from elsewhere.files import whole_folders, write_files, write_folder
 
@@ -68,8 +68,8 @@ def demo(
                 judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
                 shared, more = write_reports(judgement, traces, fakes, pool, new, private)
                 written, kept = written + shared, kept + more
-                shown += judgement.in_words()
-                made["judgement"] = judgement.to_dict()
+                shown += closing(judgement)
+                made |= verdicts(judgement)
             written = seal(pool, new, written)
         shown.append(f"wrote {', '.join(kept)} into {mine}: on real data, for you alone")
         shown.append(f"wrote {', '.join(written)} into {out}: a laboratory pool, of simulated people")

@@ -69,14 +69,14 @@ def evaluate(
     told = {
         "command": "evaluate",
         **result.to_dict(),
-        "uses": uses.to_dict()["uses"],
+        "uses": uses.to_dict(),
         "verdict": verdict,
         "notes": notes,
     }
     opening, *figures = tables(result)
     shown = [opening, *notes, *figures, *(uses.in_words() if copied < 1 else ())]
     if out is not None:
-        shown += write_results(out, "evaluation.json", told, [result], sources)
+        shown += write_results(out, "evaluation.json", told, [uses, result], sources)
     shown.append(verdict)
     say(told, shown, as_json=judging.as_json)
 

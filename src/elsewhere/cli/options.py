@@ -49,7 +49,11 @@ class Reading:
     ] = None
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="ROLE=NAME,...", help="Columns by name: user=id,time=when,lat=y,lon=x."),
+        typer.Option(
+            "--columns",
+            metavar="ROLE=NAME,...",
+            help="Columns by name or number: user=id,time=#4,lat=y; user=file: the file's name.",
+        ),
     ] = None
     form: Annotated[
         str, typer.Option("--format", metavar="auto|csv|gpx|...", help="Refuse an input that is anything else.")

@@ -43,7 +43,14 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     """The same fakes, which remember the columns and the format of the input: they are published as it is."""
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written
     columns = read.columns if "user" in read.columns else {}
-    return replace(fakes, frame=replace(fakes.frame, columns=columns, format=read.format, times=read.times))
+    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=read.in_public())
+    notes = fakes.notes
+    if fakes.ledger is not None and read.max_gap_auto and read.slots_held:
+        notes += (
+            "how long gaps are filled was decided by the input, seeds included: eps and delta take it as given; "
+            "--max-gap sets it.",
+        )
+    return replace(fakes, frame=frame, notes=notes)
 
 
 def check_forms(also: list[str] | None, out_as: str | None) -> None:
@@ -62,8 +69,6 @@ def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as
     columns = frame.columns or None
     if frame.format in ALSO:
         also = sorted({*also, frame.format})
-    if columns and all(name.isdigit() for name in columns.values()):  # SGLT: its columns have no names
-        columns, also = None, sorted({*also, "sglt"})
     names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
     lines = out_as or ("visits" if "left" in frame.columns else "slots")
     for name in names:
@@ -86,7 +91,9 @@ def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None 
         frame.columns or frame.format in ("", "sglt")
     )
     if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
-        why = "no span of days is shared by enough people" if dated else "the input has no dates"
+        why = "the input has no dates"
+        if dated:
+            why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
     if out_as == "events":
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())

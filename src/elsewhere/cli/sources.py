@@ -81,13 +81,11 @@ class Sources:
 
     def on(self, traces: "Traces") -> "Sources":
         """The same on the map of `traces`, which is that of the real ones or begins with it."""
-        from elsewhere.traces.together import on_map
-
         first = self.first.on(traces.locations)
         if first is self.first:
             return self
-        fakes = None if self.fakes is None else on_map(self.fakes, traces.locations)
-        return replace(self, first=first, real=on_map(self.real, traces.locations), fakes=fakes)
+        fakes = None if self.fakes is None else self.fakes.on(traces.locations)
+        return replace(self, first=first, real=self.real.on(traces.locations), fakes=fakes)
 
     def learnt(self, model: Path | None) -> "Learnt | None":
         """The model in a folder of `fit`, refused where its map is another one."""
@@ -121,16 +119,25 @@ def read_real(path: Path, reading: Reading, fakes: Path | None = None) -> Source
 
 def _step(path: Path) -> str | None:
     """The length of slots that the manifest of a pool tells: of a folder, or of the folder of one of its files."""
-    from elsewhere.files import read_index
-
-    folder = path if path.is_dir() else path.parent
+    manifest = _manifest(path if path.is_dir() else path.parent)
     try:
-        manifest = read_index(folder / "manifest.json", 2**26)
         listed = path.is_dir() or path.name in manifest["files"]
         minutes = float(manifest["step_minutes"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return f"{minutes:g}min" if listed and minutes == int(minutes) else None
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of the pool in a folder; empty where there is none."""
+    from elsewhere.files import read_index
+    from elsewhere.pool import KIND
+
+    try:
+        manifest: dict[str, Any] = read_index(folder / "manifest.json", 2**26)
+    except (OSError, ValueError):
+        return {}
+    return manifest if manifest.get("kind") == KIND and isinstance(manifest.get("files"), dict) else {}
 
 
 def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
@@ -141,14 +148,29 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
         if (path / "manifest.json").is_file() or (path.name in POOL and (path.parent / "manifest.json").is_file()):
             found = _pool(sources, path if path.is_dir() else path.parent)
         else:
-            fakes, notes = sources.first.further(path, "--fakes")
-            found = replace(sources.on(fakes), fakes=fakes, notes=(*sources.notes, *notes))
+            found = _file(sources, path)
     found = _like_fakes(found)
     if links is None:
         return found
     from elsewhere.links import read_links
 
     return replace(found, seed_index=read_links(links, _there(found.fakes), found.real))
+
+
+def _file(sources: Sources, path: Path) -> Sources:
+    """Fakes of a file; where it lies unchanged in a pool and tells less of its days, as events do, that pool."""
+    import hashlib
+
+    import numpy as np
+
+    fakes, notes = sources.first.further(path, "--fakes")
+    listed = {} if path.is_dir() else _manifest(path.parent).get("files", {})
+    if path.name in listed and hashlib.sha256(path.read_bytes()).hexdigest() == listed[path.name]:
+        found = _pool(sources, path.parent)
+        if not np.array_equal(_there(found.fakes).r, fakes.r):
+            note = f"--fakes: {path.name} does not tell the whole days; the pool beside it does, and is compared."
+            return replace(found, notes=(*found.notes, note))
+    return replace(sources.on(fakes), fakes=fakes, notes=(*sources.notes, *notes))
 
 
 def _there(fakes: "Traces | None") -> "Traces":

@@ -7,6 +7,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from elsewhere.fakes import Fakes
+    from elsewhere.judge.run import Judgement
     from elsewhere.traces.model import Traces
 
 
@@ -66,3 +67,22 @@ def tables(told: dict[str, Any]) -> list[Any]:
     real, fake = (told["per_trace"][who]["moves"] for who in ("real", "fakes"))
     slow = ["fakes move less than half as often as people: try a larger --kappa"]
     return [*shown, life, *(slow if fake < real / 2 else []), *told["notes"]]
+
+
+def verdicts(judgement: "Judgement") -> dict[str, Any]:
+    """What the judges say, for --json: `uses`, `publish` (level, words, because) and the whole `judgement`."""
+    from elsewhere.reports.claims import advice
+
+    told = judgement.to_dict()
+    return {"uses": told["uses"], "publish": advice(told["audit"], judgement.run)._asdict(), "judgement": told}
+
+
+def closing(judgement: "Judgement") -> list[str]:
+    """The last lines of a run: what each attack learnt, what the fakes are good for, whether to publish them."""
+    said = verdicts(judgement)["publish"]
+    lines = judgement.in_words()
+    if judgement.uses is not None:
+        lines += ["", "what the fakes are good for:", *(f"  {line}" for line in judgement.uses.in_words())]
+    if judgement.audit is not None:
+        lines += ["", judgement.audit.in_words()]
+    return [*lines, f"{said['words']}. {said['because']}", ""]

@@ -20,7 +20,7 @@ from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fake
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
 from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
-from elsewhere.cli.summary import summary, tables
+from elsewhere.cli.summary import closing, summary, tables, verdicts
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.files import check_folder, whole_folders
 
@@ -91,8 +91,8 @@ def synthesize(
             judgement = judged(traces, fakes, pool, rows, aside, _judges(seed))
             shared, more = write_reports(judgement, traces, fakes, pool, new, for_me, opening(told["read"]))
             written, kept = written + shared, kept + more
-            told["judgement"] = judgement.to_dict()
-            shown += judgement.in_words()
+            told |= verdicts(judgement)
+            shown += closing(judgement)
         written = seal(pool, new, written)
     warn_of_strangers(out, OURS, written)
     warn_of_strangers(mine, PRIVATE, kept)

@@ -1,6 +1,6 @@
 """The attack suite on any tool's fakes: every attack with its control, its baseline, its interval and its bar."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,23 +51,7 @@ class AuditResult:
         'of 2 attacks, 1 learnt something (A2); 1 was not run.'
 
         """
-        found: dict[str, list[str]] = {}
-        for f in self.findings:
-            found.setdefault(f.outcome if f.status == RUN else NOT_RUN, []).append(f.id)
-        more, within = found.get(LEARNT, []), found.get(WITHIN, [])
-        learnt, ran = more + within, len(self.findings) - len(found.get(NOT_RUN, []))
-        which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
-        parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
-        if not learnt:
-            parts = ["none learnt anything measurable"] if ran else []
-        elif NOTHING in found:
-            parts.append(f"{len(found[NOTHING])} learnt nothing measurable")
-        if UNCLEAR in found:
-            parts.append(f"{len(found[UNCLEAR])} cannot tell with so few people ({', '.join(found[UNCLEAR])})")
-        if NOT_RUN in found:
-            n = len(found[NOT_RUN])
-            parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
-        return f"of {len(self.findings)} attacks, {'; '.join(parts)}."
+        return in_one_sentence({f.id: f.outcome for f in self.findings})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
@@ -93,6 +77,27 @@ class AuditResult:
                 }
             )
         return rows
+
+
+def in_one_sentence(outcomes: Mapping[str, str]) -> str:
+    """How many attacks learnt something, by the outcome of each (`Finding.outcome`)."""
+    found: dict[str, list[str]] = {}
+    for attack, outcome in outcomes.items():
+        found.setdefault(outcome if outcome in (LEARNT, WITHIN, NOTHING, UNCLEAR) else NOT_RUN, []).append(attack)
+    more, within = found.get(LEARNT, []), found.get(WITHIN, [])
+    learnt, ran = more + within, len(outcomes) - len(found.get(NOT_RUN, []))
+    which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
+    parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
+    if not learnt:
+        parts = ["none learnt anything measurable"] if ran else []
+    elif NOTHING in found:
+        parts.append(f"{len(found[NOTHING])} learnt nothing measurable")
+    if UNCLEAR in found:
+        parts.append(f"{len(found[UNCLEAR])} cannot tell with so few people ({', '.join(found[UNCLEAR])})")
+    if NOT_RUN in found:
+        n = len(found[NOT_RUN])
+        parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
+    return f"of {len(outcomes)} attacks, {'; '.join(parts)}."
 
 
 def audit(

@@ -151,8 +151,8 @@ def from_pool(
     Parameters
     ----------
     pool
-        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.on(locations)`, which
-        are numbers of the map that the others use.
+        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.on(locations)`, on
+        the map that the others use.
     users_of_fakes
         (F,) number of the user each fake descends from, -1 for nobody. What `generate_fakes` returns knows it by
         itself; a public pool does not, and its user cannot either.

@@ -17,8 +17,9 @@ what other real people give, or half way to chance where people differ so much t
 excess = fakes - real and gap = chance - real, a use is
 
 - *good* if excess <= min(GOOD, gap / 4): at most 10 in 100 more than real people, a quarter of the way to chance; and
-  if more matches than does not, fakes <= 1/2;
-- *rough* if excess <= min(ROUGH, gap / 2): at most 25 in 100 more, and nearer to real people than to chance;
+  if fakes <= 1/2: more matches than does not;
+- *rough* if excess <= min(ROUGH, gap / 2): at most 25 in 100 more, and nearer to real people than to chance; and if
+  fakes <= 3/4, however few people there are to compare with;
 - *not for this* otherwise;
 - *cannot say* where not even the real data are told from chance (chance - same is at most 1 in 100, or 2 standard
   deviations over the splits) and fakes are at most 10 in 100 worse than either; or where an input is missing.
@@ -37,13 +38,13 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
-from elsewhere.pool import Pool
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or trips
 GOOD_WAY, ROUGH_WAY = 0.25, 0.5  # the same, as a share of the way from real people to chance
-HALF = 0.5  # largest distance of what is good: more matches than does not
+MOST_GOOD, MOST_ROUGH = 0.5, 0.75  # largest distance, whatever real people give
 NOISE = 0.02  # excess that nobody would notice
 SPLITS = 20  # of the real people into halves
 MOST_DAYS = 4_000  # of each side in a split; more are sampled
@@ -70,7 +71,7 @@ class Use:
     figure, beside
         What the fakes reach, and what two halves of the real people reach, in plain units.
     words
-        Both in a sentence, or why nothing can be said.
+        Both in a sentence, and what chance gives; or why nothing can be said.
 
     """
 
@@ -85,6 +86,11 @@ class Use:
     figure: str = ""
     beside: str = ""
     words: str = ""
+
+    @property
+    def short(self) -> str:
+        """The figure beside that of the real people, or why there is none."""
+        return f"{self.figure}; between two halves of the real people {self.beside}" if self.figure else self.words
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +108,16 @@ class Uses:
         return f"Uses({', '.join(f'{u.id}: {u.verdict}' for u in self.uses)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON: `uses` (use -> title, verdict, distances, words), `sizes`, `notes`."""
+        """Plain numbers by use (title, verdict, distances, figure, words), and `sizes` and `notes`; ready for JSON."""
         listed = {
             u.id: {name: plain(getattr(u, name)) for name in Use.__dataclass_fields__ if name != "id"}
             for u in self.uses
         }
-        return {"uses": listed, "sizes": plain(self.sizes), "notes": list(self.notes)}
+        return {**listed, "sizes": plain(self.sizes), "notes": list(self.notes)}
 
     def in_words(self) -> list[str]:
-        """One line per use: what it is, the verdict, and the figure behind it."""
-        return [f"{u.title}: {u.verdict}. {u.words}" for u in self.uses]
+        """One line per use: the word, what it is about, and the figure behind it beside that of real people."""
+        return [f"{u.verdict:<12}  {u.title}: {u.short}" for u in self.uses]
 
 
 def judge_uses(
@@ -143,7 +149,7 @@ def judge_uses(
     real
         The real people's days: `Traces`, or an (N, L) array of places. Splits keep all days of a person together.
     fakes
-        `Traces`, a `Pool`, what `generate_fakes` returns, or an (F, L) array; on the map and clock of `real`.
+        `Traces`, what `generate_fakes` returns, or an (F, L) array; on the map and clock of `real`.
     rng
         Draws splits and samples.
     locations
@@ -165,9 +171,9 @@ def judge_uses(
     require_whole("splits", splits, 2)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    # a published map shows fewer places than the owner's: only the numbers of places are compared
-    made = fakes.traces if isinstance(fakes, Pool) else fakes
-    given = on_one_map({"real": real, "fakes": getattr(made, "r", made)}, locations)
+    made = on_map_of(fakes, real, locations)
+    made = made if isinstance(made, Traces) else getattr(made, "r", made)
+    given = on_one_map({"real": real, "fakes": made}, locations)
     known = given["real"]
     if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):
         raise InvalidParameter(
@@ -178,7 +184,7 @@ def judge_uses(
     plan = Plan.of(known)
     people = Days(known.r, _weekend(known.dates), plan)
     fake = Days(given["fakes"].r, _weekend(made.dates if isinstance(made, Traces) else None), plan)
-    sizes = {"people": known.U, "days": len(known), "fakes": len(fake.r), "splits": splits}
+    sizes = {"people": known.U, "days": len(known), "fakes": len(fake.r), "places": plan.R, "splits": splits}
     lacking = {m.id: _too_few(known.U) or m.lacks(people, fake, known.user) for m in MEASURES}
     found: dict[str, list[list[float]]] = {m.id: [] for m in MEASURES if not lacking[m.id]}
     for child in rng.spawn(splits if found else 0):
@@ -214,9 +220,9 @@ def verdict(fakes: float, halves: float, same: float, chance: float, spread: flo
     excess, gap = fakes - real, chance - real
     rough = min(ROUGH, ROUGH_WAY * gap)
     good = max(min(GOOD, GOOD_WAY * gap), min(NOISE, rough))
-    if excess <= good + slack and fakes <= max(HALF, same + NOISE) + slack:
+    if excess <= good + slack and fakes <= MOST_GOOD + slack:
         return GOOD_FOR
-    return ROUGH_FOR if excess <= rough + slack else NOT_FOR
+    return ROUGH_FOR if excess <= rough + slack and fakes <= MOST_ROUGH + slack else NOT_FOR
 
 
 def places_lost(a: ArrayLike, b: ArrayLike, top: int) -> float:
@@ -490,6 +496,7 @@ class Measure:
     destroy: Callable[[Days, np.random.Generator], Days]
     lacks: Callable[[Days, Days, Ints], str]
     words: str
+    short: str
     middle: Callable[[Days], str] | None = None
 
 
@@ -544,7 +551,7 @@ def _too_few(people: int) -> str:
 
 
 def _middle_km(days: Days) -> str:
-    return f"{np.median(days.lengths):.1f} km" if len(days.lengths) else "no trip"
+    return f"{np.median(days.lengths):.1f} km" if len(days.lengths) else "nothing, for want of trips"
 
 
 def _middle_minutes(days: Days) -> str:
@@ -559,6 +566,7 @@ MEASURES = (
         _at_random_places,
         _few_places,
         "of the {} busiest places are kept",
+        "of {} kept",
     ),
     Measure(
         "hours",
@@ -567,6 +575,7 @@ MEASURES = (
         _at_random_places,
         _one_hour,
         "of 100 people are in another {} than real people are at that hour",
+        "of 100 people elsewhere",
     ),
     Measure(
         "trips",
@@ -575,6 +584,7 @@ MEASURES = (
         _at_random_places,
         _no_map,
         "of 100 trips are too long or too short",
+        "of 100 trips of the wrong length",
         _middle_km,
     ),
     Measure(
@@ -584,6 +594,7 @@ MEASURES = (
         _in_random_order,
         _no_trips,
         "of 100 stays are too long or too short",
+        "of 100 stays of the wrong length",
         _middle_minutes,
     ),
     *(
@@ -594,9 +605,10 @@ MEASURES = (
             _to_random_destinations,
             _no_trips if level is None else _no_map,
             f"of 100 trips between {words} have no counterpart",
+            "of 100 trips unmatched",
         )
         for name, words, level in (
-            ("quarters", "quarters of the map", 0),
+            ("quarters", "quarters", 0),
             ("neighbourhoods", "neighbourhoods", 1),
             ("places", "single places", None),
         )
@@ -608,6 +620,7 @@ MEASURES = (
         _on_random_days,
         _no_weekends,
         "of 100 trips are at another hour or on another kind of day",
+        "of 100 trips at another hour or kind of day",
     ),
 )
 
@@ -626,7 +639,7 @@ def _use(m: Measure, real: Days, fakes: Days, found: list[list[float]]) -> Use:
     about = m.words.format(top if m.id == "places" else "part of the map" if real.plan.zones else "place")
     said = f"{ours} {about}; between two halves of the real people {theirs}, by chance {random}."
     if m.middle is not None:
-        said = f"In the middle {m.middle(fakes)}, real {m.middle(real)}; {said}"
+        said = f"Half are longer than {m.middle(fakes)}, in the real data than {m.middle(real)}; {said}"
     if word == UNKNOWN:
         said = f"Not even the real data are told from chance: {said}"
-    return Use(m.id, m.title, word, made, halves, same, chance, spread, f"{ours} of {of}", f"{theirs} of {of}", said)
+    return Use(m.id, m.title, word, made, halves, same, chance, spread, f"{ours} {m.short.format(top)}", theirs, said)

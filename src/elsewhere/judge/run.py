@@ -1,5 +1,5 @@
 """
-Everything there is to say about a run: what its published fakes keep, and what attacks on them reach.
+Everything there is to say about a run: what its published fakes are good for and keep, and what attacks learn of them.
 
 What is judged is the pool that leaves the house. The control of the attacks are people who are nobody's seed; the notes
 say in which other role they met the generator.
@@ -14,9 +14,10 @@ import numpy as np
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
 from elsewhere.evaluation.agreement import category_agreement
-from elsewhere.evaluation.attacks.finding import NOT_RUN
+from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
 from elsewhere.evaluation.audit import AuditResult, audit
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
+from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.fakes import Fakes
 from elsewhere.pool import Pool
 from elsewhere.traces.model import Ints, Traces
@@ -27,8 +28,9 @@ FEWEST_PEOPLE = 10  # of each side; with fewer no rate of an attack means anythi
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """The results of both judges, where there are any, and what a report says about the run."""
+    """The results of all judges, where there are any, and what a report says about the run."""
 
+    uses: Uses | None
     publishing: PublishingResult | None
     audit: AuditResult | None
     run: dict[str, Any] = field(repr=False)
@@ -37,11 +39,12 @@ class Judgement:
     @property
     def results(self) -> list[Any]:
         """The results there are, for `report`."""
-        return [r for r in (self.publishing, self.audit) if r is not None]
+        return [r for r in (self.uses, self.publishing, self.audit) if r is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON; None where something could not be judged."""
         return {
+            "uses": None if self.uses is None else self.uses.to_dict(),
             "publishing": None if self.publishing is None else self.publishing.to_dict(),
             "audit": None if self.audit is None else self.audit.to_dict(),
             "categories": self.run.get("categories"),
@@ -49,16 +52,13 @@ class Judgement:
         }
 
     def in_words(self) -> list[str]:
-        """A few lines for the terminal: what was flagged, what was not run, who the control was."""
+        """A few lines for the terminal: who the control was, what each attack that learnt something found."""
         lines = list(self.notes)
         if self.audit is not None:
-            ran = [f for f in self.audit.findings if f.passed is not None]
-            flagged = [f for f in ran if f.passed is False]
-            lines.insert(0, f"attacks: {len(ran) - len(flagged)} of {len(ran)} bars passed")
-            lines[1:1] = [f"{f.id} flagged: {f.words}" for f in flagged]
             absent = [f.id for f in self.audit.findings if f.status == NOT_RUN]
             if absent:
                 lines.append(f"not run for want of an input: {', '.join(absent)}")
+            lines += [f"{f.id} {f.outcome}: {f.words}" for f in self.audit.findings if f.outcome in (LEARNT, WITHIN)]
         return lines
 
 
@@ -89,7 +89,7 @@ def judge_run(
         Draws of the judge.
 
     """
-    first, second, third, fourth = rng.spawn(4)
+    first, second, third, fourth, fifth = rng.spawn(5)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
     seeds = traces.select(seed_rows)
     owner = np.searchsorted(seed_rows, fakes.seed[rows])
@@ -100,6 +100,18 @@ def judge_run(
         )
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
+    published = Traces(
+        fakes.r[rows],
+        traces.locations,
+        dates=pool.traces.dates,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+    )
+    try:
+        uses: Uses | None = judge_uses(traces, published, rng=fifth)
+    except ElsewhereError as error:
+        uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     attacked, more = _attacked(
         seeds, days, control, holdout is None, fakes, fakes.r[rows], owner, progress, second, third
@@ -108,7 +120,7 @@ def judge_run(
     if fakes.learnt is not None:
         m_min = fakes.preset.m_min
         told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
-    return Judgement(kept, attacked, told, (*notes, *more))
+    return Judgement(uses, kept, attacked, told, (*notes, *more))
 
 
 def _control(
@@ -209,6 +221,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
     told: dict[str, Any] = {
         "preset": fakes.preset.name,
         "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
+        "reproducible": bool(pool.provenance.get("reproducible")),
         "versions": {"elsewhere": __version__, "numpy": np.__version__},
         "sizes": {
             "users": traces.U,
@@ -219,7 +232,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
             "places": traces.R,
             "instants": traces.L,
         },
-        "notes": list(fakes.notes),
+        "notes": list(pool.provenance["notes"]),
     }
     if fakes.ledger is None:
         told["tally"] = {name: count for name, count in fakes.tally.items() if count}

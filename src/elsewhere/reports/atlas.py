@@ -226,10 +226,8 @@ def placed_names(towns: Sequence[tuple[str, float, float]], width: float, height
 
     Examples
     --------
-    >>> [n.name for n in placed_names([("Big", 50, 50), ("Hidden", 52, 50), ("Far", 50, 90)], 100, 100)]
-    ['Big', 'Hidden', 'Far']
-    >>> [n.name for n in placed_names([("Big", 50, 10), ("Hidden", 52, 10)], 100, 20)]
-    ['Big']
+    >>> [n.name for n in placed_names([("Big", 50, 20), ("Hidden", 52, 20), ("Far", 50, 50)], 100, 60)]
+    ['Big', 'Far']
 
     """
     made: list[Label] = []

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from elsewhere.evaluation.attacks.finding import LEARNT, NOTHING, UNCLEAR, WITHIN
+from elsewhere.evaluation.audit import in_one_sentence
 from elsewhere.reports.given import SMALLEST_GROUP, Plain, findings
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
 from elsewhere.reports.svg import interval, key
@@ -58,28 +60,37 @@ def shown(value: Any, unit: str) -> str:
     return f"{number(value, 0 if unit == 'places' else 2)} {unit}"
 
 
+def outcome(finding: Plain) -> str:
+    """What an attack learnt, in the words of `Finding.outcome`; from its bar where an older file does not say it."""
+    if finding.get("status") != "run":
+        return "not run" if finding.get("status") == "not run" else "for review"
+    known = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]
+    return str(finding.get("outcome") or known)
+
+
 def state(finding: Plain) -> tuple[str, str, str]:
-    """Sign, word and class of a verdict: a colour is never alone."""
-    if finding.get("status") == "not run":
-        return "–", "not run", ""
-    if finding.get("status") == "review":
-        return "○", "review", ""
-    passed = finding.get("passed")
-    if passed is True:
-        return "✓", "passed", "good"
-    if passed is False:
-        return "✗", "failed", "bad"
-    return ("?", "cannot tell", "") if finding.get("bar") is not None else ("•", "reported", "")
+    """Sign, words and class of what an attack learnt: a colour is never alone."""
+    words = outcome(finding)
+    sign, kind = {LEARNT: ("✗", "bad"), WITHIN: ("•", ""), NOTHING: ("✓", "good"), UNCLEAR: ("?", "")}.get(
+        words, ("–", "")
+    )
+    return sign, words, kind
+
+
+def sentence(audit: Plain) -> str:
+    """How many attacks learnt something, in one sentence."""
+    said = in_one_sentence({name: outcome(f) for name, f in findings(audit).items()})
+    return said[:1].upper() + said[1:]
 
 
 def badge(finding: Plain) -> Markup:
-    """The verdict as a small sign with a word."""
+    """What the attack learnt, as a small sign with words."""
     sign, word, kind = state(finding)
     return tag("span", f"{sign} {word}", class_=f"verdict {kind}".strip())
 
 
 def counts(audit: Plain) -> dict[str, list[str]]:
-    """Verdict -> ids of the attacks that have it."""
+    """Outcome -> ids of the attacks that have it."""
     found: dict[str, list[str]] = {}
     for name, finding in findings(audit).items():
         found.setdefault(state(finding)[1], []).append(name)
@@ -110,7 +121,7 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
 
 
 def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
-    head = ["Attack", "Verdict", "Picture", "Reached", "95 % interval", "Strangers", "Guessing", "Bar"]
+    head = ["Attack", "Outcome", "Picture", "Reached", "95 % interval", "Strangers", "Guessing", "Bar"]
     if decile:
         head.append("Worst tenth")
     legend = key(
@@ -121,9 +132,9 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
         ]
     )
     caption = (
-        "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. The bar "
-        "is held against the upper end of the interval of the strongest attack on a question; where it is chance "
-        "itself, or what a stranger shows, that must lie in the interval."
+        "Every attack against the people behind the fakes, in the same way against strangers, and by guessing. Of "
+        "several attacks on a question the figure is that of the strongest. The bar is held against the upper end of "
+        "the interval; where it is chance itself, or what a stranger shows, that must lie in the interval."
     )
     note = f"{UNITS} Worst tenth: the figure over the tenth of the people for whom it is worst."
     if not decile:
@@ -134,9 +145,9 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
 
 
 def _words(ran: dict[str, Plain]) -> Markup:
-    """Failures first."""
-    order = {"failed": 0, "cannot tell": 1, "reported": 1, "passed": 2}
-    items = sorted(ran.items(), key=lambda item: order[state(item[1])[1]])
+    """What learnt something first."""
+    order = [LEARNT, WITHIN, UNCLEAR, NOTHING]
+    items = sorted(ran.items(), key=lambda item: order.index(outcome(item[1])))
     return listing(
         [[badge(f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(name, f)] for name, f in items],
         class_="words",
@@ -159,7 +170,7 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
         tag("div", tag("b", name), " ", _question(name, f), class_="attack"),
         badge(f),
         _picture(name, f, unit, known),
-        [tag("b", shown(f.get("main"), unit)), _more(f, unit)],
+        tag("b", shown(f.get("main"), unit)),
         "–"
         if known is None
         else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(known[1], unit)}",
@@ -172,46 +183,29 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
     return cells
 
 
-def _more(f: Plain, unit: str) -> Markup | None:
-    most = strongest(f)
-    return None if most == f.get("main") else tag("small", f"strongest {shown(most, unit)}")
-
-
-def strongest(f: Plain) -> Any:
-    """The figure of the strongest attack on the question: the verdict is its."""
-    main, most = f.get("main"), f.get("maximum")
-    return most if isinstance(main, (int, float)) and isinstance(most, (int, float)) and most > main else main
-
-
 def _why(name: str, f: Plain) -> str | None:
-    """A verdict that a reader could mistake."""
-    bar, here, most = f.get("bar"), f.get("interval") or [0.0, 0.0], strongest(f)
-    said = []
-    # the words of a finding that knows its strongest attack say it themselves
-    if most != f.get("main") and f.get("strongest") in (None, "main"):
-        said.append(f"The verdict is that of the strongest attack on this question, which reaches {percent(most)}.")
-    if bar is None and f.get("passed") is None:
-        said.append("There is no bar for this attack.")
-    elif f.get("passed") is None:
+    """Say what a reader could mistake in an outcome."""
+    bar, here, main, words = f.get("bar"), f.get("interval") or [0.0, 0.0], f.get("main"), outcome(f)
+    if words == UNCLEAR and bar is not None:
         nobody = (
-            "real strangers, or fakes made of nobody, do not pass the bar either"
+            "real strangers, or fakes made of nobody, are above the bar too"
             if f.get("reachable") is False
             else "the sample does not decide"
         )
-        said.append(f"No verdict: {nobody}.")
-    elif f.get("passed") is True and bar is not None and here[1] > bar and name not in ("A1", "A8", "A9"):
-        said.append("Passed, since the interval includes what chance, or a stranger, gives.")
-    elif (
-        f.get("passed") is False and f.get("reachable") is False and bar is not None and most is not None and most > bar
-    ):
+        return f" It cannot be told: {nobody}."
+    if bar is None:
+        return " There is no bar for this attack."
+    if words == NOTHING and here[1] > bar and name not in ("A1", "A8", "A9"):
+        return " The interval includes what chance, or a stranger, gives."
+    if words == LEARNT and f.get("reachable") is False and main is not None and main > bar:
         free = f.get("null_interval") or [0.0, 1.0]
         nobody = (
             "but the figure is clearly above fakes made of nobody"
             if here[0] > free[1]
             else "even for real people, or for fakes made of nobody"
         )
-        said.append(f"With so few people the bar is out of reach, {nobody}.")
-    return " " + " ".join(said) if said else None
+        return f" With so few people the bar is out of reach, {nobody}."
+    return None
 
 
 def _beside(f: Plain) -> str | None:

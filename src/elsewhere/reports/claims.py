@@ -9,8 +9,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from elsewhere.evaluation.attacks.finding import LEARNT, UNCLEAR, WITHIN
 from elsewhere.privacy.deniability import MEANINGLESS, odds_factor, vacuous
-from elsewhere.reports.attacks import QUESTIONS, counts, shown, strongest
+from elsewhere.reports.attacks import QUESTIONS, counts, outcome, shown
 from elsewhere.reports.given import Plain, findings
 from elsewhere.reports.markup import percent
 
@@ -78,9 +79,7 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
 def _deniability(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     ledger, a8 = _ledger(run), _ran(audit, "A8")
     if run.get("preset") != "deniable" or not ledger:
-        return Claim(
-            "Each fake passed a (k, γ) test of plausible deniability.", False, "only the deniable mode tests this."
-        )
+        return Claim("Each fake has (k, γ) plausible deniability.", False, "only the deniable mode tests this.")
     t, gamma = ledger.get("t"), ledger.get("gamma")
     sentence = f"Each fake passed (k, γ) plausible deniability with k = {t} and γ = {_g(gamma)}"
     eps0, k, a = (ledger.get(name) for name in ("eps0", "k", "acceptance"))
@@ -91,7 +90,7 @@ def _deniability(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     if a8 is None:
         return Claim(sentence, False, "attack A8, which counts the alternatives, was not run.")
     if a8.get("passed") is not True:
-        return Claim(sentence, False, f"A8 failed: {percent(a8.get('main'))} of the fakes have fewer alternatives.")
+        return Claim(sentence, False, f"A8 found that {percent(a8.get('main'))} of the fakes have fewer alternatives.")
     if a8.get("t") != t or a8.get("gamma") != gamma:
         return Claim(sentence, False, "A8 was run with another t or γ than the gate's.")
     return Claim(sentence, True, "deniable mode, and A8 counted the alternatives of every fake.")
@@ -128,12 +127,12 @@ def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
             "it is the theorem's, but the gate of this run has not been tried out (attack A9 was not run).",
         )
     if a9.get("passed") is not True:
-        return Claim(sentence, False, "attack A9 did not pass.")
+        return Claim(sentence, False, "attack A9 did not find that the gate keeps its promise.")
     eps, proven = ledger.get("eps"), a9.get("main")
     known = isinstance(eps, (int, float)) and isinstance(proven, (int, float)) and proven <= eps
     if a9.get("t") != ledger.get("t") or not known:
         return Claim(sentence, False, "A9 was run with another t than the ledger's, or proves more than its ε.")
-    return Claim(sentence, True, "deniable mode, and A9 passed.")
+    return Claim(sentence, True, "deniable mode, and A9 found nothing against it.")
 
 
 def _vacuous(ledger: Mapping[str, Any]) -> str | None:
@@ -169,7 +168,7 @@ def _g(value: Any) -> str:
 
 
 def _measured(audit: Plain | None) -> Claim:
-    sentence = "The table of attacks on this page: whole, with its controls, intervals and failures."
+    sentence = "The table of attacks on this page: whole, with its controls and intervals, whatever was learnt."
     found = findings(audit or {})
     absent = [name for name in QUESTIONS if name not in found]
     if not found:
@@ -185,7 +184,7 @@ def may_not(audit: Plain | None) -> list[str]:
     """What may not be said about any output, with the figure of this one beside it where there is one."""
     said = [
         "That the fakes give anonymity, or that nothing about anybody can be learnt from them"
-        + _failed(audit, "A3", "A4", "A5", "A6", "A7", "A10"),
+        + _learnt(audit, "A3", "A4", "A5", "A6", "A7", "A10"),
         "That the fakes cannot be told from real people" + _figure(audit, "A15", "a classifier reaches an AUC of"),
         "That they are private whatever an adversary knows"
         + _figure(audit, "A5", "whoever knows which places stand in for which names the seed in"),
@@ -201,9 +200,72 @@ def _figure(audit: Plain | None, name: str, words: str) -> str:
     finding = _ran(audit, name)
     if finding is None or not isinstance(finding.get("main"), (int, float)):
         return ""
-    return f": here {words} {shown(strongest(finding), QUESTIONS[name].unit)} ({name})"
+    return f": here {words} {shown(finding.get('main'), QUESTIONS[name].unit)} ({name})"
 
 
-def _failed(audit: Plain | None, *names: str) -> str:
-    failed = [n for n in names if (f := _ran(audit, n)) is not None and f.get("passed") is False]
-    return f": here {', '.join(failed)} did learn something" if failed else ""
+def _learnt(audit: Plain | None, *names: str) -> str:
+    learnt = [n for n in names if (f := _ran(audit, n)) is not None and outcome(f) in (LEARNT, WITHIN)]
+    return f": here {', '.join(learnt)} did learn something" if learnt else ""
+
+
+INSIDE = ("A5", "A6", "A7")  # attacks by whoever knows which places stand in for which
+NOT_ABOUT_PEOPLE = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or hide a user of a service
+WANTED = ("A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13")  # without these no advice is unreserved
+
+
+class Advice(NamedTuple):
+    """Whether to publish: "no", "care" or "yes"; in a few words; and why, with what to do."""
+
+    level: str
+    words: str
+    because: str
+
+
+def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
+    """
+    Return what the attacks mean for publishing; nothing is advised that no attack has looked at.
+
+    "no" where an attack from outside learnt more about people than its bar allows; "care" where only attacks with
+    inside knowledge did, or others learnt something within their bar, cannot tell or were not run; otherwise "yes".
+
+    Examples
+    --------
+    >>> advice({"A3": {"status": "run", "passed": False, "main": 0.2}}, {}).level
+    'no'
+    >>> advice({"A5": {"status": "run", "passed": False, "main": 0.2}}, {}).level
+    'care'
+
+    """
+    if run.get("reproducible") is True:
+        why = "Whoever knows the random number it started from can make the same fakes again; leave out --seed."
+        return Advice("no", "Do not publish: this is a laboratory run", why)
+    about = {n: outcome(f) for n, f in findings(audit or {}).items() if n not in NOT_ABOUT_PEOPLE}
+    if all(word in ("not run", "for review") for word in about.values()):
+        return Advice("no", "Do not publish yet", "No attack was run on these fakes: nothing is known about privacy.")
+    learnt = [n for n, word in about.items() if word == LEARNT]
+    outside, inside = [n for n in learnt if n not in INSIDE], [n for n in learnt if n in INSIDE]
+    if outside:
+        why = (
+            f"Attacks from outside learnt more about real people than the bar allows: {_names(outside)}. Give the "
+            "fakes only to whom you may show the real data, or make others with --preset deniable and read that report."
+        )
+        return Advice("no", "Do not publish openly", why)
+    within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
+    missing = [n for n in WANTED if about.get(n, "not run") == "not run"]
+    whys = []
+    if inside:
+        whys.append(
+            f"Whoever knows which places stand in for which learnt something: {_names(inside)}. Keep the private "
+            "folder and the model to yourself."
+        )
+    lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", missing))
+    whys += [f"{what}: {_names(attacks)}." for what, attacks in lists if attacks]
+    if whys:
+        whys.append("Read what these attacks found, or need, before you publish.")
+        return Advice("care", "Publish with care", " ".join(whys))
+    why = "This is no proof: it holds for the attacks in the table, and for them alone."
+    return Advice("yes", "Nothing measured here speaks against publishing", why)
+
+
+def _names(attacks: list[str]) -> str:
+    return ", ".join(f"{QUESTIONS[a].short} ({a})" if a in QUESTIONS else a for a in attacks)

@@ -59,12 +59,15 @@ def hours(traces: Traces) -> Hours:
 
     """
     hour = (traces.minutes() // 60).astype(np.int64)
-    main = np.array([np.bincount(row[row >= 0]).argmax() for row in traces.r])
     known = traces.r >= 0
+    row, slot = np.nonzero(known)
+    place = traces.r[row, slot].astype(np.int64)
+    stay, count = np.unique(row * traces.R + place, return_counts=True)
+    order = np.lexsort((stay, -count, stay // traces.R))
+    # every row has an instant, so each row's first is its own
+    main = stay[order][np.unique(stay[order] // traces.R, return_index=True)[1]] % traces.R
     seen = np.bincount(hour, known.sum(axis=0), 24)
     off = np.bincount(hour, (known & (traces.r != main[:, None])).sum(axis=0), 24)
-    row, slot = np.nonzero(known)
-    place = traces.r[row, slot]
     moved = (row[1:] == row[:-1]) & (place[1:] != place[:-1])
     trips = np.bincount(hour[slot[1:][moved]], minlength=24)
     there = np.flatnonzero(seen > 0)

@@ -14,10 +14,11 @@ from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.audit import AuditResult
 from elsewhere.evaluation.lbs.result import LbsResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
+from elsewhere.evaluation.uses import MEASURES, Uses
 
 ACCEPTED = (
-    "`results` must be a `PublishingResult`, an `LbsResult`, an `AuditResult`, the `to_dict()` of one, or a list or a "
-    "mapping of names to such results"
+    "`results` must be a `PublishingResult`, an `LbsResult`, an `AuditResult`, `Uses`, the `to_dict()` of one, or a "
+    "list or a mapping of names to such results"
 )
 BESIDE = {"notes", "run", "version", "files"}  # what stands beside results in a file of several
 ATTACK = re.compile(r"A\d+")
@@ -32,6 +33,7 @@ class Given:
     audits: dict[str, Plain] = field(default_factory=dict)
     publishing: dict[str, Plain] = field(default_factory=dict)
     lbs: dict[str, Plain] = field(default_factory=dict)
+    uses: dict[str, Plain] = field(default_factory=dict)
 
     @staticmethod
     def of(results: Any) -> "Given":
@@ -46,7 +48,7 @@ class Given:
         """
         found = Given()
         _collect(results, "", found, 0)
-        if not (found.audits or found.publishing or found.lbs):
+        if not (found.audits or found.publishing or found.lbs or found.uses):
             raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
         return found
 
@@ -65,10 +67,14 @@ def _collect(results: Any, name: str, found: Given, depth: int) -> None:
         _add(found.publishing, name, results.to_dict())
     elif isinstance(results, LbsResult):
         _add(found.lbs, name, results.to_dict())
+    elif isinstance(results, Uses):
+        _add(found.uses, name, results.to_dict())
     elif isinstance(results, Mapping):
         kind = _kind(results)
         if kind is not None:
             _add(getattr(found, kind), name, plain(dict(results)))
+            if isinstance(results.get("uses"), Mapping):  # beside the rest of an evaluation
+                _add(found.uses, name, plain(dict(results["uses"])))
         else:
             _collect_all([(str(n), r) for n, r in results.items() if n not in BESIDE], found, depth)
     elif isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
@@ -89,6 +95,8 @@ def _kind(told: Mapping[Any, Any]) -> str | None:
         return "publishing"
     if {"settings", "generators"} <= told.keys():
         return "lbs"
+    if {m.id for m in MEASURES} <= told.keys():
+        return "uses"
     attacks = [told[name] for name in told if isinstance(name, str) and ATTACK.fullmatch(name)]
     if attacks and all(isinstance(attack, Mapping) and "status" in attack for attack in attacks):
         return "audits"

@@ -116,7 +116,7 @@ def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
     --------
     >>> import numpy as np
     >>> clip_ring(np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]]), np.array([1.0, 1]), np.array([9.0, 2])).tolist()
-    [[4.0, 1.0], [4.0, 2.0], [1.0, 2.0], [1.0, 1.0]]
+    [[1.0, 2.0], [1.0, 1.0], [4.0, 1.0], [4.0, 2.0]]
 
     """
     for axis in (0, 1):

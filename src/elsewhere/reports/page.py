@@ -21,7 +21,7 @@ from elsewhere.reports.attacks import QUESTIONS, audit_table, badge, shown
 from elsewhere.reports.claims import claims, may_not
 from elsewhere.reports.days import MOST_DAYS, by_hour, days
 from elsewhere.reports.given import Given, Plain, findings
-from elsewhere.reports.headline import headline
+from elsewhere.reports.headline import headline, in_detail
 from elsewhere.reports.making import categories, making, visible
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.reports.service import service
@@ -49,8 +49,8 @@ def report(
     Parameters
     ----------
     results
-        What `audit`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()` of it; or a list of such, or
-        names -> such.
+        What `audit`, `judge_uses`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()` of it; or a
+        list of such, or names -> such.
     path
         Where to; an old file is replaced as a whole.
     edition
@@ -122,7 +122,7 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)
     elif isinstance(fakes, Pool):
         # beside real traces on their map, else on its own
-        traces = fakes.traces if real is None else _on_map_of(real, fakes)
+        traces = fakes.traces if real is None else fakes.on(real.locations)
     elif isinstance(fakes, Traces):
         traces = fakes
     elif fakes is not None:
@@ -139,11 +139,6 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
     there = traces if traces is not None else real
     label = _label(classes, None if there is None else there.R)
     return None if there is None else _Shown(traces, real, seed, label)
-
-
-def _on_map_of(real: Traces, pool: Pool) -> Traces:
-    t = pool.traces
-    return Traces(pool.on(real.locations), real.locations, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
 
 
 def _label(classes: Any, R: int | None) -> Ints | None:
@@ -178,14 +173,15 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
 
 def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
     audit = next(iter(given.audits.values()), None)
-    made = [
+    made = [section("What the data are good for", _named(given.uses, in_detail), anchor="uses")] if given.uses else []
+    made += [
         section("Attacks", _audits(given, shareable), anchor="attacks"),
         section("What may be said", _claims(audit, run, _first_of_several(given.audits)), anchor="claims"),
     ]
     if given.publishing:
         made.append(
             section(
-                "Usefulness of the data",
+                "Usefulness by the paper's measures",
                 _named(given.publishing, lambda r: utility(r, shareable=shareable)),
                 anchor="utility",
             )

@@ -1,8 +1,9 @@
 """Times and zones: columns of times as instants or wall clocks, and the one local clock that slots are cut by."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,56 @@ from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 Times = NDArray[np.datetime64]
 TIMES_AS = ("local", "utc", "offset", "unix", "unix_ms", "clock")
 
-YEAR_FIRST = r"^\d{4}[-/]\d\d[-/]\d\d([T ]\d\d(:\d\d(:\d\d([.,]\d{1,9})?)?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?)?$"
-YEAR_LAST = r"^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+ZONE = r"Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?"
+DAYTIME = r"(?P<clock>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
+YEAR_FIRST = (
+    r"^\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}(:\d\d(:\d\d([.,]\d{1,9})?)?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?)?$"
+)
+STRICT = r"^\d{4}-\d\d-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,6})?)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$"
+YEAR_LAST = (
+    r"^(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})[-/.](?P<year>\d{4}|\d\d)"
+    rf"(?:(?:T|,? +){DAYTIME}(?: ?(?P<zone>{ZONE}))?)?$"
+)
+DIGITS = (
+    r"^(?P<year>(?:19|20)\d\d)(?P<b>[01]\d)(?P<a>[0-3]\d)"
+    r"(?:[T ]?(?P<h>[0-2]\d)(?P<m>[0-5]\d)(?P<s>[0-5]\d)?)?(?P<zone>Z)?$"
+)
+# Tue Apr 03 18:00:09 +0000 2012; Apr 3, 2012 6:00 PM
+MONTH_FIRST = (
+    r"^(?:[A-Za-z]{3,9}[,.]? +)?(?P<b>[A-Za-z]{3,9})[.,]? +(?P<a>\d{1,2}),? +(?:(?P<year>\d{4}),? +)?"
+    rf"{DAYTIME}(?: +(?P<zone>{ZONE}))?(?: +(?P<late>\d{{4}}))?$"
+)
+# Tue, 03 Apr 2012 18:00:09 +0000; 03-Apr-2012
+DAY_FIRST = (
+    r"^(?:[A-Za-z]{3,9}[,.]? +)?(?P<a>\d{1,2})[ .-]+(?P<b>[A-Za-z]{3,9})[ .,-]+(?P<year>\d{4})"
+    rf"(?:[T :,]+{DAYTIME}(?: *(?P<zone>{ZONE}))?)?$"
+)
+FORMS = {"year last": YEAR_LAST, "digits": DIGITS, "month first": MONTH_FIRST, "day first": DAY_FIRST}
+MONTHS = {"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10}
+MONTHS |= {"nov": 11, "dec": 12}
+OF_DAY = rf"^{DAYTIME}(?: ?(?P<zone>{ZONE}))?$"
 OFFSET = r"(?:[T ]\d\d|:\d\d(?:\.\d+)?)(?P<offset>Z|[+-]\d\d(?::?\d\d)?)$"
 SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
+ROLES = ("arrived", "time", "utc", "local", "date")  # of which the first that there is tells the time
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
+
+
+@dataclass(frozen=True)
+class Form:
+    """
+    How times are written: "iso", "epoch", or one of FORMS, and what their digits alone do not tell.
+
+    `day_first` tells 3 April from March 4, None where nothing does. `unit` is that of an epoch, a power of 1000 a
+    second.
+    """
+
+    kind: str
+    day_first: bool | None = None
+    unit: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,46 +97,57 @@ class Clock:
         object.__setattr__(self, "time", np.where(odd, np.datetime64("NaT", "us"), self.time))
 
 
-def times(table: Table, name: str, *, date_format: str | None = None, date: str | None = None) -> Clock:
+def times(
+    table: Table, name: str, *, date_format: str | None = None, date: str | None = None, form: Form | None = None
+) -> Clock:
     """
-    A column of times: ISO 8601 and kin with the year first, epoch seconds to nanoseconds, or `date_format`.
+    A column of times: ISO 8601 and kin, with the year last, with names of months, epochs, or `date_format`.
 
-    `date` names a second column that holds the day, where `name` holds the time of day alone. Dates with the year
-    last are refused without `date_format`: 03/04 is a day in March or in April (B32).
+    `date` names a second column that holds the day, where `name` holds the time of day alone. Without a `form`, the
+    column itself tells it; where it cannot tell days from months, it is refused (B32).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = table.column(name)
     kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+    if date is not None:
+        text = _day_and_time(table, date, name, date_format, form)
+        form, date_format = Form("iso"), None
+    elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = getattr(kind, "tz", None)
         written = column.cast(pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False)
         return Clock(np.asarray(written, dtype="datetime64[us]"), zone is not None, zone and _canonical(zone))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return _epoch(table, name)
-    if not is_text(kind):
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        form = form or form_of([table], name)
+        if form.kind == "epoch":
+            return _epoch(table, name, form)
+        text = column.cast(pa.int64(), safe=False).cast(pa.string())
+    elif not is_text(kind):
         raise table.refuse(f"column {name!r} holds no times.", "E_DATE")
-    text = pc.utf8_trim_whitespace(column)
-    if date is not None:
-        try:
-            day = pc.utf8_trim_whitespace(table.column(date).cast(text.type))
-        except pa.ArrowException:
-            raise table.refuse(f"column {date!r} holds no dates.", "E_DATE") from None
-        text = pc.binary_join_element_wise(day.cast(text.type), text, pa.scalar("T", text.type))
+    else:
+        text = pc.utf8_trim_whitespace(column)
     if date_format is not None:
         return _formatted(text, date_format)
-    if pc.any(pc.match_substring_regex(text, r"[/,z]|UTC| [+-]|\.\d{7}")).as_py():
-        for pattern, plain in (("/", "-"), (",", "."), (r" ?(z|UTC)$", "Z"), (r" ([+-])", r"\1")):
+    form = form or form_of([table], name)
+    if form.kind == "epoch":
+        return _epoch(table, name, form)
+    if form.kind in FORMS:
+        text = _iso(text, form)
+    elif pc.any(pc.invert(pc.match_substring_regex(text, STRICT))).as_py():
+        for pattern, plain in (
+            (r"^(\d{4})[/.](\d\d?)[/.]", r"\1-\2-"),
+            (",", "."),
+            (r" ?(z|UTC)$", "Z"),
+            (r" ([+-])", r"\1"),
+            (r"-(\d)([-T ]|$)", r"-0\1\2"),
+            (r"-(\d)([-T ]|$)", r"-0\1\2"),
+            (r"([T ])(\d)(:|$)", r"\10\2\3"),
+            (r"(\.\d{6})\d+", r"\1"),
+        ):
             text = pc.replace_substring_regex(text, pattern, plain)
-        text = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
     text, next_day, fixed = _repaired(text)
-    good = pc.match_substring_regex(text, YEAR_FIRST)
-    if not pc.any(good).as_py():
-        if 2 * (pc.sum(pc.match_substring_regex(text, NUMBER)).as_py() or 0) > table.rows:
-            return _epoch(table, name)
-        if pc.any(pc.match_substring_regex(text, YEAR_LAST)).as_py():
-            raise table.refuse(f"dates of column {name!r} are ambiguous: give `date_format`.", "E_DATE")
+    good = pc.match_substring_regex(text, STRICT)
     aware = pc.and_(good, pc.match_substring_regex(text, OFFSET))
     count, all_of_them = (pc.sum(mask).as_py() or 0 for mask in (aware, good))
     if 0 < count < all_of_them:
@@ -110,6 +163,149 @@ def times(table: Table, name: str, *, date_format: str | None = None, date: str 
     if next_day is not None:
         time = np.where(next_day, time + np.timedelta64(1, "D"), time)
     return Clock(time, count > 0, zone, exact, fixed)
+
+
+def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) -> Form:
+    """
+    How the times of a column are written, by all of its tables if one does not tell.
+
+    A date with the year last has its day first if any first number is above 12, its month first if any second one is;
+    where neither is, or both are about as often, it is refused with both readings (B32).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table, seen, above = None, None, [0, 0]
+    for table in tables:
+        column = table.column(name)
+        if date_format is not None or pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+            return Form("iso")
+        if not is_text(column.type):
+            if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+                raise table.refuse(f"column {name!r} holds no times.", "E_DATE")
+            unit = _unit(table, name, numbers(table, name))
+            return Form("digits") if unit is None else Form("epoch", unit=unit)
+        text = pc.utf8_trim_whitespace(column)
+        counts = {kind: pc.sum(pc.match_substring_regex(text, form)).as_py() or 0 for kind, form in _KINDS.items()}
+        kind = max(counts, key=lambda k: counts[k])
+        if counts[kind] == 0:
+            continue
+        if kind == "epoch":
+            unit = _unit(table, name, numbers(table, name))
+            return Form("digits") if unit is None else Form("epoch", unit=unit)
+        if kind != "year last":
+            return Form(kind)
+        parts = pc.extract_regex(text, YEAR_LAST)
+        for i, side in enumerate("ab"):
+            above[i] += pc.sum(pc.greater(pc.struct_field(parts, side).cast(pa.int32()), 12)).as_py() or 0
+        seen = seen or parts
+        if max(above) > 9 * min(above) and max(above) > 0:
+            return Form(kind, day_first=above[0] > above[1])
+    if table is None or seen is None:
+        return Form("iso")
+    raise table.refuse(_both_readings(name, seen), "E_DATE")
+
+
+_KINDS = {"iso": YEAR_FIRST, "digits": DIGITS, "epoch": NUMBER} | FORMS
+
+
+def _both_readings(name: str, parts: Any) -> str:
+    """What the ambiguity is and what to type, told by formats: no date of the file is shown."""
+    import pyarrow.compute as pc
+
+    def common(side: str) -> str:
+        values = [v for v in pc.struct_field(parts, side).slice(0, 1000).to_pylist() if v]
+        return max(sorted(set(values)), key=values.count) if values else ""
+
+    mark, year, clock, half = (common(side) for side in ("mark", "year", "clock", "half"))
+    hour = "" if not clock else " %I:%M" if half else " %H:%M"
+    seconds = ":%S.%f" if "." in clock else ":%S" if clock.count(":") == 2 else ""
+    rest = f"{mark}%{'Y' if len(year) == 4 else 'y'}{hour}{seconds}{' %p' if half else ''}"
+    return (
+        f"dates of column {name!r} are ambiguous: 03{mark}04 would be 3 April or March 4, and no number above 12 "
+        f'tells; type --date-format "%d{mark}%m{rest}" (day first) or --date-format "%m{mark}%d{rest}" (month first).'
+    )
+
+
+def _iso(text: Any, form: Form) -> Any:
+    """Times of one of FORMS, as ISO 8601; null where they are not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = text.cast(pa.string())
+    parts = pc.extract_regex(text, FORMS[form.kind])
+    names = [f.name for f in parts.type]
+
+    def part(name: str) -> Any:
+        return pc.struct_field(parts, name) if name in names else pa.scalar("", pa.string())
+
+    def padded(values: Any) -> Any:
+        return pc.utf8_lpad(values, 2, "0")
+
+    day, month, year = part("a"), part("b"), part("year")
+    if form.kind == "year last":
+        day, month = (day, month) if form.day_first else (month, day)
+        year = pc.if_else(pc.equal(pc.utf8_length(year), 2), pc.binary_join_element_wise("20", year, ""), year)
+    elif form.kind in ("month first", "day first"):
+        month = pc.utf8_lower(pc.utf8_slice_codeunits(month, 0, 3))
+        numbers_of = pa.array([f"{n:02}" for n in MONTHS.values()])
+        month = numbers_of.take(pc.index_in(month, pa.array(list(MONTHS))).combine_chunks())
+        month = pa.chunked_array([month])
+        if "late" in names:
+            year = pc.if_else(pc.equal(year, ""), part("late"), year)
+    date = pc.binary_join_element_wise(year, padded(month), padded(day), "-")
+    if form.kind == "digits":
+        empty = pc.equal(part("h"), "")
+        clock = pc.binary_join_element_wise(
+            part("h"), part("m"), pc.if_else(pc.equal(part("s"), ""), "00", part("s")), ":"
+        )
+        clock = pc.if_else(empty, "", clock)
+    else:
+        clock = _twenty_four(part("clock"), part("half"))
+    zone = pc.replace_substring_regex(part("zone"), "^(z|UTC|GMT)$", "Z")
+    tail = pc.if_else(pc.equal(clock, ""), "", pc.binary_join_element_wise("T", clock, zone, ""))
+    return pc.binary_join_element_wise(date, tail, "")
+
+
+def _twenty_four(clock: Any, half: Any) -> Any:
+    """Clock times with two digits for the hour, a point before decimals, and without AM and PM."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    clock = pc.replace_substring_regex(pc.replace_substring(clock, ",", "."), r"^(\d):", r"0\1:")
+    clock = pc.replace_substring_regex(clock, r"(\.\d{6})\d+", r"\1")
+    if not pc.any(pc.not_equal(half, "")).as_py():
+        return clock
+    hour = pc.utf8_slice_codeunits(clock, 0, 2)
+    number = pc.if_else(pc.equal(hour, ""), "0", hour).cast(pa.int32())
+    late = pc.equal(pc.utf8_lower(half), "p")
+    twelve = pc.equal(number, 12)
+    number = pc.if_else(twelve, 0, number)
+    number = pc.if_else(late, pc.add(number, 12), number)
+    text = pc.utf8_lpad(number.cast(pa.string()), 2, "0")
+    after = pc.utf8_slice_codeunits(clock, 2, 40)
+    there = pc.and_(pc.not_equal(half, ""), pc.not_equal(clock, ""))
+    return pc.if_else(there, pc.binary_join_element_wise(text, after, ""), clock)
+
+
+def _day_and_time(table: Table, date: str, name: str, date_format: str | None, form: Form | None) -> Any:
+    """Days of one column and clock times of another, as ISO 8601; the form is that of the days."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    day = times(table, date, date_format=date_format, form=form).time.astype("datetime64[D]")
+    days = pa.array(np.datetime_as_string(day), pa.string())
+    days = pa.chunked_array([pc.if_else(pa.array(np.isnat(day)), pa.scalar(None, pa.string()), days)])
+    column = table.column(name)
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        column = column.cast(pa.float64(), safe=False).cast(pa.string())
+    text = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    # hours alone
+    text = pc.replace_substring_regex(text, r"^(\d{1,2})(\.0)?$", r"\1:00")
+    parts = pc.extract_regex(text, OF_DAY)
+    clock = _twenty_four(pc.struct_field(parts, "clock"), pc.struct_field(parts, "half"))
+    zone = pc.replace_substring_regex(pc.struct_field(parts, "zone"), "^(z|UTC|GMT)$", "Z")
+    return pc.binary_join_element_wise(days, "T", clock, zone, "")
 
 
 def _repaired(text: Any) -> tuple[Any, NDArray[np.bool_] | None, dict[str, int]]:
@@ -155,23 +351,33 @@ def _formatted(text: Any, date_format: str) -> Clock:
     return Clock(np.asarray(each.dt.tz_localize(None) if aware else each, dtype="datetime64[us]"), aware)
 
 
-def _epoch(table: Table, name: str) -> Clock:
-    values = numbers(table, name)
+def _unit(table: Table, name: str, values: Floats) -> int | None:
+    """The unit of an epoch; None if these are dates of digits alone, such as 20130415."""
     size = np.abs(values[np.isfinite(values)])
+    digits = np.char.mod("%d", size[:1000])
+    if len(size) and np.mean([re.match(DIGITS, text) is not None for text in digits]) > 0.5:
+        return None
     if len(size) == 0 or np.median(size) < 1e8:
         raise table.refuse(
             f"column {name!r} holds small numbers, no times; if they count slots, say so with `columns`, slot=NAME.",
             "E_DATE",
         )
-    bounds = [limit for _, limit in EPOCH_UNITS]
-    units = np.unique(np.searchsorted(bounds, size[size >= 1e8]))
-    if len(units) > 1 or units[0] == len(bounds):
+    units = np.unique(np.searchsorted([limit for _, limit in EPOCH_UNITS], size[size >= 1e8]))
+    if len(units) > 1 or units[0] == len(EPOCH_UNITS):
         raise table.refuse(f"column {name!r} mixes seconds, milliseconds or other units.", "E_DATE")
-    per_second = 10.0 ** (3 * units[0])
+    return int(units[0])
+
+
+def _epoch(table: Table, name: str, form: Form) -> Clock:
+    values = numbers(table, name)
     known = np.isfinite(values)
+    units = np.searchsorted([limit for _, limit in EPOCH_UNITS], np.abs(values[known]))
+    if np.any((units != form.unit) & (np.abs(values[known]) >= 1e8)):
+        raise table.refuse(f"column {name!r} mixes seconds, milliseconds or other units.", "E_DATE")
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
+    per_second = 10.0 ** (3 * form.unit)
     time[known] = np.round(values[known] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
-    written = {0: "unix", 1: "unix_ms"}.get(int(units[0]), "utc")
+    written = {0: "unix", 1: "unix_ms"}.get(form.unit, "utc")
     return Clock(time, aware=True, zone="UTC", written=written)
 
 
@@ -184,7 +390,8 @@ class WallClock:
     """
     The local wall clock of every row and its zone; `utc` is the same instant in UTC, None where it is not known.
 
-    `times` is how the column was written, in the words of `write_traces`.
+    Where local and UTC times stand side by side, `offsets` are the minutes between them, and `agree` of `known` rows
+    have the clock of the zone of the coordinates.
     """
 
     wall: Times
@@ -192,42 +399,134 @@ class WallClock:
     tz: str
     exact: bool = True
     fixed: Mapping[str, int] = field(default_factory=dict)
+    offsets: frozenset[int] = frozenset()
+    agree: int = 0
+    known: int = 0
+
+
+@dataclass(frozen=True)
+class ClockPlan:
+    """
+    How the times of an input become its local clock, decided once for all of its tables.
+
+    `roles` are the columns that are read, `forms` how each is written. `zone` is the one that instants are shown in,
+    None where times carry no offset; `alone` tells that all times of the sample have its offset: where others turn up,
+    the plan was wrong. `named` is the zone of the coordinates, for times that name none. `times` is how they are
+    written, in the words of `write_traces`.
+    """
+
+    roles: Mapping[str, str]
+    forms: Mapping[str, Form]
+    tz: str | None
+    date_format: str | None
+    zone: str | None = None
+    alone: bool = False
+    named: str | None = None
     notes: tuple[str, ...] = ()
     times: str = "local"
 
 
-def wall_clock(
-    table: Table,
+class OtherOffsets(Exception):
+    """Times have several offsets from UTC, and the sample had one."""
+
+
+def plan_clock(
+    sample: Table,
     roles: Mapping[str, str],
     tz: str | None,
     date_format: str | None,
     near: tuple[Floats, Floats] | None = None,
-) -> WallClock:
+    *,
+    tables: Iterable[Table] = (),
+    several: bool = False,
+) -> ClockPlan:
     """
-    The local clock of a table with columns `arrived`, `time`, `utc`, `local` or `date`.
+    How a table with columns `arrived`, `time`, `utc`, `local` or `date` tells its local clock.
 
     Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
     Times in UTC, or with several offsets, are shown in the zone of the coordinates `near` them, if it can be found;
-    times without an offset are the wall clock of that zone, as they stand.
+    times without an offset are the wall clock of that zone, as they stand. `tables` are gone through where the sample
+    leaves days and months open; `several` says that there are several offsets.
     """
-    if "local" in roles and "utc" in roles and "time" not in roles:
-        utc = times(table, roles["utc"], date_format=date_format)
+    both = "local" in roles and "utc" in roles and not {"time", "arrived"} & roles.keys()
+    if both:
+        used = {"utc": roles["utc"]} if tz is not None else {"local": roles["local"], "utc": roles["utc"]}
+    else:
+        role = next(role for role in ROLES if role in roles)
+        used = {role: roles[role]}
+        if role == "time" and _holds_time_of_day(sample, roles["time"]):
+            if "date" not in roles:
+                raise sample.refuse(
+                    f"column {roles['time']!r} holds clock times without dates; type --columns date=NAME, the column "
+                    "of dates.",
+                    "E_DATE",
+                )
+            used["date"] = roles["date"]
+        if role == "arrived":
+            used["left"] = roles["left"]
+    dated = [column for role, column in used.items() if not (role == "time" and "date" in used)]
+    forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
+    plan = ClockPlan(used, forms, tz, date_format)
+    if "local" in used and "utc" in used:
+        utc = times(sample, used["utc"], date_format=date_format, form=forms[used["utc"]])
+        written = replace(utc, aware=True, zone="UTC").times
+        return replace(plan, named=None if near is None else zone_at(*near)[0], times=written)
+    clock = _written(plan, sample)
+    plan = replace(plan, times="clock" if "date" in used and "time" in used else clock.times)
+    if not clock.aware:
         if tz is not None:
-            shown = replace(utc, aware=True, zone="UTC")
-            return replace(_shown(table, shown, tz), times=shown.times)
-        local = _shown(table, times(table, roles["local"], date_format=date_format), None)
-        return replace(_zone_told_by_both(local, utc.time, near), times=replace(utc, aware=True, zone="UTC").times)
-    role = next(role for role in ("arrived", "time", "utc", "local", "date") if role in roles)
-    day = roles.get("date") if role == "time" and _holds_time_of_day(table, roles["time"]) else None
-    clock = times(table, roles[role], date_format=date_format, date=day)
-    if role == "utc":
-        clock = replace(clock, aware=True, zone="UTC")
-    return replace(_shown(table, clock, tz, near), times=clock.times if day is None else "clock")
+            return plan
+        found = None if near is None else zone_at(*near)[0]
+        where = f"of {found}, where the coordinates lie (`tz`)" if found else "its zone is not named (`tz`)"
+        note = f"times carry no offset; they are read as the local clock{' ' if found else ', '}{where}"
+        return replace(plan, named=found, notes=(note,))
+    if tz is not None:
+        return replace(plan, zone=tz)
+    zone, notes = (None if several else clock.zone), []
+    if zone not in (None, "UTC"):
+        return replace(plan, zone=zone, alone=True)
+    written = "have several offsets" if zone is None else "are UTC"
+    found, word = (None, "") if near is None else zone_at(*near)
+    if found:
+        notes.append(f"times {written}; days and hours are those of {found}, where the coordinates lie (`tz`)")
+    elif zone is None:
+        notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
+    else:
+        notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
+    return replace(plan, zone=found or "UTC", notes=(*notes, *([word] if word else [])))
 
 
-def departures(table: Table, name: str, date_format: str | None, arrived: WallClock) -> Times:
+def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
+    """The local clock of a table, as planned."""
+    if "local" in plan.roles and "utc" in plan.roles:
+        utc, local = (
+            times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
+            for role in ("utc", "local")
+        )
+        wall = np.where(np.isnat(utc.time), utc.time, local.time)
+        seen = ~np.isnat(wall)
+        offsets = np.unique(np.round((wall - utc.time)[seen] / np.timedelta64(60, "s")).astype(np.int64))
+        agree = 0 if plan.named is None else int((_in_zone(utc.time[seen], plan.named) == wall[seen]).sum())
+        return WallClock(
+            wall, utc.time, "UTC", local.exact, local.fixed, frozenset(offsets.tolist()), agree, int(seen.sum())
+        )
+    return _shown(table, _written(plan, table), plan)
+
+
+def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: int) -> tuple[str, tuple[str, ...]]:
+    """The zone of local times that stand beside UTC times, and a word where it is none."""
+    if len(offsets) == 1:
+        return offset_zone(60 * next(iter(offsets))), ()
+    if plan.named is not None and agree > SAME_CLOCK * known:
+        return plan.named, ()
+    note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
+    return "UTC", (note,)
+
+
+def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
     """A column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
-    clock = times(table, name, date_format=date_format)
+    name = plan.roles["left"]
+    clock = times(table, name, date_format=plan.date_format, form=plan.forms[name])
     left = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
     if clock.aware and arrived.utc is not None:
         # left in an hour that the clock has twice: by its wall clock perhaps before the arrival
@@ -235,24 +534,12 @@ def departures(table: Table, name: str, date_format: str | None, arrived: WallCl
     return np.where(np.isnat(left), arrived.wall, left)
 
 
-def _holds_time_of_day(table: Table, name: str) -> bool:
-    import pyarrow.compute as pc
-
-    column = table.column(name)
-    return is_text(column.type) and bool(pc.any(pc.match_substring_regex(column, r"^\s*\d{1,2}:\d\d")).as_py())
-
-
-def _zone_told_by_both(local: WallClock, instant: Times, near: tuple[Floats, Floats] | None) -> WallClock:
-    wall = np.where(np.isnat(instant), instant, local.wall)
-    seen = ~np.isnat(wall)
-    offset = np.unique(np.round((wall - instant)[seen] / np.timedelta64(60, "s")))
-    if len(offset) == 1:
-        return WallClock(wall, instant, offset_zone(60 * int(offset[0])), local.exact)
-    found = None if near is None else zone_at(*near)[0]
-    if found is not None and np.mean(_in_zone(instant[seen], found) == wall[seen]) > SAME_CLOCK:
-        return WallClock(wall, instant, found, local.exact)
-    note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
-    return WallClock(wall, instant, "UTC", local.exact, notes=(note,))
+def _written(plan: ClockPlan, table: Table) -> Clock:
+    role = next(role for role in ROLES if role in plan.roles)
+    date = plan.roles.get("date") if role == "time" else None
+    form = plan.forms[date or plan.roles[role]]
+    clock = times(table, plan.roles[role], date_format=plan.date_format, date=date, form=form)
+    return replace(clock, aware=True, zone="UTC") if role == "utc" else clock
 
 
 def _in_zone(instant: Times, zone: str) -> Times:
@@ -262,35 +549,41 @@ def _in_zone(instant: Times, zone: str) -> Times:
     return np.asarray(shown, dtype="datetime64[us]")
 
 
-def _shown(table: Table, clock: Clock, tz: str | None, near: tuple[Floats, Floats] | None = None) -> WallClock:
-    """A clock as its local wall clock: in `tz`, else in the zone it was written in, else that of the coordinates."""
+def _holds_time_of_day(table: Table, name: str) -> bool:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    if pa.types.is_time(column.type):
+        return True
+    if not is_text(column.type):
+        small = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        return small and (pc.max(column).as_py() or 0) <= 24 and (pc.min(column).as_py() or 0) >= 0
+    hours = pc.match_substring_regex(pc.utf8_trim_whitespace(column), r"^\d{1,2}(:\d\d.*)?$")
+    return 2 * (pc.sum(hours).as_py() or 0) > table.rows
+
+
+def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
+    """A clock as its local wall clock: in the zone of the plan."""
     import pandas as pd
 
+    tz = plan.tz
     if clock.aware:
-        zone, notes = tz or clock.zone, []
-        if zone in (None, "UTC") and tz is None:
-            written = "have several offsets" if zone is None else "are UTC"
-            found, word = (None, "") if near is None else zone_at(*near)
-            zone = found or "UTC"
-            if found:
-                notes.append(f"times {written}; days and hours are those of {found}, where the coordinates lie (`tz`)")
-            elif clock.zone is None:
-                notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
-            else:
-                notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-            notes += [word] if word else []
-        if zone in (None, "UTC"):
-            return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed, tuple(notes))
-        local = _in_zone(clock.time, str(zone))
-        return WallClock(local, clock.time, str(zone), clock.exact, clock.fixed, tuple(notes))
+        if plan.zone is None:
+            row = int(np.argmin(np.isnat(clock.time)))
+            raise table.refuse("a time with an offset among times without one.", "E_TZ", row)
+        if plan.alone and clock.zone != plan.zone and not np.all(np.isnat(clock.time)):
+            raise OtherOffsets
+        if plan.zone == "UTC":
+            return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed)
+        local = _in_zone(clock.time, str(plan.zone))
+        return WallClock(local, clock.time, str(plan.zone), clock.exact, clock.fixed)
+    if plan.zone is not None and not np.all(np.isnat(clock.time)):
+        raise table.refuse(
+            "a time without an offset among times with one.", "E_TZ", int(np.argmin(np.isnat(clock.time)))
+        )
     if tz is None:
-        found = None if near is None else zone_at(*near)[0]
-        note = "times carry no offset; they are read as the local clock, its zone is not named (`tz`)"
-        if found is not None:
-            note = (
-                f"times carry no offset; they are read as the local clock of {found}, where the coordinates lie (`tz`)"
-            )
-        return WallClock(clock.time, None, found or "UTC", clock.exact, clock.fixed, notes=(note,))
+        return WallClock(clock.time, None, plan.named or "UTC", clock.exact, clock.fixed)
     wall, here, known = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
     first = np.ones(len(wall), dtype=bool)
     gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())

@@ -6,39 +6,70 @@ punctuation, the first of a list winning.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.traces.model import Floats, Ints
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import FILE, Found, Table
+from elsewhere.traces.texts import CLOCK, DATE, DATE_TIME, NOTHING, is_number
+from elsewhere.traces.zones import land_share
 
 SYNONYMS = {
-    "user": "uid userid user userindex personid person individual agentid agent deviceid device trajid id",
-    "time": "datetime timestamp time trackedat t ts when",
-    "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc",
+    "user": "uid userid user userindex personid person individualid individual agentid agent deviceid device "
+    "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
+    "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
+    "mobileid accountid account cardid card taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
+    "bikeid mmsi individuallocalidentifier taglocalidentifier animalid objectid trajid id",
+    "time": "datetime timestamp time trackedat t ts when dateandtime datetimestamp timestamps timestampms timestampsec "
+    "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
+    "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
+    "loctime hour clock timeofday",
+    "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc timegmt gmttime gmt",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
-    "date": "date localdate",
+    "date": "date localdate dateutc gpsdate calldate eventdate",
     "slot": "slot timeslot slotid slotindex timeindex instant",
     "trace": "day piece traceno trace traceid trajectory",
-    "lat": "lat latitude",
-    "lon": "lng lon long longitude",
-    "geometry": "geometry geom",
+    "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat decimallatitude "
+    "latwgs84 latitudewgs84 wgs84lat",
+    "lon": "lng lon long longitude longitudedeg londeg lngdeg longdeg longitudedegrees londd gpslon gpslng gpslong "
+    "gpslongitude locationlong locationlon decimallongitude lonwgs84 longitudewgs84 wgs84lon",
+    "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
+    "gpscoordinates position lonlat lnglat longlat",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
     "arrived": "arrived arrivedat arrival arrivaltime arrivaldatetime startedat starttime startdatetime starttimestamp",
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp",
-    "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid",
+    "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
+    "btsid bts towerid tower celltower siteid site zoneid zone stationid station geohash h3",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
     "type purpose activity amenity",
 }
 ROLES = tuple(SYNONYMS)
+KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
+PAIR = ("y", "x")  # latitude and longitude where a table calls them so, both of them
+LON_FIRST = ("lonlat", "lnglat", "longlat")
 LONGEST_LABEL = 256
 SAFE_WHOLE = 2.0**53
+MOSTLY = 0.95  # share of the values of a column that tell what it holds
+MOST_SHOWN = 40
+TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
 
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
+UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
+
+
+def plain(name: str) -> str:
+    """A name without case and punctuation."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def is_known(name: str) -> bool:
+    """Whether a column of this name has a role."""
+    return plain(name) in KNOWN
 
 
 def find_roles(table: Table, columns: Mapping[str, str | None] | None) -> dict[str, str]:
@@ -68,26 +99,30 @@ def roles_of(
     """
     Role -> name of its column, by the caller's `columns` first, then by synonyms.
 
-    `columns={"place": None}` leaves a role out.
+    `columns={"place": None}` leaves a role out. "#3" is the third column, and "file", for the user, the name of the
+    file; a column that is really called so goes first.
 
     Examples
     --------
     >>> roles_of(("uid", "when", "Lat", "lng", "speed"), None)
     {'user': 'uid', 'time': 'when', 'lat': 'Lat', 'lon': 'lng'}
+    >>> roles_of(("uid", "when", "Lat", "lng", "speed"), {"user": "file", "time": "#5"})
+    {'user': "the file's name", 'time': 'speed', 'lat': 'Lat', 'lon': 'lng'}
 
     """
-    asked = check_columns(columns)
-    absent = sorted(name for name in asked.values() if name is not None and name not in names)
+    asked = {role: name if name is None else _meant(role, name, names) for role, name in check_columns(columns).items()}
+    absent = sorted(name for name in asked.values() if name is not None and name not in (FILE, *names))
     if absent:
-        raise InvalidTraces(f"{source}: there is no column {', '.join(map(repr, absent))}.", code="E_COLUMN")
+        said = f"there is no column {', '.join(map(repr, absent))}; {_seen(names, {})}"
+        raise InvalidTraces(f"{source}: {said}.", code="E_COLUMN")
     if asked.get("time") is not None:
         asked = {"utc": None, "local": None, **asked}
-    plain: dict[str, str] = {}
+    by_word: dict[str, str] = {}
     for name in names:
-        plain.setdefault(re.sub(r"[^a-z0-9]", "", name.lower()), name)
+        by_word.setdefault(plain(name), name)
     roles = {}
     for role, words in SYNONYMS.items():
-        chosen = asked[role] if role in asked else next((plain[w] for w in words.split() if w in plain), None)
+        chosen = asked[role] if role in asked else next((by_word[w] for w in words.split() if w in by_word), None)
         if chosen is not None:
             roles[role] = chosen
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
@@ -107,9 +142,212 @@ def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
     return {role: name for role, name in roles.items() if role not in when}
 
 
+def _meant(role: str, name: str, names: Sequence[str]) -> str:
+    number = re.fullmatch(r"#(\d{1,6})", name)
+    if name in names or (number is None and not (name == "file" and role == "user")):
+        return name
+    if number is None:
+        return FILE
+    return names[int(number[1]) - 1] if 1 <= int(number[1]) <= len(names) else name
+
+
+def meaning(
+    names: Sequence[str],
+    headed: bool,
+    records: Sequence[Sequence[str]],
+    columns: Mapping[str, str | None] | None,
+    source: str = "the input",
+) -> Found:
+    """
+    What the columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
+
+    Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
+    that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
+    """
+    roles = roles_of(names, columns, source)
+    asked = check_columns(columns)
+    kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
+    notes: list[str] = []
+    by_word = {plain(name): name for name in names}
+    if headed:
+        if (
+            not {*PLACE_ROLES, "lon"} & roles.keys()
+            and set(PAIR) <= by_word.keys()
+            and not set(asked) & set(PLACE_ROLES)
+        ):
+            roles |= {"lat": by_word["y"], "lon": by_word["x"]}
+            notes.append(f"columns {by_word['x']!r} and {by_word['y']!r} were read as longitude and latitude")
+        if not {"lat", "geometry"} & roles.keys() and "geometry" not in asked:
+            pairs = [name for name, kind in kinds.items() if kind == "pairs of numbers"]
+            if len(pairs) == 1:
+                roles["geometry"] = pairs[0]
+                if roles.get("place") == pairs[0]:
+                    del roles["place"]
+                notes.append(f"column {pairs[0]!r} was read as latitude and longitude")
+        return Found(roles, tuple(notes), kinds)
+    if len(names) == 3 and not asked and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
+        return Found(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, sglt=True)
+    taken = {role: name for role, name in guessed(names, records, kinds, asked).items() if role not in asked}
+    if taken:
+        said = ", ".join(f"{role}={name}" for role, name in taken.items())
+        notes.append(f"the first line holds no names: columns were read as {said} (`columns`)")
+    return Found({**taken, **roles}, tuple(notes), kinds)
+
+
+def kind_of(values: Sequence[str]) -> str:
+    """What a column holds, by some of its values, in words."""
+    filled = [v for v in values if v and v not in NOTHING]
+    if not filled:
+        return "nothing"
+
+    def mostly(test: Any) -> bool:
+        return sum(map(bool, map(test, filled))) >= MOSTLY * len(filled)
+
+    if mostly(re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch):
+        return "0 or 1"
+    if mostly(is_number):
+        number = [float(v.replace(",", ".")) for v in filled if is_number(v)]
+        now = 2.0e9
+        for unit in (1, 1e3, 1e6, 1e9):
+            if sum(9e8 * unit <= x <= now * unit for x in number) >= MOSTLY * len(number):
+                return "times since 1970"
+        if all(x == int(x) for x in number) and not any("." in v or "," in v for v in filled):
+            days = sum(re.fullmatch(r"(19|20)\d\d(0\d|1[0-2])([0-2]\d|3[01])", v) is not None for v in filled)
+            return "dates" if days >= MOSTLY * len(filled) else "whole numbers"
+        return "decimal numbers"
+    for kind, form in (("clock times", CLOCK), ("dates", DATE), ("dates with times", DATE_TIME)):
+        if mostly(form.fullmatch):
+            return kind
+    if mostly(re.compile(PAIR_OF_NUMBERS).match):
+        return "pairs of numbers"
+    return "words"
+
+
+def guessed(
+    names: Sequence[str], records: Sequence[Sequence[str]], kinds: Mapping[str, str], asked: Mapping[str, str | None]
+) -> dict[str, str]:
+    """
+    The roles of columns without names, as far as what they hold makes them certain.
+
+    One column of times, or one of dates and one of clock times; two columns of degrees of at least three decimals, of
+    which one cannot be a latitude, or would put everybody into the sea; and as the user the first column, if its values
+    repeat, or the only one of words. If none is left that could be the user, it is the file.
+    """
+    column = {name: [r[i] for r in records] for i, name in enumerate(names)}
+    free = [name for name in names if name not in asked.values()]
+    of: dict[str, list[str]] = {}
+    for name in free:
+        of.setdefault(kinds.get(name, "words"), []).append(name)
+    roles: dict[str, str] = {}
+    times = of.get("dates with times", []) or of.get("times since 1970", [])
+    if len(times) == 1:
+        roles["time"] = times[0]
+    elif not times and len(of.get("dates", [])) == len(of.get("clock times", [])) == 1:
+        roles |= {"date": of["dates"][0], "time": of["clock times"][0]}
+    if len(of.get("pairs of numbers", [])) == 1:
+        roles["geometry"] = of["pairs of numbers"][0]
+    degrees = [name for name in of.get("decimal numbers", []) if _are_degrees(column[name])]
+    where = None
+    if len(degrees) == 2:
+        a, b = (np.array([_float(v) for v in column[name]]) for name in degrees)
+        first = lat_first(a, b)
+        if first is not None:
+            roles |= dict(zip(("lat", "lon") if first else ("lon", "lat"), degrees, strict=True))
+            where = (a, b) if first else (b, a)
+    repeats = [n for n in (*of.get("words", []), *of.get("whole numbers", [])) if _repeats(column[n])]
+    words = [name for name in of.get("words", []) if name in repeats]
+    fixed = [name for name in repeats if where is not None and name != names[0] and _is_place(column[name], where)]
+    sorted_flags = kinds.get(names[0]) == "0 or 1" and "".join(column[names[0]]).isdigit() and names[0] in free
+    if names[0] in repeats or (sorted_flags and column[names[0]] == sorted(column[names[0]])):
+        roles["user"] = names[0]
+    elif len([w for w in words if w not in fixed]) == 1:
+        roles["user"] = next(w for w in words if w not in fixed)
+    elif not [name for name in repeats if name not in fixed]:
+        roles["user"] = FILE
+    if len(fixed) == 1 and roles.get("user") != fixed[0]:
+        roles["place"] = fixed[0]
+    return roles
+
+
+def _float(value: str) -> float:
+    return float(value.replace(",", ".")) if is_number(value) else np.nan
+
+
+def _are_degrees(values: Sequence[str]) -> bool:
+    """Whether numbers are within 180 and have three decimals or more, as positions have."""
+    filled = [v for v in values if is_number(v)]
+    fine = sum(len(re.split("[.,]", v)[-1]) >= 3 for v in filled if re.search("[.,]", v))
+    within = sum(abs(_float(v)) <= 180 for v in filled)
+    return bool(filled) and fine > len(filled) / 2 and within >= MOSTLY * len(filled)
+
+
+def _repeats(values: Sequence[str]) -> bool:
+    return len(set(values)) <= max(1, len(values) / 2)
+
+
+def _is_place(values: Sequence[str], where: tuple[Floats, Floats]) -> bool:
+    """Whether every value stands for one spot, and there are several."""
+    spots: dict[str, set[tuple[float, float]]] = {}
+    for value, lat, lon in zip(values, *where, strict=True):
+        spots.setdefault(value, set()).add((round(float(lat), 3), round(float(lon), 3)))
+    return len(spots) > 1 and sum(len(s) for s in spots.values()) <= 1.05 * len(spots)
+
+
+def lat_first(a: Floats, b: Floats) -> bool | None:
+    """Whether of two columns of degrees the first is the latitude; None where that cannot be told."""
+    high = [float(np.mean(np.abs(side[np.isfinite(side)]) > 90)) for side in (a, b)]
+    if max(high) > 1 - MOSTLY:
+        return None if min(high) > 1 - MOSTLY else high[0] < high[1]
+    # both could be: nobody lives at sea
+    land = [land_share(a, b), land_share(b, a)]
+    return land[0] > land[1] if max(land) > MOSTLY and min(land) < 0.5 else None
+
+
+def missing_roles(roles: Mapping[str, str]) -> list[str]:
+    """The roles that traces need and have no column for; of a slot no time is needed."""
+    missing = [] if "user" in roles else ["user"]
+    missing += [] if {"slot", *TIME_ROLES} & roles.keys() else ["time"]
+    if {"lat", "lon"} & roles.keys() and "geometry" not in roles:
+        return missing + [role for role in ("lat", "lon") if role not in roles and "place" not in roles]
+    return missing if {*PLACE_ROLES} & roles.keys() else [*missing, "lat", "lon"]
+
+
+def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, headed: bool) -> str:
+    """One sentence: which roles have no column, all columns that there are, and what to type."""
+    free = [name for name in names if name not in found.roles.values()]
+
+    def likely(role: str) -> str:
+        kinds = {
+            "user": ("words", "whole numbers"),
+            "time": ("dates with times", "times since 1970", "clock times", "dates"),
+        }.get(role, ("decimal numbers",))
+        chosen = next((n for kind in kinds for n in free if found.kinds.get(n) == kind), None)
+        chosen = chosen or (free[0] if free and not found.kinds else None)
+        if chosen is not None:
+            free.remove(chosen)
+        return f"{role}={chosen or 'NAME'}"
+
+    typed = ",".join(likely(role) for role in missing)
+    if {"lat", "lon"} <= set(missing):
+        a, b = (part.partition("=")[2] for part in typed.split(",")[-2:])
+        typed += f" (or lat={b},lon={a})" if a != "NAME" and b != "NAME" else ""
+    also = ", or user=file if each file is one person" if "user" in missing else ""
+    also += ", or place=NAME" if "lat" in missing else ""
+    unnamed = "" if headed else "the first line holds data, no names; "
+    return (
+        f"{unnamed}no column for {', '.join(missing)}; {_seen(names, found.kinds if not headed else {})}; "
+        f"type --columns {typed}{also}."
+    )
+
+
+def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
+    shown = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
+    return f"columns seen: {', '.join(shown)}{' ...' if len(names) > MOST_SHOWN else ''}"
+
+
 def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     """
-    A column of ids as (number of each row's label, labels), -1 where there is none.
+    A column of ids as (number of each row's label, labels), -1 where there is none, -2 where it is no readable text.
 
     Labels are text, compared exactly (B45-B47), in numerical order if all are whole numbers, else in that of their
     characters, so that the order of rows in the file does not matter (B28).
@@ -140,11 +378,11 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     if too_long:
         row = int(np.flatnonzero(np.isin(codes, too_long))[0])
         raise table.refuse(f"an id of more than {LONGEST_LABEL} characters.", "E_USER", row)
-    known = [v for v in dict.fromkeys(text) if v]
-    whole = all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in known)
-    known.sort(key=int if whole else None)
+    spoilt = {v for v in text if UNREADABLE.search(v)}
+    known = [v for v in dict.fromkeys(text) if v and v not in spoilt]
+    known = sorted_labels(known)
     number = {v: i for i, v in enumerate(known)}
-    rank = np.array([*(number.get(v, -1) for v in text), -1], dtype=np.int64)
+    rank = np.array([*(number.get(v, -2 if v in spoilt else -1) for v in text), -1], dtype=np.int64)
     return rank[codes], tuple(known)
 
 
@@ -160,7 +398,13 @@ def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]
         code, known = labels(table, name)
     except InvalidTraces:
         return None, ()
-    return (code, known) if known else (None, ())
+    return (np.maximum(code, -1), known) if known else (None, ())
+
+
+def sorted_labels(known: Iterable[str]) -> list[str]:
+    """Labels in numerical order if all are whole numbers, else in that of their characters."""
+    known = list(known)
+    return sorted(known, key=int if all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in known) else None)
 
 
 def numbers(table: Table, name: str) -> Floats:
@@ -170,6 +414,8 @@ def numbers(table: Table, name: str) -> Floats:
 
     column = table.column(name)
     if is_text(column.type):
+        if table.comma:
+            column = pc.replace_substring_regex(column, r"^(\s*[+-]?\d+),(\d+\s*)$", r"\1.\2")
         good = pc.match_substring_regex(column, NUMBER)
         column = pc.ascii_trim_whitespace(pc.if_else(good, column, pa.scalar(None, column.type)))
     try:
@@ -182,13 +428,18 @@ def numbers(table: Table, name: str) -> Floats:
 
 
 def points(table: Table, name: str) -> tuple[Floats, Floats]:
-    """Latitude and longitude of a column of points, as text "POINT (lon lat)" or well-known binary."""
+    """Latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = table.column(name)
     if is_text(column.type):
-        parts = pc.extract_regex(column, r"^\s*(?i:POINT)\s*(?i:Z\s*)?\((?P<lon>[^ ()]+) +(?P<lat>[^ ()]+)")
+        lon_first = plain(name) in LON_FIRST
+        form = PAIR_OF_NUMBERS.replace("<a>", "<lon>" if lon_first else "<lat>")
+        form = form.replace("<b>", "<lat>" if lon_first else "<lon>")
+        if not pc.any(pc.match_substring_regex(column, form)).as_py():
+            form = r"^\s*(?i:POINT)\s*(?i:Z\s*)?\((?P<lon>[^ ()]+) +(?P<lat>[^ ()]+)"
+        parts = pc.extract_regex(column, form)
         sides = {side: pc.struct_field(parts, side) for side in ("lat", "lon")}
         text = Table(table.name, sides, table.rows)
         return numbers(text, "lat"), numbers(text, "lon")

@@ -12,7 +12,7 @@ from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import Coverage, Preparation, Words, spoken_length
 from elsewhere.traces.gaps import ENOUGH, cut, least_slots
 from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Traces
-from elsewhere.traces.places import reduce_places, share_places
+from elsewhere.traces.places import SHARED, reduce_places, share_places
 
 MANY = 0.1  # of the days: so many are dropped with a word on how to keep them
 MUCH = 0.25  # of the slots: so many filled ones are spoken of
@@ -82,11 +82,12 @@ def finish(
     notes: list[str] = []
     if cells is not None and locations.has_coordinates:
         visited, visitor = _visitors(number[r], user[row])
-        if so_far.places_by in ("shared", "stays"):
+        if locations.names is not None:
+            locations, becomes, notes = with_areas(locations, visited, visitor, cells=cells)
+        elif so_far.places_by in ("shared", "stays"):
             locations, becomes = share_places(locations, visited, visitor, cells=cells)
         else:
-            people = np.bincount(visited, minlength=len(locations))
-            locations, becomes, notes = merged(locations, visits, people, cells)
+            locations, becomes = reduce_places(locations, visits, cells=cells)
         number = np.where(number >= 0, becomes[number], -1)
     r = number[r]
     whole = known.all(axis=1)
@@ -172,39 +173,45 @@ def _share(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
-def merged(locations: Locations, visits: Ints, people: Ints, cells: int) -> tuple[Locations, Ints, list[str]]:
+def with_areas(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints, list[str]]:
     """
-    Merge places until `cells` remain (E74): the places, the number of the one each has become, and notes.
+    Keep the ids of places that people share, and join the others into areas: the places, what each became, notes.
 
-    Places with names are the input's own vocabulary: those that at least five of the `people` visit stay as they are,
-    and the others are merged among themselves, into areas without a name.
+    Ids are the input's own vocabulary. Up to `cells` of them all stay; of more, those that at least eight people visit
+    (see `share_places`), and the others are joined with each other into areas without an id.
+
+    Parameters
+    ----------
+    locations
+        The places, with ids and coordinates.
+    place, user
+        The distinct pairs of a place and a user who visits it.
+    cells
+        How many places may remain, unless more are shared.
+
     """
-    stays = people >= FEW if locations.names is not None else np.zeros(len(locations), dtype=bool)
-    rest = np.flatnonzero(~stays)
-    areas = max(cells - int(stays.sum()), cells // 4, 1)
-    if len(rest) <= areas:
+    if len(locations) <= cells:
         return locations, np.arange(len(locations)), []
-    fewer, into = reduce_places(locations.select(rest), visits[rest], cells=areas)
-    if not stays.any():
-        apart, becomes = fewer, into
-    else:
-        kept = locations.select(np.flatnonzero(stays))
-        sides: dict[str, Any] = {
-            side: np.concatenate([getattr(kept, side), getattr(fewer, side)])
-            for side in ("lat", "lon", "xy")
-            if getattr(kept, side) is not None
-        }
-        becomes = np.empty(len(locations), dtype=np.int64)
-        becomes[stays], becomes[rest] = np.arange(len(kept)), len(kept) + into
-        apart = Locations(**sides, names=(*(kept.names or ()), *(fewer.names or ())))
-    if locations.names is None:
-        return apart, becomes, []
-    note = (
-        f"of {len(locations)} places with an id {int(stays.sum())} are visited by at least {FEW} people and stay as "
-        f"they are; the others were merged with their neighbours until {len(apart)} were left, "
-        f"{sum(not name for name in apart.names or ())} of them areas without an id (a larger `cells` keeps more apart)"
+    stays = np.bincount(place, minlength=len(locations)) >= min(SHARED, len(np.unique(user)) // 2)
+    rest = ~stays
+    joined, kept = rest[place], locations.select(np.flatnonzero(stays)) if stays.any() else None
+    becomes = np.cumsum(stays) - 1
+    if not joined.any():
+        return locations, np.arange(len(locations)), []
+    areas, into = share_places(
+        locations.select(np.flatnonzero(rest)),
+        (np.cumsum(rest) - 1)[place[joined]],
+        user[joined],
+        cells=max(cells - int(stays.sum()), cells // 4, 1),
     )
-    return apart, becomes, [note]
+    becomes[rest] = int(stays.sum()) + into
+    both = areas if kept is None else kept.and_also(areas)
+    note = (
+        f"of {len(locations)} places with an id {int(stays.sum())} are visited by enough people and stay as they are; "
+        f"the others were joined with their neighbours, into {sum(not name for name in both.names or ())} areas "
+        "without an id (a larger `cells` keeps more apart)"
+    )
+    return both, becomes, [note]
 
 
 def _visitors(r: Ints, user: Ints) -> tuple[Ints, Ints]:

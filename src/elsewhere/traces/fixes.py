@@ -1,7 +1,7 @@
 """What every reader ends in: `Fixes` (positions at times) or `Slots` (numbered instants), and a count of what came."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,8 @@ class Fixes:
     of 25 hours one wall-clock time happens twice. Positions are `lat`, `lon`, or `place`, a number in `locations`.
     Times that are not `exact` are whole minutes: a user may be at two places in one. `accuracy` is the radius of a fix
     in metres, NaN where it is not known. Where they are visits, `until` is the wall clock of the departure. `word` is
-    the number in `words` of the category of its place, -1 without one.
+    the number in `words` of the category of its place, -1 without one. `count` is for how many fixes an entry stands:
+    itself and others of its slot at its place; 0 for the last of a slot, which is counted already. None means 1.
     """
 
     user: Ints
@@ -46,28 +47,24 @@ class Fixes:
     word: Ints | None = None
     words: tuple[str, ...] = field(default=(), repr=False)
     until: Times | None = None
+    count: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.user)
 
     def select(self, chosen: NDArray[Any]) -> "Fixes":
         """The chosen entries (numbers or a mask), in that order."""
-        return Fixes(
-            user=self.user[chosen],
-            labels=self.labels,
-            wall=self.wall[chosen],
-            lat=None if self.lat is None else self.lat[chosen],
-            lon=None if self.lon is None else self.lon[chosen],
-            place=None if self.place is None else self.place[chosen],
-            locations=self.locations,
-            utc=None if self.utc is None else self.utc[chosen],
-            tz=self.tz,
-            exact=self.exact,
-            accuracy=None if self.accuracy is None else self.accuracy[chosen],
-            word=None if self.word is None else self.word[chosen],
-            words=self.words,
-            until=None if self.until is None else self.until[chosen],
-        )
+        columns: dict[str, Any] = {name: column[chosen] for name, column in self.columns().items()}
+        return replace(self, **columns)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The arrays that have one value per entry, by name."""
+        per_entry = ("user", "wall", "lat", "lon", "place", "utc", "accuracy", "word", "until", "count")
+        return {name: getattr(self, name) for name in per_entry if getattr(self, name) is not None}
+
+    def weight(self) -> Ints:
+        """For how many fixes each entry stands."""
+        return np.ones(len(self), dtype=np.int64) if self.count is None else self.count
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,35 +175,49 @@ class Preparation:
         plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "coverage"}
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
 
-    def in_the_way(self) -> list[str]:
+    def in_public(self) -> dict[str, Any]:
+        """Return how the input became slots and places, as the manifest of fakes may show it."""
+        names = ("step_minutes", "gaps", "max_gap_minutes", "max_gap_auto", "map", "places_by", "grid_metres")
+        filled = self.slots_held / max(1, self.slots_held + self.slots_observed)
+        return {
+            **{name: getattr(self, name) for name in names},
+            "people_by_gap": dict(self.people_by_gap),
+            "map_km": None if self.map_km is None else 10 * round(self.map_km / 10),
+            "share_filled": round(filled, 2),
+        }
+
+    def in_the_way(self, *, by_gap: bool = True) -> list[str]:
         """
         Say all that keeps people from having a usable day, with numbers and what to do about each.
+
+        Without `by_gap` the people whom each longest gap would keep are left out.
 
         Examples
         --------
         >>> read = Preparation(days_dropped=40, days_single=40, max_gap_minutes=60, people_by_gap={"1h": 0, "24h": 7})
         >>> for each in read.in_the_way():
         ...     print(each)
-        40 days have fixes in one slot alone, which says nothing of how the day went
+        days with fixes in one slot alone, which says nothing of how the day went: 40
         gaps of more than 1h are not filled (`max_gap`); people with a usable day by longest gap: 1h 0, 24h 7
 
         """
         told = []
         if self.days_single:
-            alone = "fixes in one slot alone, which says nothing of how the day went"
-            told.append(f"{self.days_single:,} days have {alone}")
+            alone = "days with fixes in one slot alone, which says nothing of how the day went"
+            told.append(f"{alone}: {self.days_single:,}")
         if self.days_outside:
             how = {"auto": ' (`map="whole"` takes them in)', "box": " (`box`)", "regions": " (`regions`)"}
-            told.append(f"{self.days_outside:,} days lead outside the map{how.get(self.map, '')}")
+            told.append(f"days that lead outside the map{how.get(self.map, '')}: {self.days_outside:,}")
         if self.max_gap_minutes is not None and self.people_by_gap:
-            by_gap = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
+            ladder = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
             told.append(
-                f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`); people with a "
-                f"usable day by longest gap: {by_gap}"
+                f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`)"
+                + (f"; people with a usable day by longest gap: {ladder}" if by_gap else "")
             )
         thin = self.days_dropped - self.days_single
         if thin > 0 and self.min_coverage:
-            told.append(f"{thin:,} days have less than {self.min_coverage:.0%} of their slots known (`min_coverage`)")
+            known = f"days with less than {self.min_coverage:.0%} of their slots known (`min_coverage`)"
+            told.append(f"{known}: {thin:,}")
         return told
 
 

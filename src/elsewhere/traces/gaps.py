@@ -21,7 +21,7 @@ FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
 MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
 RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
-ENOUGH = 0.8  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
+ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
 LEAST_SLOTS = 2  # slots with a fix of their own that a day needs: one alone says nothing of how the day went
 GAPS = {
     "hold": "a slot without fixes keeps the place of the last fix, up to {max_gap}, and before the first fix of a day, "
@@ -134,7 +134,7 @@ class Ladder(NamedTuple):
     people: tuple[int, ...]
 
     def shortest(self) -> int:
-        """Return the shortest gap that keeps enough people: four of five of those whom the longest one keeps."""
+        """Return the shortest gap that keeps enough people: nine of ten of those whom the longest one keeps."""
         enough = ENOUGH * max(self.people)
         return next(g for g, kept in zip(self.seconds, self.people, strict=True) if kept >= enough)
 
@@ -233,34 +233,41 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     return pieces, row
 
 
-def without_jumps(fixes: Fixes, seconds: Ints, name: str) -> tuple[Fixes, int, int]:
+def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[NDArray[np.bool_], int]:
     """
-    Fixes without single impossible ones, how many those were, and how many impossible steps remain (B36).
+    Which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
 
     A fix goes if the way to it and the way from it are both faster than any airliner, and the way past it is not.
-    Fixes must be sorted by user and time.
+    Fixes must be sorted by user and time; those at 0, 0 are no positions, and not judged.
     """
-    if fixes.lat is None or fixes.lon is None or len(fixes) < 2:
-        return fixes, 0, 0
-    x = in_space(fixes.lat, fixes.lon)
+    stay = np.ones(len(fixes), dtype=bool)
+    if fixes.lat is None or fixes.lon is None:
+        return stay, 0
+    some = np.flatnonzero((fixes.lat != 0) | (fixes.lon != 0))
+    if len(some) < 2:
+        return stay, 0
+    x, user, seconds = in_space(fixes.lat[some], fixes.lon[some]), fixes.user[some], seconds[some]
 
     def impossible(a: Ints, b: Ints) -> NDArray[np.bool_]:
         way = np.sqrt(((x[a] - x[b]) ** 2).sum(axis=1))
         fast = way * 3600 > FASTEST_KMH * np.abs(seconds[b] - seconds[a])
-        return np.asarray((fixes.user[a] == fixes.user[b]) & (way > LEAST_JUMP_KM) & fast)
+        return np.asarray((user[a] == user[b]) & (way > LEAST_JUMP_KM) & fast)
 
-    here = np.arange(len(fixes) - 1)
+    here = np.arange(len(some) - 1)
     jump = impossible(here, here + 1)
     middle = np.flatnonzero(jump[:-1] & jump[1:]) + 1
     alone = middle[~impossible(middle - 1, middle + 1)] if len(middle) else middle
     # of two neighbours that look like it only the first is taken: the second is judged by what is left
     alone = alone[np.insert(np.diff(alone) > 1, 0, True)] if len(alone) else alone
-    if len(alone) > MOST_JUMPS * len(fixes):
+    stay[some[alone]] = False
+    return stay, int(jump.sum()) - 2 * len(alone)
+
+
+def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
+    """Refuse an input of which too many fixes are impossible."""
+    if jumps > MOST_JUMPS * fixes:
         raise InvalidTraces(
-            f"{name}: {len(alone)} of {len(fixes)} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
+            f"{name}: {jumps} of {fixes} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
             f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
             code="E_SPEED",
         )
-    stay = np.ones(len(fixes), dtype=bool)
-    stay[alone] = False
-    return (fixes.select(stay) if len(alone) else fixes), len(alone), int(jump.sum()) - 2 * len(alone)

@@ -119,6 +119,16 @@ class Locations:
         people = None if self.category_users is None else self.category_users[keep]
         return Locations(**(where or {"n": len(keep)}), **words, category_users=people)
 
+    def and_also(self, more: "Locations") -> "Locations":
+        """Return these places and then others of the same kind, with their names."""
+        where: dict[str, Any] = {
+            side: np.concatenate([a, getattr(more, side)])
+            for side in ("lat", "lon", "xy")
+            if (a := getattr(self, side)) is not None
+        }
+        names = None if self.names is None or more.names is None else (*self.names, *more.names)
+        return Locations(**(where or {"n": self.n + more.n}), names=names)
+
     def called(self, **words: Any) -> "Locations":
         """Return the same places with other `names`, `categories` or `category_users`."""
         where = {side: a for side in ("lat", "lon", "xy") if (a := getattr(self, side)) is not None}
@@ -202,7 +212,10 @@ def numbers_on(here: Locations, there: Locations) -> Ints | None:
     if names is not None and known is not None and any(names):
         number = {name: i for i, name in enumerate(known) if name}
         by_name = np.array([number.get(name, -1) for name in names], dtype=np.int64)
-        if here.lat is None or there.lat is None or np.all(by_name >= 0):
+        if not (here.has_coordinates and there.has_coordinates):
+            return by_name
+        # ids may be each file's own: the same ones must lie at the same positions
+        if np.all(by_name >= 0) and _points(here) == _points(there.select(by_name)):
             return by_name
     if (here.lat is None) != (there.lat is None) or (here.xy is None) != (there.xy is None) or not here.has_coordinates:
         return None

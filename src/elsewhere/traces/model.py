@@ -198,10 +198,17 @@ class Traces:
             tz=self.tz,
         )
 
-    def on(self, locations: Locations) -> "Traces":
-        """Return the same traces over the same places, described by other `Locations` of equal number."""
-        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz", "evidence")}
-        return Traces(self.r, locations, **fields)
+    def on(self, locations: Locations, r: ArrayLike | None = None) -> "Traces":
+        """
+        Return the same users, days and clock on another map.
+
+        Place numbers stay what they are, and so does the evidence, where the map describes the same places otherwise;
+        else `r` gives them.
+        """
+        fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
+        if r is None:
+            return Traces(self.r, locations, **fields, evidence=self.evidence)
+        return Traces(r, locations, **fields)
 
     def of_users(self, users: ArrayLike) -> "Traces":
         """All rows of the users with these numbers (0 .. U-1), rows in their old order."""

@@ -356,7 +356,7 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     elif {"x", "y"} <= plain.keys():
         names = [plain["x"], plain["y"]]
     elif not table.headed and len(table.columns) == 2:
-        names = ["0", "1"]
+        names = list(table.columns)
     else:
         raise table.refuse("places need columns `lat` and `lon`, or lines `x, y` in km.", "E_COLUMN")
     pair = np.column_stack([numbers(table, name) for name in names])

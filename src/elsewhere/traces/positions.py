@@ -6,44 +6,50 @@ from elsewhere.traces.columns import numbers, points
 from elsewhere.traces.model import Floats, Ints, Locations
 from elsewhere.traces.places import Map, in_space, mean_points
 from elsewhere.traces.rows import Mask, Shape
+from elsewhere.traces.tables import Table
 
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
 
 
-def positions(shape: Shape) -> tuple[Floats, Floats] | None:
+def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
     """Latitude and longitude of every row, NaN where there is none; None where no column has them."""
-    if "lat" in shape.roles or "lon" in shape.roles:
-        shape.require("lat")
-        shape.require("lon")
-        lat, lon = numbers(shape.table, shape.roles["lat"]), numbers(shape.table, shape.roles["lon"])
+    if {"lat", "lon"} <= shape.roles.keys():
+        lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
-    if "geometry" in shape.roles:
-        return points(shape.table, shape.roles["geometry"])
-    return None
+    return points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
+
+
+def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> None:
+    """Refuse columns of coordinates that are swapped, or no degrees."""
+    if position is None:
+        return
+    lat, lon = position
+    number = np.isfinite(lat) & np.isfinite(lon)
+    if not number.any():
+        return
+    high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
+    limit, n = max(shape.max_bad, 0.01), int(number.sum())
+    if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
+        raise shape.table.refuse("the coordinates are no degrees; metres of a map?", "E_SWAPPED")
+    small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
+    # all of them in the sea off Ghana; a box says that they really are
+    if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
+        raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
+    turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
+    if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
+        raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
+    if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
+        raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
 
 def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Rows whose coordinates are none, or off the globe; columns that are swapped or no degrees are refused."""
+    """Rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
     lat, lon = position
     number = np.isfinite(lat) & np.isfinite(lon)
-    high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
-    limit, n = max(shape.max_bad, 0.01), max(1, int(number.sum()))
-    if number.any():
-        if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
-            raise shape.table.refuse("the coordinates are no degrees; metres of a map?", "E_SWAPPED")
-        small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
-        # all of them in the sea off Ghana; a box says that they really are
-        if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
-            raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
-        turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
-        if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
-            raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
-        if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
-            raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
-    return {"E_NUMBER": ~number, "E_OUTSIDE": high | wide}
+    return {"E_NUMBER": ~number, "E_OUTSIDE": number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))}
 
 
 def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
@@ -68,7 +74,7 @@ def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float
 
 def number_places(
     shape: Shape,
-    good: Mask,
+    good: Mask | None,
     codes: Ints,
     names: tuple[str, ...],
     given: Map | None,
@@ -78,7 +84,8 @@ def number_places(
     """
     Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
-    Labels are ids or numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
+    `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
+    numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
     order of their labels, and these as names; without coordinates whole numbers stay what they are.
     """
     missing = names.index("-1") if "-1" in names else -1
@@ -90,7 +97,7 @@ def number_places(
     number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
 
     def refuse(label: int, what: str) -> Exception:
-        row = int(np.flatnonzero(good)[np.argmax(codes == label)])
+        row = None if good is None else int(np.flatnonzero(good)[np.argmax(codes == label)])
         return shape.table.refuse(what, "E_INDEX", row)
 
     if given is not None and given.number is not None and not base:

@@ -5,9 +5,11 @@ What comes in and what is counted on the way is in `fixes`.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +33,18 @@ from elsewhere.traces.gaps import (
     nearer,
     on_the_map,
     on_the_way,
+    refuse_jumps,
     without_jumps,
 )
-from elsewhere.traces.locate import PLACES, Area, Box, area_of, locate
+from elsewhere.traces.locate import PLACES, Area, Box, area_of, in_box, locate
 from elsewhere.traces.model import Floats, Ints, Traces
+from elsewhere.traces.places import MOST_GRID_CELLS, grid_cells
 from elsewhere.traces.regions import Regions, read_regions
+from elsewhere.traces.sources import refuse_rows
 
+RAW = 1 << 20  # fixes up to which every one is kept
+BATCH = 1 << 20  # fixes that are cleaned at a time, or those of one user
+BYTES_AN_ENTRY = 200  # of what slots are made of
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 MOST_CONFLICTS = 0.2  # of the rows of numbered slots: more are days that nothing tells apart
 NEAR_ZERO = 5.0  # degrees from 0, 0 within which somebody must be for that point to be believed
@@ -105,7 +113,7 @@ def prepare_fixes(
         with all days unless `min_coverage` of the slots of these are known.
     max_gap
         Longest gap that is filled; 0 fills nothing. "auto" takes the shortest of 1, 3, 6, 12 and 24 hours that keeps
-        enough people: at least four of five of those whom 24 hours would keep, with a day that is known from end to end
+        enough people: at least nine of ten of those whom 24 hours would keep, with a day that is known from end to end
         and has fixes in two slots or more.
     min_coverage
         Days with a smaller share of known slots are dropped, and counted, as are days with fixes in one slot alone;
@@ -144,11 +152,12 @@ def prepare_fixes(
     short = 0
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
-    fixes, fixed = _in_order(fixes)
+    raw = evidence or drawn is not None or places == "stays" or fixes.word is not None
+    fixes, fixed, jumps, fast = _cleaned(fixes, width, None if raw else grid_metres, box, so_far.name)
     fixed["visits too short for a slot of their own"] = short
     area, nowhere, notes = _area(fixes, _seconds(fixes.wall) // width, map, box, drawn, so_far.name)
+    dropped = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
     fixes = fixes.select(~nowhere) if nowhere.any() else fixes
-    fixes, jumps, fast = without_jumps(fixes, _seconds(_instant(fixes)), so_far.name)
 
     second = _seconds(fixes.wall)
     day, slot = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
@@ -156,14 +165,8 @@ def prepare_fixes(
     rows = np.column_stack([fixes.user[first], day[first]])
     L = SECONDS_PER_DAY // width
     instant = row * L + slot
-    if fixes.utc is not None:
-        again = _second_passing(instant, fixes.wall - fixes.utc)
-        fixed = fixed | {"second passing of the doubled hour": int(again.sum())}
-        if again.any():
-            fixes = fixes.select(~again)
-            row, slot, second, instant = (a[~again] for a in (row, slot, second, instant))
-
     off = _off(fixes, area)
+    weight = fixes.weight()
     fill = _filled(
         _unknown(len(rows), L, so_far.name).reshape(-1, L),
         instant,
@@ -171,6 +174,7 @@ def prepare_fixes(
         rows,
         fixes.user,
         second,
+        weight,
         user=rows[:, 0],
         width=width,
         gaps=gaps,
@@ -183,7 +187,7 @@ def prepare_fixes(
         way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
     located = locate(fixes, off, second, way, area, places, drawn, grid_metres, cells, so_far.name)
     r = fill.r
-    taken, winner = _majority(instant[~off], located.place[~off])
+    taken, winner = _majority(instant[~off], located.place[~off], weight[~off])
     # a slot in which most fixes are outside the map stays unknown
     r.reshape(-1)[taken] = np.where(fill.outside.reshape(-1)[taken], -1, winner)
     observed = r >= 0
@@ -213,14 +217,7 @@ def prepare_fixes(
         words=_words(fixes, located.place),
         so_far=replace(
             so_far,
-            dropped=_some(
-                {
-                    **so_far.dropped,
-                    "E_SPEED": jumps,
-                    "E_NULL_ISLAND": int(nowhere.sum()),
-                    "outside the map": int(off.sum()),
-                }
-            ),
+            dropped=_some({**so_far.dropped, **dropped, "outside the map": int(weight[off].sum())}),
             fixed=_some({**so_far.fixed, **fixed}),
             grid_metres=located.grid,
             places_by=located.by,
@@ -332,6 +329,7 @@ def prepare_slots(
         rows,
         rows[of_row[seen], 0],
         rows[of_row[seen], 1] * SECONDS_PER_DAY + taken[seen] % L * width + width // 2,
+        np.ones(int(seen.sum()), dtype=np.int64),
         user=user,
         width=width,
         gaps=gaps,
@@ -407,6 +405,7 @@ def _filled(
     rows: Ints,
     owner: Ints,
     second: Ints,
+    weight: Ints,
     *,
     user: Ints,
     width: int,
@@ -418,14 +417,14 @@ def _filled(
     """
     Decide which empty slots of `r` (N, L) are filled, by which fix, and, without `longest`, up to which gap.
 
-    Fix i is in slot `instant[i]` of all, at `second[i]`, and belongs to the rows of `owner[i]`; row j is day
-    `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
+    Entry i is in slot `instant[i]` of all, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
+    `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
     """
     outside = np.zeros(r.shape, dtype=bool)
     taken = np.zeros(r.shape, dtype=bool)
     taken.reshape(-1)[instant] = True
     if off.any():
-        where, most = _majority(instant, off.astype(np.int64))
+        where, most = _majority(instant, off.astype(np.int64), weight)
         outside.reshape(-1)[where] = most == 1
     runs = empty_runs(taken, rows, owner, second, width)
     ladder = climb(
@@ -528,6 +527,91 @@ def _some(counts: Mapping[str, int]) -> dict[str, int]:
     return {reason: count for reason, count in counts.items() if count}
 
 
+def _cleaned(
+    fixes: Fixes, width: int, metres: float | None, box: Box | None, name: str
+) -> tuple[Fixes, dict[str, int], int, int]:
+    """
+    Fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
+
+    Some users at a time, so that little more than the fixes themselves ever stands in memory. Of many fixes those of
+    one slot within one cell of `metres` become one entry, see `_reduced`; None keeps every fix.
+    """
+    n = np.bincount(fixes.user, minlength=len(fixes.labels))
+    many = metres is not None and len(fixes) > RAW
+    if many and fixes.place is None and _few_points(fixes):
+        metres = 0.0
+    ends = np.unique(np.append(np.searchsorted(np.cumsum(n), np.arange(BATCH, n.sum(), BATCH)) + 1, len(n)))
+    fixed: Counter[str] = Counter()
+    jumps = fast = rows = 0
+    cleaned: list[Fixes] = []
+    for begin, end in pairwise([0, *ends.tolist()]):
+        part = fixes.select((fixes.user >= begin) & (fixes.user < end)) if len(ends) > 1 else fixes
+        part = replace(part, user=part.user.astype(np.int64))
+        if len(part) == 0:
+            continue
+        part, doubles = _in_order(part)
+        fixed.update(doubles)
+        stay, remain = without_jumps(part, _seconds(_instant(part)))
+        rows, jumps, fast = rows + len(part), jumps + int((~stay).sum()), fast + remain
+        part = part if stay.all() else part.select(stay)
+        if part.utc is not None:
+            slot = _grouped(part.user, _seconds(part.wall) // width)[2]
+            again = _second_passing(slot, part.wall - part.utc)
+            fixed["second passing of the doubled hour"] += int(again.sum())
+            part = part.select(~again) if again.any() else part
+        cleaned.append(_reduced(part, width, metres, box) if many and metres is not None else part)
+        refuse_rows(sum(map(len, cleaned)), name, BYTES_AN_ENTRY)
+    refuse_jumps(jumps, rows, name)
+    columns: dict[str, Any] = {
+        column: np.concatenate([each.columns()[column] for each in cleaned]) for column in cleaned[0].columns()
+    }
+    return replace(cleaned[0], **columns), dict(fixed), jumps, fast
+
+
+def _few_points(fixes: Fixes) -> bool:
+    """Whether there are so few different points that somebody has made places already: they are not to be mixed."""
+    if fixes.lat is None or fixes.lon is None:
+        return True
+    seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
+    for at in range(0, len(fixes), BATCH):
+        some = slice(at, at + BATCH)
+        seen = np.unique(np.append(seen, np.unique(fixes.lat[some] + 1j * fixes.lon[some])))
+        if len(seen) > MOST_GRID_CELLS:
+            return False
+    return True
+
+
+def _reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
+    """
+    One entry for all fixes of a user in one slot and one cell (or place, or point if `metres` is 0), with their number.
+
+    The entry is the first of these fixes, and the last fix of every slot is one too, which counts for none. So the
+    place of most fixes of a slot, of equals the first, the first and the last fix of a slot are what they were;
+    cells that are larger than `metres` take all fixes of a smaller one to where the first is.
+    """
+    if fixes.place is not None:
+        cell = fixes.place
+    elif fixes.lat is None or fixes.lon is None:
+        return fixes
+    else:
+        cell = grid_cells(fixes.lat, fixes.lon, metres) if metres else fixes.lat + 1j * fixes.lon
+        cell = np.unique(cell, return_inverse=True)[1]
+        if box is not None:
+            cell = 2 * cell + in_box(box, fixes.lat, fixes.lon)
+    second = _seconds(fixes.wall)
+    _, _, slot = _grouped(fixes.user, second // width)
+    low = int(cell.min())
+    _, first, count = np.unique(
+        slot * (int(cell.max()) - low + 1) + (cell - low), return_index=True, return_counts=True
+    )
+    order = np.lexsort((second, slot))
+    last = order[np.flatnonzero(np.append(np.diff(slot[order]), 1))]
+    chosen = np.union1d(first, last)
+    weight = np.zeros(len(chosen), dtype=np.int64)
+    weight[np.searchsorted(chosen, first)] = count
+    return replace(fixes.select(chosen), count=weight)
+
+
 def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
     """Sorted by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
     fixes = fixes.select(np.lexsort((_instant(fixes), fixes.user)))
@@ -559,10 +643,11 @@ def _second_passing(instant: Ints, offset: NDArray[np.timedelta64]) -> NDArray[n
     return np.asarray(offset != offset[first[group]])
 
 
-def _majority(instant: Ints, place: Ints) -> tuple[Ints, Ints]:
+def _majority(instant: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
     """The slots that have fixes, and in each the place of most of them; of equals the one seen first."""
-    R = int(place.max()) + 1
-    pairs, first, count = np.unique(instant * R + place, return_index=True, return_counts=True)
+    R = int(place.max(initial=0)) + 1
+    pairs, first, group = np.unique(instant * R + place, return_index=True, return_inverse=True)
+    count = np.bincount(group, weight, len(pairs))
     order = np.lexsort((first, -count, pairs // R))
     taken, best = np.unique(pairs[order] // R, return_index=True)
     return taken, pairs[order][best] % R

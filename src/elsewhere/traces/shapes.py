@@ -1,70 +1,185 @@
 """The two shapes of input: fixes (a user at a time) and slots (a user at a numbered instant), from named columns."""
 
 import unicodedata
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.errors import ElsewhereError
-from elsewhere.traces.clock import Times, WallClock, departures, times, wall_clock
-from elsewhere.traces.columns import labels, numbers, words
+from elsewhere.traces.clock import (
+    ClockPlan,
+    OtherOffsets,
+    Times,
+    WallClock,
+    departures,
+    plan_clock,
+    times,
+    wall_clock,
+    zone_of_both,
+)
+from elsewhere.traces.columns import labels, numbers, sorted_labels, words
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Ints
 from elsewhere.traces.places import Map
-from elsewhere.traces.positions import number_places, odd_positions, position_faults, positions, spread
+from elsewhere.traces.positions import (
+    number_places,
+    odd_positions,
+    position_faults,
+    positions,
+    refuse_positions,
+    spread,
+)
 from elsewhere.traces.rows import Mask, Shape
+from elsewhere.traces.sources import refuse_rows
+from elsewhere.traces.tables import Parts
 
-TIME_ROLES = ("time", "utc", "local", "date", "arrived")
+
+class _Ids:
+    """Labels that are met in table after table, numbered as they come, and sorted in the end."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {}
+
+    def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
+        """The same codes, by the numbers of all tables; those below 0 stay."""
+        known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
+        return known[codes]
+
+    def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """The codes of all rows by the order of labels, and these."""
+        names = sorted_labels(self.number)
+        rank = np.empty(len(names) + 1, dtype=np.int32)
+        rank[[self.number[n] for n in names]] = np.arange(len(names), dtype=np.int32)
+        rank[-1] = -1
+        return rank[codes], tuple(names)
 
 
-def fixes_of(shape: Shape, given: Map | None) -> tuple[Fixes, Preparation]:
-    """Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place)."""
-    shape.require("user")
-    shape.require(*TIME_ROLES)
-    table, roles = shape.table, shape.roles
+def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
+    """
+    Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
+
+    How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
+    kept.
+    """
+    shape.require_all()
+    position = positions(shape, shape.table)
+    refuse_positions(shape, position)
     notes: list[str] = []
-    user, names = labels(table, roles["user"])
-    position = positions(shape)
-    clock = wall_clock(table, roles, shape.tz, shape.date_format, position)
-    faults = {"E_USER": user < 0, "E_DATE": shape.odd_times(clock.wall)} | position_faults(shape, position)
-    until = departures(table, roles["left"], shape.date_format, clock) if "left" in roles else None
-    if until is not None:
-        faults["E_DATE"] |= shape.odd_times(until) | (until < clock.wall)
-    place, place_names = labels(table, roles["place"]) if "place" in roles else (None, ())
-    guessed = given is None and "place" not in shape.chosen
-    if guessed and place is not None and spread(place, len(place_names), position) > shape.max_bad:
-        notes.append(f"column {roles['place']!r} was not read: its values do not name places")
-        place = None
-    if place is not None:
-        faults |= {"E_INDEX": place < 0}
-    good, dropped = shape.keep(faults)
-    here = None if position is None else (position[0][good], position[1][good])
-    notes += odd_positions(here)
-    word, categories = words(table, roles.get("category"))
-    locations = None
-    if place is not None:
-        locations, place = number_places(shape, good, place[good], place_names, given, here)
-    elif here is None:
-        shape.require("lat", "geometry", "place")
-    elif given is not None:
-        locations, place = given.locations, given.place_of(*here)
+    named = "place" in shape.roles
+    if named and given is None and "place" not in shape.chosen:
+        place, place_names = labels(shape.table, shape.roles["place"])
+        if spread(place, len(place_names), position) > shape.max_bad:
+            notes.append(f"column {shape.roles['place']!r} was not read: its values do not name places")
+            named = False
+    several = False
+    while True:
+        plan = plan_clock(
+            shape.table, shape.roles, shape.tz, shape.date_format, position, tables=parts, several=several
+        )
+        try:
+            return _gathered(shape, parts, given, plan, named, accuracy, notes)
+        except OtherOffsets:
+            several = True  # the sample had one offset, and the input has others
+
+
+def _gathered(
+    shape: Shape, parts: Parts, given: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
+) -> tuple[Fixes, Preparation]:
+    shape.tally.clear()
+    roles = shape.roles
+    users, places, categories = _Ids(), _Ids(), _Ids()
+    kept: dict[str, list[NDArray[Any]]] = {}
+    fixed: Counter[str] = Counter()
+    said: dict[str, set[str]] = {}
+    both: list[WallClock] = []
+    exact, tz = False, "UTC"
+    for table in parts:
+        user, names = labels(table, roles["user"])
+        position = positions(shape, table)
+        clock = wall_clock(plan, table)
+        faults = {
+            "E_ENCODING": user == -2,
+            "E_USER": user < 0,
+            "E_DATE": shape.odd_times(clock.wall),
+        } | position_faults(shape, position)
+        row: dict[str, NDArray[Any]] = {"user": users.add(user, names), "wall": clock.wall}
+        if clock.utc is not None and clock.utc is not clock.wall:
+            row["utc"] = clock.utc
+        if named:
+            place, place_names = labels(table, roles["place"])
+            faults |= {"E_ENCODING": (user == -2) | (place == -2), "E_INDEX": place < 0}
+            row["place"] = places.add(place, place_names)
+        if position is not None:
+            row["lat"], row["lon"] = position
+        if "left" in roles:
+            row["until"] = departures(plan, table, clock)
+            faults["E_DATE"] = faults["E_DATE"] | shape.odd_times(row["until"]) | (row["until"] < clock.wall)
+        if "category" in roles:
+            word, said_words = words(table, roles["category"])
+            row["word"] = categories.add(np.full(table.rows, -1) if word is None else word, said_words)
+        if accuracy and "accuracy" in roles:
+            row["accuracy"] = numbers(table, roles["accuracy"])
+        good = shape.tally.keep(table, faults)
+        for name, values in row.items():
+            kept.setdefault(name, []).append(values[good])
+        refuse_rows(shape.tally.kept, parts.name)
+        exact, tz = exact or clock.exact, clock.tz
+        both.append(replace(clock, wall=clock.wall[:0], utc=None))
+        fixed.update(clock.fixed)
+        fixed.update(table.fixed)
+        for note in table.notes:
+            said.setdefault(note, set()).add(table.name)
+    shape.tally.check(shape.max_bad)
+    told = list(parts.notes)
+    told += [f"{note} ({len(files)} files)" if parts.notes else note for note, files in said.items()]
+    told += [*(shape.table.found.notes if shape.table.found is not None else ()), *plan.notes]
+    if "local" in plan.roles and "utc" in plan.roles:
+        tz, heard = _zone_of_both(plan, both)
+        told += heard
+    columns = {name: _concatenated(kept.pop(name)) for name in list(kept)}
+    who, names = users.sorted(columns["user"])
+    here = (columns["lat"], columns["lon"]) if "lat" in columns else None
+    notes = [*told, *notes, *odd_positions(here)]
+    locations, at = None, None
+    if named:
+        codes, place_names = places.sorted(columns["place"])
+        locations, at = number_places(shape, None, codes.astype(np.int64), place_names, given, here)
+    elif given is not None and here is not None:
+        locations, at = given.locations, given.place_of(*here)
+    by_word, said_by = categories.sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
+    in_utc = plan.zone is not None or "utc" in plan.roles
     fixes = Fixes(
-        user=user[good],
+        user=who,  # of 4 bytes: `prepare_fixes` widens those of some users at a time
         labels=names,
-        wall=clock.wall[good],
-        utc=None if clock.utc is None else clock.utc[good],
+        wall=columns["wall"],
+        utc=columns.get("utc", columns["wall"]) if in_utc else None,
         lat=None if here is None else here[0],
         lon=None if here is None else here[1],
-        place=place,
+        place=at,
         locations=locations,
-        tz=clock.tz,
-        exact=clock.exact,
-        accuracy=numbers(table, roles["accuracy"])[good] if "accuracy" in roles else None,
-        word=None if word is None else word[good],
-        words=categories,
-        until=None if until is None else until[good],
+        tz=tz,
+        exact=exact,
+        accuracy=columns.get("accuracy"),
+        word=None if not said_by else by_word.astype(np.int64),
+        words=said_by,
+        until=columns.get("until"),
     )
-    return fixes, shape.counted(dropped, clock, [*clock.notes, *notes, *_look_alikes(names)])
+    return fixes, shape.counted(dict(fixed), tz, plan.times, [*notes, *_look_alikes(names)])
+
+
+def _zone_of_both(plan: ClockPlan, clocks: list[WallClock]) -> tuple[str, tuple[str, ...]]:
+    offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
+    return zone_of_both(plan, offsets, sum(clock.agree for clock in clocks), sum(clock.known for clock in clocks))
+
+
+def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    pieces.clear()
+    return whole
 
 
 def slots_of(
@@ -75,27 +190,28 @@ def slots_of(
 
     `base` is the number of the first slot and of the first place: 0, or 1 in SGLT files.
     """
-    shape.require("user")
-    shape.require("place", "lat", "geometry")
+    shape.require_all()
     table, roles = shape.table, shape.roles
-    notes: list[str] = []
     user, names = labels(table, roles["user"])
     number = numbers(table, roles["slot"])
     whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
     slot = np.where(whole, number, base).astype(np.int64) - base
-    faults: dict[str, Mask] = {"E_USER": user < 0, "E_NUMBER": ~whole}
-    position = positions(shape)
+    faults: dict[str, Mask] = {"E_ENCODING": user == -2, "E_USER": user < 0, "E_NUMBER": ~whole}
+    position = positions(shape, table)
     codes, place_names = labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
+    faults["E_ENCODING"] |= codes == -2
     if "place" not in roles or given is None:
         # a slot that is marked as missing needs no coordinates
+        refuse_positions(shape, position)
         for code, fault in position_faults(shape, position).items():
             faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
-    clock = _clock_of_slots(shape)
+    clock, written = _clock_of_slots(shape)
     date = None
     if "date" in roles:
         date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
         faults["E_DATE"] = np.isnat(date)
-    good, dropped = shape.keep(faults)
+    good = shape.tally.keep(table, faults)
+    shape.tally.check(shape.max_bad)
     user, slot = user[good], slot[good]
     if slot.min() < 0:
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
@@ -109,6 +225,7 @@ def slots_of(
         locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
     elif given is not None and here is not None:
         locations, place = given.locations, given.place_of(*here)
+    tz = clock.tz if clock is not None else shape.tz or "UTC"
     word, categories = words(table, roles.get("category"))
     slots = Slots(
         user=user,
@@ -121,23 +238,29 @@ def slots_of(
         place=place,
         locations=locations,
         date=date,
-        tz=clock.tz if clock is not None else shape.tz or "UTC",
+        tz=tz,
         word=None if word is None else word[good],
         words=categories,
     )
-    return slots, shape.counted(dropped, clock, [*notes, *_look_alikes(names)])
+    fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
+    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *_look_alikes(names)]
+    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, told)
 
 
-def _clock_of_slots(shape: Shape) -> WallClock | None:
-    """The times beside the slots, if there are any that can be read: they tell when slot 0 is."""
+def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
+    """The times beside the slots, if there are any that can be read, and how they are written: they tell slot 0."""
     if not any(role in shape.roles for role in ("time", "utc", "local")):
-        return None
+        return None, "local"
     try:
-        return wall_clock(shape.table, shape.roles, shape.tz, shape.date_format)
+        plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format)
+        clock = wall_clock(plan, shape.table)
     except ElsewhereError:
         if shape.chosen & {"time", "utc", "local"}:
             raise
-        return None
+        return None, "local"
+    if "local" in plan.roles and "utc" in plan.roles:
+        clock = replace(clock, tz=_zone_of_both(plan, [clock])[0])
+    return clock, plan.times
 
 
 def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:

@@ -1,5 +1,5 @@
 """
-Bytes of an input: a file, standard input or a folder of files, unpacked and decoded, with every limit on their size.
+Bytes of an input: a file, standard input or a folder of files, unpacked piece by piece, with every limit on their size.
 
 Nothing here knows what the bytes mean. Messages name the file, the line and a code, never content.
 """
@@ -20,13 +20,22 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
 
-MAX_BYTES = 4 << 30  # of one file, decompressed: a small archive must not fill the memory (B10)
+MAX_BYTES = 64 << 30  # of one file, decompressed: it is read in blocks, and reduced
+MAX_HELD = 4 << 30  # of a file of a format that is read as a whole
+BOMB = 1 << 30, 200  # unpacked bytes, and how many times the packed ones, that no text reaches (B10)
 MOST_FILES = 200_000
 CHUNK = 1 << 22
 ARCHIVES = {b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"7z\xbc\xaf": "7z", b"\x28\xb5\x2f\xfd": "zstd"}
-# that reading takes at its peak, beside 0.1 GB for the libraries: measured on fixes of 50 bytes, 280 to 330 for plain
-# CSV (1 to 4 million), 370 to 400 with offsets, with a bad row, or from Parquet (2 million)
-BYTES_A_ROW = 300
+SHEETS = (
+    b"[Content_Types].xml",
+    b"_rels/.rels",
+    b"xl/",
+    b"docProps/",
+    b"application/vnd.oasis.opendocument.spreadsheet",
+)
+# that a row of fixes takes in the end, beside 0.2 GB for the libraries: 36 as it is read, the rest while slots are
+# made of those rows that share none
+BYTES_A_ROW = 150
 NOT_TEXT = np.zeros(256, dtype=bool)
 NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True
 
@@ -34,16 +43,109 @@ NOT_TEXT[[*range(9), 11, 12, *range(14, 32), 127]] = True
 @dataclass(frozen=True)
 class Source:
     """
-    One file: how messages call it, whose it is where its format names no user, and its unpacked bytes.
+    One file: how messages call it, whose it is where its format names no user, and a way to its unpacked bytes.
 
-    `user` is the name of the file without endings, or of the folder it stands in. `cut` says that bytes are missing at
-    the end, and that the caller allows it.
+    `user` is the name of the file without endings, or of the folder it stands in. `raw` holds what can be read only
+    once. `cut` says that bytes are missing at the end, and that the caller allows it.
     """
 
     name: str
     user: str = field(repr=False)
-    content: bytes = field(repr=False)
+    raw: bytes | None = field(default=None, repr=False)
+    path: Path | None = field(default=None, repr=False)
+    about: os.stat_result | None = field(default=None, repr=False)
+    packed: bool = False
+    allow_truncated: bool = False
     cut: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes as they lie there, packed or not."""
+        return len(self.raw) if self.raw is not None else self.about.st_size if self.about is not None else 0
+
+    @property
+    def content(self) -> bytes:
+        """All of its bytes."""
+        return self.raw if self.raw is not None and not self.packed else self.held().raw or b""
+
+    def held(self) -> "Source":
+        """The same file with its bytes in memory, unpacked; refused if they are too many."""
+        whole, cut = bytearray(), self.cut
+        for part in self.blocks():
+            cut = cut or part is None
+            whole += part or b""
+            if len(whole) > min(MAX_HELD, MAX_BYTES):
+                raise InvalidTraces(f"{self.name} holds more than {MAX_HELD >> 30} GiB.", code="E_TOO_LARGE")
+        return replace(self, raw=bytes(whole), packed=False, cut=cut)
+
+    def blocks(self) -> Iterator[bytes | None]:
+        """What the file holds, in pieces; None at the end of a packed one that is cut off and may be."""
+        if self.raw is not None:
+            pieces = (self.raw[at : at + CHUNK] for at in range(0, len(self.raw), CHUNK))
+            yield from _unpacked(io.BytesIO(self.raw), self) if self.packed else pieces
+            return
+        try:
+            with _Watched(self) as file:
+                yield from _unpacked(file, self) if self.packed else iter(lambda: file.read(CHUNK), b"")
+        except OSError as error:
+            raise InvalidTraces(f"{self.name} cannot be read: {error.strerror}.", code="E_OPEN") from None
+
+    def head(self, size: int) -> bytes:
+        """The first bytes."""
+        found = bytearray()
+        if self.path is not None and not self.packed:
+            return self.piece(0, size)
+        for part in self.blocks():
+            found += part or b""
+            if len(found) >= size:
+                break
+        return bytes(found[:size])
+
+    def piece(self, at: int, size: int) -> bytes:
+        """Bytes from within, of a file that is not packed."""
+        if self.raw is not None or self.path is None:
+            return (self.raw or b"")[at : at + size]
+        try:
+            with self.path.open("rb") as file:
+                file.seek(at)
+                return file.read(size)
+        except OSError as error:
+            raise InvalidTraces(f"{self.name} cannot be read: {error.strerror}.", code="E_OPEN") from None
+
+
+class _Watched(io.RawIOBase):
+    """A file that is refused at its end if it is no longer what it was at its beginning (B55)."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.sum, self.length = source, 0, 0
+        self.file = source.path.open("rb")  # type: ignore[union-attr]
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        part = self.file.read(size)
+        self.sum, self.length = zlib.crc32(part, self.sum), self.length + len(part)
+        if not part or self.length > self.source.size:
+            self._compare()
+        return part
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+    def _compare(self) -> None:
+        before, after = self.source.about, self.source.path.stat()  # type: ignore[union-attr]
+        same = before is not None and (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+        if same and before is not None and before.st_ctime_ns != after.st_ctime_ns:
+            # its size and its time are the same, and it was touched all the same: a second look
+            self.file.seek(0)
+            again = 0
+            while part := self.file.read(CHUNK):
+                again = zlib.crc32(part, again)
+            same = again == self.sum
+        if not same or self.length != after.st_size:
+            raise InvalidTraces(f"{self.source.name} changed while it was read.", code="E_OPEN")
 
 
 def is_folder(source: str | os.PathLike[str]) -> bool:
@@ -62,9 +164,9 @@ def memory() -> int:
         return 16 << 30
 
 
-def refuse_rows(rows: int, name: str) -> None:
-    """Refuse, before it is unpacked, a table that would not fit into memory (B10, B43)."""
-    needed, there = rows * BYTES_A_ROW, memory()
+def refuse_rows(rows: int, name: str, each: int = BYTES_A_ROW) -> None:
+    """Refuse a table that would not fit into memory, at `each` bytes a row (B10, B43)."""
+    needed, there = rows * each, memory()
     if needed > there:
         raise InvalidTraces(
             f"{name}: {rows} rows need about {needed / 2**30:.0f} GiB of memory, and there are {there / 2**30:.0f}; "
@@ -87,16 +189,13 @@ def opened_once(source: Any, *, allow_truncated: bool = False) -> Any:
 def open_source(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> Source:
     """The file at a path; "-" is standard input. Of a gzip file that is cut off, what it holds if `allow_truncated`."""
     if os.fspath(source) == "-":
-        name, user = "standard input", "one"
-        content = _read_on(sys.stdin.buffer, name)
-    else:
-        path = Path(source)
-        name, user = shown(path.name), _stem(path)
-        content = _content(path, name)
-    return Source(name, user, *unpacked(content, name, allow_truncated=allow_truncated))
+        raw = _read_on(sys.stdin.buffer, "standard input")
+        return _known(Source("standard input", "one", raw, allow_truncated=allow_truncated))
+    path = Path(source)
+    return _opened(path, shown(path.name), _stem(path), allow_truncated)
 
 
-def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> Iterator[Source]:
+def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> list[Source]:
     """
     The files of a folder and its subfolders, in the order of their paths; hidden ones and links are passed over.
 
@@ -116,15 +215,12 @@ def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False
         raise InvalidTraces(f"{shown(root.name)} cannot be opened: {error.strerror}.", code="E_OPEN") from None
     if not paths:
         raise InvalidTraces(f"{shown(root.name)} is a folder without files.", code="E_OPEN")
-    total = 0
+    sources = []
     for number, path in enumerate(paths, 1):
-        name = f"{shown(root.name)}, file {number} of {len(paths)}"
-        content, cut = unpacked(_content(path, name), name, allow_truncated=allow_truncated)
-        total += len(content)
-        if total > MAX_BYTES:
-            raise InvalidTraces(f"{shown(root.name)} holds more than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
         inside = path.relative_to(root).parts
-        yield Source(name, _above_trajectory(path) or (inside[0] if len(inside) > 1 else _stem(path)), content, cut)
+        user = _above_trajectory(path) or (inside[0] if len(inside) > 1 else _stem(path))
+        sources.append(_opened(path, f"{shown(root.name)}, file {number} of {len(paths)}", user, allow_truncated))
+    return sources
 
 
 def shown(name: str) -> str:
@@ -142,39 +238,41 @@ def _above_trajectory(path: Path) -> str | None:
     return path.absolute().parent.parent.name if path.absolute().parent.name == "Trajectory" else None
 
 
-def _content(path: Path, name: str) -> bytes:
+def _opened(path: Path, name: str, user: str, allow_truncated: bool) -> Source:
     try:
-        before = path.stat()
-        if stat.S_ISFIFO(before.st_mode) and path.parent.as_posix() in ("/dev/fd", "/proc/self/fd"):
+        about = path.stat()
+        if stat.S_ISFIFO(about.st_mode) and path.parent.as_posix() in ("/dev/fd", "/proc/self/fd"):
             with path.open("rb") as pipe:  # process substitution (B55)
-                return _read_on(pipe, name)
-        if not stat.S_ISREG(before.st_mode):
+                return _known(Source(name, user, _read_on(pipe, name), allow_truncated=allow_truncated))
+        if not stat.S_ISREG(about.st_mode):
             # a pipe or a device would block or never end
             raise InvalidTraces(f"{name} is not a regular file.", code="E_OPEN")
-        if before.st_size > MAX_BYTES:
+        if about.st_size > MAX_BYTES:
             raise InvalidTraces(f"{name} is larger than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
-        content = path.read_bytes()
-        same = _still_holds(path, content)
-        after = path.stat()
+        return _known(Source(name, user, None, path, about, allow_truncated=allow_truncated))
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidTraces):
             raise
         reason = getattr(error, "strerror", None) or "not a usable file name"
         raise InvalidTraces(f"{name} cannot be opened: {reason}.", code="E_OPEN") from None
-    if not same or (len(content), before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-        raise InvalidTraces(f"{name} changed while it was read.", code="E_OPEN")
-    return content
 
 
-def _still_holds(path: Path, content: bytes) -> bool:
-    """Whether a second look finds the same bytes (B55): a file that is being written to is read half old, half new."""
-    at = 0
-    with path.open("rb") as file:
-        while part := file.read(CHUNK):
-            if content[at : at + len(part)] != part:
-                return False
-            at += len(part)
-    return at == len(content)
+def _known(source: Source) -> Source:
+    """The same source, told whether it is packed; archives, and archives in archives, are refused."""
+    if source.raw is None and source.path is not None:
+        with source.path.open("rb") as file:
+            first = file.read(2048)
+    else:
+        first = (source.raw or b"")[:2048]
+    _refuse_archive(first, source.name)
+    if first[:2] != b"\x1f\x8b":
+        return source
+    source = replace(source, packed=True)
+    inside = source.head(2048)
+    _refuse_archive(inside, source.name)
+    if inside[:2] == b"\x1f\x8b":
+        raise InvalidTraces(f"{source.name} is an archive in an archive; unpack it first.", code="E_COMPRESSION")
+    return source
 
 
 def _read_on(stream: BinaryIO, name: str) -> bytes:
@@ -182,107 +280,76 @@ def _read_on(stream: BinaryIO, name: str) -> bytes:
     try:
         while part := stream.read(CHUNK):
             content += part
-            if len(content) > MAX_BYTES:
-                raise InvalidTraces(f"{name} is larger than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
+            if len(content) > min(MAX_HELD, MAX_BYTES):
+                raise InvalidTraces(f"{name} is larger than {MAX_HELD >> 30} GiB; name a file.", code="E_TOO_LARGE")
     except OSError as error:
         raise InvalidTraces(f"{name} cannot be read: {error.strerror}.", code="E_OPEN") from None
     return bytes(content)
 
 
-def unpacked(content: bytes, name: str, *, allow_truncated: bool = False) -> tuple[bytes, bool]:
-    """
-    The bytes themselves, or what a gzip file holds, and whether it is cut off, which must be allowed.
-
-    Other archives, and archives in archives, are refused.
-    """
-    _refuse_archive(content, name)
-    if content[:2] != b"\x1f\x8b":
-        return content, False
-    # once through to learn the size, so that a bomb is refused before it takes any memory
-    size, cut = 0, False
-    for part in _gunzip(content, name, allow_truncated):
-        size, cut = size + len(part), part == b""
-    whole, at = bytearray(size), 0
-    for part in _gunzip(content, name, allow_truncated):
-        whole[at : at + len(part)] = part
-        at += len(part)
-    _refuse_archive(bytes(whole[:300]), name)
-    if whole[:2] == b"\x1f\x8b":
-        raise InvalidTraces(f"{name} is an archive in an archive; unpack it first.", code="E_COMPRESSION")
-    return bytes(whole), cut
+def is_workbook(first: bytes) -> bool:
+    """Whether a zip archive is a spreadsheet, by its first member."""
+    return first.startswith(b"PK\x03\x04") and any(mark in first[30:] for mark in SHEETS)
 
 
-def _refuse_archive(content: bytes, name: str) -> None:
-    kind = next((kind for mark, kind in ARCHIVES.items() if content.startswith(mark)), None)
-    if kind is None and content[257:262] == b"ustar":
+def _refuse_archive(first: bytes, name: str) -> None:
+    kind = next((kind for mark, kind in ARCHIVES.items() if first.startswith(mark)), None)
+    if kind is None and first[257:262] == b"ustar":
         kind = "tar"
-    if kind:
+    if kind and not is_workbook(first):
         raise InvalidTraces(f"{name} is a {kind} archive; unpack it first.", code="E_COMPRESSION")
 
 
-def _gunzip(content: bytes, name: str, allow_truncated: bool) -> Iterator[bytes]:
-    """What the file holds, in pieces; the last is empty if it is cut off and may be."""
+def _unpacked(file: Any, source: Source) -> Iterator[bytes | None]:
+    """What a gzip file holds, in pieces; the last is None if it is cut off and may be."""
     size = 0
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+        with gzip.GzipFile(fileobj=file) as packed:
             while part := packed.read1(CHUNK):  # what is there before a cut, and not all or nothing
                 size += len(part)
-                if size > MAX_BYTES:
-                    raise InvalidTraces(f"{name} unpacks to more than {MAX_BYTES >> 30} GiB.", code="E_TOO_LARGE")
+                if size > MAX_BYTES or (size > BOMB[0] and size > BOMB[1] * source.size):
+                    raise InvalidTraces(f"{source.name} unpacks to more than {size >> 30} GiB.", code="E_TOO_LARGE")
                 yield part
     except (EOFError, OSError, zlib.error) as error:
         # a wrong checksum is damage, and no cut
-        if not (isinstance(error, EOFError) and allow_truncated and size):
-            raise InvalidTraces(f"{name} is a damaged or truncated gzip file.", code="E_COMPRESSION") from None
-        yield b""
+        if not (isinstance(error, EOFError) and source.allow_truncated and size):
+            raise InvalidTraces(f"{source.name} is a damaged or truncated gzip file.", code="E_COMPRESSION") from None
+        yield None
 
 
 def whole_characters(source: Source) -> Source:
     """The same file; half a UTF-8 character at its end shows that it is cut off, and is left out."""
-    tail = source.content[-3:]
+    content = source.content
+    tail = content[-3:]
     lead = next((at for at in reversed(range(len(tail))) if tail[at] >= 0xC0), None)
     if lead is None or len(tail) - lead >= 2 + (tail[lead] >= 0xE0) + (tail[lead] >= 0xF0):
         return source
-    return replace(source, content=source.content[: len(source.content) - len(tail) + lead], cut=True)
+    return replace(source, raw=content[: len(content) - len(tail) + lead], packed=False, cut=True)
 
 
 def as_utf8(content: bytes, name: str, encoding: str = "utf-8") -> bytes:
-    """Text in UTF-8 without a mark of byte order; bytes that are no text are refused (B3-B6)."""
-    marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    """A document in UTF-8 without a mark of byte order; bytes that are no text are refused (B3-B6)."""
+    known = encoding_of(content, encoding)
     try:
-        known = next((known for mark, known in marks.items() if content.startswith(mark)), encoding)
-        if codecs.lookup(known).name == "utf-8":
-            content = content.removeprefix(codecs.BOM_UTF8)
-            if not content.isascii():
-                for _ in _decoded(content):
-                    pass
-        else:
-            content = content.decode(known).encode("utf-8")
+        text = content.decode(known)
+        content = text.encode("utf-8") if known != "utf-8" else content
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidTraces(f"{name}, line {line}: not {encoding} text; give `encoding`.", code="E_ENCODING") from None
     except UnicodeEncodeError:
         raise InvalidTraces(f"{name}: half a character (a lone surrogate) in the text.", code="E_ENCODING") from None
-    except (LookupError, TypeError):
-        raise InvalidParameter(f"`encoding` must be a known text encoding, got {encoding!r}.") from None
-    _refuse_control(content, name)
+    content = content.removeprefix(codecs.BOM_UTF8)
+    bad = NOT_TEXT[np.frombuffer(content, np.uint8)]
+    if bad.any():
+        line = content.count(b"\n", 0, int(np.argmax(bad))) + 1
+        raise InvalidTraces(f"{name}, line {line}: a control character in the text.", code="E_ENCODING")
     return content
 
 
-def _decoded(content: bytes) -> Iterator[str]:
-    """The text in pieces, so that the whole never stands in the memory twice."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for at in range(0, len(content), CHUNK):
-        try:
-            yield decoder.decode(content[at : at + CHUNK], final=at + CHUNK >= len(content))
-        except UnicodeDecodeError as error:
-            error.start += at
-            raise
-
-
-def _refuse_control(content: bytes, name: str) -> None:
-    for at in range(0, len(content), CHUNK):
-        bad = NOT_TEXT[np.frombuffer(content, np.uint8, min(CHUNK, len(content) - at), at)]
-        if bad.any():
-            line = content.count(b"\n", 0, at + int(np.argmax(bad))) + 1
-            raise InvalidTraces(f"{name}, line {line}: a control character in the text.", code="E_ENCODING")
+def encoding_of(first: bytes, encoding: str) -> str:
+    """The encoding of a text: the one its mark of byte order names, else the caller's, which must be known."""
+    marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    try:
+        return next((known for mark, known in marks.items() if first.startswith(mark)), codecs.lookup(encoding).name)
+    except (LookupError, TypeError):
+        raise InvalidParameter(f"`encoding` must be a known text encoding, got {encoding!r}.") from None

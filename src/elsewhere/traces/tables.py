@@ -1,21 +1,20 @@
 """
 Files, folders and frames as named columns, before anyone asks what the columns mean.
 
-Which format a file has is told by its content (`formats`), never by its name. Every field of a text file is text
-until its role is known, so that no id loses a digit and no type is guessed by chunk (B45-B48). Messages name file,
-line and code, never content.
+Which format a file has is told by its content (`formats`), never by its name. Text and Parquet come as one table per
+block, so that no large file ever stands in memory. Every field of a text file is text until its role is known, so that
+no id loses a digit and no type is guessed by chunk (B45-B48). Messages name file, line and code, never content.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.sources import (
-    MAX_BYTES,
+    MAX_HELD,
     Source,
-    as_utf8,
     is_folder,
     open_folder,
     open_source,
@@ -23,12 +22,37 @@ from elsewhere.traces.sources import (
     whole_characters,
 )
 
-TABLES = ("csv", "parquet", "sglt")
+if TYPE_CHECKING:
+    from elsewhere.traces.texts import Dialect
+
+TABLES = ("csv", "parquet", "sglt", "excel")
 CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
 PROMISES = {".parquet": ("Parquet", "E_PARQUET"), ".pq": ("Parquet", "E_PARQUET"), ".gz": ("gzip", "E_COMPRESSION")}
 CUT = "the file is cut off: its last line or record was left out"
+FILE = "the file's name"  # the column that says so in every row
 LONGEST_TEXT = 256  # of fields that are believed, however many rows have them
-Roles = Callable[[Sequence[str]], Mapping[str, str]]  # names of columns -> role: column
+HELD_ROW = 400  # bytes that a row takes where a table is read as a whole
+STREAMED = ("csv", "parquet", "geolife", "foursquare")
+SMALL = 1 << 23  # bytes of a file that is read at once
+BATCH = 1 << 19  # rows of a Parquet file at a time
+FEW = 12  # files of a folder on which is decided how all are read
+
+
+class Found(NamedTuple):
+    """
+    What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
+
+    `sglt` says that these are the three columns of SGLT, counted from 1.
+    """
+
+    roles: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = {}
+    sglt: bool = False
+
+
+# names of columns, whether they stand in the file, and some rows -> what the columns mean
+Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +60,10 @@ class Table:
     """
     Named columns of equal length, and where they came from.
 
-    `headed` is False for a text file whose first line holds only numbers: its columns are called "0", "1", ...
-    `names` are all columns of the file, `columns` those that were asked for. `unequal` lines, which had more or fewer
-    fields than the first, are no rows of it.
+    `headed` is False for a text file without a line of names: its columns are called #1, #2, ... `names` are all
+    columns of the file, `columns` those that were asked for, `found` what they mean where that was asked. `unequal`
+    lines, which had more or fewer fields than the first, are no rows of it; `fault` tells the first of them. A block of
+    a text has `before` lines before it, and `skip` lines before its first row.
     """
 
     name: str
@@ -47,11 +72,21 @@ class Table:
     headed: bool = True
     format: str = "frame"
     text: bytes | None = field(default=None, repr=False)
-    delimiter: str = ","
     names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple["Table", ...] = field(default=(), repr=False)
     unequal: int = 0
+    fault: InvalidTraces | None = field(default=None, repr=False)
+    found: Found | None = None
+    dialect: "Dialect | None" = field(default=None, repr=False)
+    skip: int = 0
+    before: int = 0
+    fixed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def comma(self) -> bool:
+        """Whether its numbers have decimal commas."""
+        return self.dialect.comma if self.dialect is not None else any(part.comma for part in self.files)
 
     def column(self, name: str) -> Any:
         """The column as Arrow values; what Arrow cannot type becomes text."""
@@ -78,15 +113,50 @@ class Table:
                 return part.at(row)
             row -= part.rows
         if self.text is None:
-            return f"{self.name}, {'row' if self.format in ('frame', 'parquet') else 'record'} {row + 1}"
+            return f"{self.name}, {'row' if self.format in ('frame', 'parquet') else 'record'} {self.before + row + 1}"
         from elsewhere.traces.texts import line_of
 
-        line = line_of(self.text, self.delimiter, row + self.headed)
+        line = line_of(self, row)
         return self.name if line is None else f"{self.name}, line {line}"
 
     def refuse(self, what: str, code: str, row: int | None = None) -> InvalidTraces:
         """An error that names the file, the line of `row`, and what is wrong there."""
         return InvalidTraces(f"{self.name if row is None else self.at(row)}: {what}", code=code)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """
+    An input as tables one after the other.
+
+    What is decided once for all of them is decided on `sample`, which is all of a small input. They can be gone through
+    again; `notes` is complete after that.
+    """
+
+    name: str
+    sample: Table
+    tables: Callable[[], Iterator[Table]] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[Table]:
+        return self.tables()
+
+    def joined(self, max_bad: float = 0.0) -> Table:
+        """All tables as one; at most the share `max_bad` of the lines may have another number of fields."""
+        tables = list(self)
+        joined = _joined(tables, self.name, list(self.notes))
+        refuse_unequal(tables, joined.rows, joined.unequal, max_bad)
+        return joined
+
+
+def refuse_unequal(tables: Iterable[Table], rows: int, unequal: int, max_bad: float) -> None:
+    """Refuse an input of which too many lines have more or fewer fields than the first of their file (B8)."""
+    if unequal > max_bad * (rows + unequal) or (unequal and not rows):
+        fault = next(table.fault for table in tables if table.fault is not None)
+        most = (
+            f" {unequal} of {rows + unequal} lines are so; at most {max_bad:.2%} may be (`max_bad`)." if max_bad else ""
+        )
+        raise InvalidTraces(f"{fault.args[0]}{most}", code=fault.code)
 
 
 def open_table(
@@ -102,9 +172,8 @@ def open_table(
     """
     The columns of a file, of a folder of files of one format, or of a frame (pandas, polars, Arrow, dict of arrays).
 
-    `roles` tells from the names of columns which are wanted, and as what; by default all of them, as text. Times that
-    are not `plain` stay text whatever they look like: the caller has a format for them. At most the share `max_bad` of
-    the lines may have another number of fields than the first; what follows a cut is left out if `allow_truncated`.
+    At most the share `max_bad` of the lines may have another number of fields than the first; the rest is as for
+    `open_parts`.
 
     Examples
     --------
@@ -112,12 +181,39 @@ def open_table(
     2
 
     """
+    parts = open_parts(
+        source,
+        container=container,
+        encoding=encoding,
+        roles=roles,
+        plain_times=plain_times,
+        allow_truncated=allow_truncated,
+    )
+    return parts.joined(max_bad)
+
+
+def open_parts(
+    source: Any,
+    *,
+    container: str = "auto",
+    encoding: str = "utf-8",
+    roles: Roles | None = None,
+    plain_times: bool = True,
+    allow_truncated: bool = False,
+) -> Parts:
+    """
+    The columns of a file, a folder or a frame, as tables one after the other.
+
+    `roles` tells which columns are wanted, and as what; by default all of them, as text. Times that are not `plain`
+    stay text whatever they look like: the caller has a format for them. What follows a cut is left out if
+    `allow_truncated`.
+    """
     require_choice("format", container, CONTAINERS)
-    reading = Reading(container, encoding, roles, plain_times, max_bad, allow_truncated)
+    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
     if isinstance(source, Source):
         return _file(source, reading)
     if not isinstance(source, (str, os.PathLike)):
-        return _frame(source)
+        return _one(_asked(_frame(source), reading))
     if is_folder(source):
         return _folder(source, reading)
     return _file(open_source(source, allow_truncated=allow_truncated), reading)
@@ -128,120 +224,171 @@ class Reading:
     """
     How files are to be read, the same for all files of a folder.
 
-    `cut` is said to a reader of a file that stops too early, where it may: it leaves the last line or record out.
+    `cut` is said to a reader of a file that stops too early, where it may: it leaves the last line or record out. Of a
+    `sample` only some rows of a large file are read, of its beginning, middle and end.
     """
 
     container: str = "auto"
     encoding: str = "utf-8"
     roles: Roles | None = None
     plain_times: bool = True
-    max_bad: float = 0.0
     allow_truncated: bool = False
     cut: bool = False
+    sample: bool = False
 
 
 AS_IT_COMES = Reading()
 
 
-def _file(source: Source, reading: Reading) -> Table:
-    from elsewhere.traces.formats import recognise
+def _one(table: Table) -> Parts:
+    return Parts(table.name, table, lambda: iter((table,)), list(table.notes))
 
-    found = recognise(source.content, source.name, reading.encoding)
+
+def _file(source: Source, reading: Reading) -> Parts:
+    from elsewhere.traces.formats import HEAD, recognise
+
+    kind = recognise(source.head(HEAD), source.name)
     asked = reading.container
-    if asked not in ("auto", found) and {asked, found} != {"csv", "sglt"}:
+    if asked not in ("auto", kind) and {asked, kind} != {"csv", "sglt"}:
         code = "E_PARQUET" if asked == "parquet" else "E_FORMAT"
-        raise InvalidTraces(f"{source.name} is not {asked}; it looks like {found}.", code=code)
+        raise InvalidTraces(f"{source.name} is not {asked}; it looks like {kind}.", code=code)
+    large = kind in STREAMED and (source.packed or source.size > SMALL)
     try:
-        return _read_as(found, source, reading)
+        tables = list(_read_as(kind, source, replace(reading, sample=large)))
     except InvalidTraces as error:
         # no text, and by its name it should not be: say what is missing rather than what was found
         ending = next((end for end in PROMISES if source.name.lower().endswith(end)), None)
-        if found == "csv" and error.code == "E_ENCODING" and ending:
-            kind, code = PROMISES[ending]
-            raise InvalidTraces(f"{source.name} is called {ending} and is no {kind} file.", code=code) from None
+        if kind == "csv" and error.code == "E_ENCODING" and ending:
+            promised, code = PROMISES[ending]
+            raise InvalidTraces(f"{source.name} is called {ending} and is no {promised} file.", code=code) from None
         raise
+    notes: list[str] = []
+    if large:
+        return Parts(source.name, _joined(tables, source.name), lambda: _read_as(kind, source, reading), notes)
+    return Parts(source.name, _joined(tables, source.name), lambda: iter(tables), notes)
 
 
-def _read_as(found: str, source: Source, reading: Reading) -> Table:
+def _read_as(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
     """The file as what it was found to be; what is whole of it, if it is cut off and may be (B8)."""
-    if found == "parquet":
-        return _parquet(source, reading)
-    source = whole_characters(source) if reading.allow_truncated else source
-    if not source.cut:
-        try:
-            return _read_text(found, source, reading)
-        except InvalidTraces as error:
-            if error.code != "E_TRUNCATED" or not reading.allow_truncated:
-                raise
-    table = _read_text(found, source, replace(reading, cut=True))
-    return replace(table, notes=(*table.notes, CUT))
+    from elsewhere.traces.formats import STREAMS
+
+    if kind == "csv":
+        from elsewhere.traces.texts import read_text
+
+        for table in read_text(source, reading, like):
+            yield _of_file(table, source)
+    elif kind == "parquet":
+        for table in _parquet(source, reading):
+            yield _of_file(table, source)
+    elif kind in STREAMED:
+        for table in STREAMS[kind]()(source, reading):
+            yield _of_file(_asked(table, reading), source)
+    else:
+        yield _document(kind, source.held(), reading)
 
 
-def _read_text(found: str, source: Source, reading: Reading) -> Table:
-    if found in ("csv", "sglt"):
-        from elsewhere.traces.texts import text_table
-
-        content = as_utf8(source.content, source.name, reading.encoding)
-        return text_table(
-            content,
-            source.name,
-            reading.roles,
-            plain_times=reading.plain_times,
-            max_bad=reading.max_bad,
-            cut=reading.cut,
-        )
+def _document(kind: str, source: Source, reading: Reading) -> Table:
     from elsewhere.traces.formats import READERS
 
-    table = READERS[found]()(source, reading)
+    source = whole_characters(source) if reading.allow_truncated and kind != "excel" else source
+    try:
+        table = READERS[kind]()(source, replace(reading, cut=source.cut))
+    except InvalidTraces as error:
+        if error.code != "E_TRUNCATED" or not reading.allow_truncated or source.cut:
+            raise
+        source = replace(source, cut=True)
+        table = READERS[kind]()(source, replace(reading, cut=True))
     if table.rows == 0:
         raise InvalidTraces(f"{source.name} holds no position with a time.", code="E_EMPTY")
-    return table
+    table = _asked(table, reading)
+    return _of_file(replace(table, notes=(*table.notes, CUT)) if source.cut else table, source)
 
 
-def _folder(source: str | os.PathLike[str], reading: Reading) -> Table:
-    """All files of the commonest format, one under the other; where that has no user, the file or folder is one."""
-    from elsewhere.traces.formats import recognise
+def _asked(table: Table, reading: Reading) -> Table:
+    """The table, told what its columns mean if that is asked and not known yet."""
+    if reading.roles is None or table.found is not None:
+        return table
+    return replace(table, found=reading.roles(table.names, table.headed, ()))
 
-    sources = list(open_folder(source, allow_truncated=reading.allow_truncated))
-    found = [recognise(s.content, s.name, reading.encoding) if s.content.strip() else "empty" for s in sources]
-    counts = {kind: found.count(kind) for kind in dict.fromkeys(found) if kind != "empty"}
+
+def _of_file(table: Table, source: Source) -> Table:
+    """The table with a column that says its file's user in every row, where that is the user."""
+    asked = table.found is not None and table.found.roles.get("user") == FILE
+    return _with_user(table, source.user) if asked else table
+
+
+def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
+    """All files of the commonest format, one after the other; where that has no user, the file or folder is one."""
+    from elsewhere.traces.formats import HEAD, recognise
+
+    sources = open_folder(source, allow_truncated=reading.allow_truncated)
+    name = sources[0].name.partition(",")[0]
+    kinds = [recognise(s.head(HEAD), s.name) if s.size else "empty" for s in sources]
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds) if kind != "empty"}
     if reading.container != "auto":
         counts = {kind: n for kind, n in counts.items() if kind == reading.container}
     if not counts:
         raise InvalidTraces(f"{sources[0].name}: no file of the folder can be read.", code="E_EMPTY")
     # a tie is broken in favour of what is no plain text: notes and labels lie beside tracks
     kind = max(counts, key=lambda k: (counts[k], k not in ("csv", "sglt")))
-    tables, empty = [], 0
-    # bad lines are counted over all files: one in a short file is not yet one too many
-    each = replace(reading, max_bad=1.0) if reading.max_bad else reading
-    for number, (one, its) in enumerate(zip(sources, found, strict=True)):
-        sources[number] = replace(one, content=b"")
-        if its == kind:
-            try:
-                table = _read_as(kind, one, each)
-            except InvalidTraces as error:
-                if error.code != "E_EMPTY":
-                    raise
-                empty += 1  # a track that was switched on and off again
-                continue
-            named = reading.roles is None or "user" in reading.roles(table.names)
-            alone = kind in TABLES and table.headed and not named
-            tables.append(_with_user(table, one.user) if alone else table)
-    if not tables:
-        raise InvalidTraces(f"{sources[0].name}: no file of the folder holds a row.", code="E_EMPTY")
-    others = len(sources) - len(tables) - empty
-    notes = [f"{len(tables)} files were read"]
+    chosen = [s for s, its in zip(sources, kinds, strict=True) if its == kind]
+    few = chosen if len(chosen) <= FEW else [chosen[i * (len(chosen) - 1) // (FEW - 1)] for i in range(FEW)]
+    samples, like = [], None
+    for one in few:
+        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if has_positions(t.found)]
+    if not samples:
+        # say of the longest what is wrong with it
+        samples = [t for one in few for t in _tables_of(kind, one, replace(reading, sample=True))]
+        samples = sorted(samples, key=lambda t: -t.rows)[:1]
+    if not samples:
+        raise InvalidTraces(f"{name}: no file of the folder holds a row.", code="E_EMPTY")
+    first = samples[0]
+    if kind == "csv" and first.dialect is not None:
+        found = first.found or Found({})
+        if reading.roles is not None and not first.headed:
+            names = first.dialect.names
+            alike = [t.dialect for t in samples if t.dialect is not None and t.dialect.names == names]
+            found = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
+        like = (first.dialect, found)
+    notes: list[str] = []
+    return Parts(name, _joined(samples, name), lambda: _each(kind, sources, chosen, reading, like, notes), notes)
+
+
+def _each(
+    kind: str, sources: list[Source], chosen: list[Source], reading: Reading, like: Any, notes: list[str]
+) -> Iterator[Table]:
+    """The tables of all files of one kind; those without rows or without positions are passed over and counted."""
+    read = empty = others = 0
+    for one in chosen:
+        rows, odd = 0, False
+        for table in _tables_of(kind, one, reading, like):
+            if not has_positions(table.found) and len(chosen) > 1:
+                odd = True
+                break
+            rows += table.rows + table.unequal
+            yield table
+        read, empty, others = read + (rows > 0), empty + (rows == 0 and not odd), others + odd
+    others += len(sources) - len(chosen)
+    notes[:] = [f"{read} files were read"]
     notes += [f"{others} files of the folder were not read: they are of another format"] if others else []
     notes += [f"{empty} files of the folder hold no rows"] if empty else []
-    joined = _joined(tables, sources[0].name.partition(",")[0], notes)
-    if joined.unequal > reading.max_bad * (joined.rows + joined.unequal):
-        first = next(table for table in tables if table.unequal)
-        raise first.refuse(
-            f"{joined.unequal} of {joined.rows + joined.unequal} lines of the folder have more or fewer fields "
-            f"than the first of their file, these are the first; at most {reading.max_bad:.2%} may (`max_bad`).",
-            "E_CSV",
-        )
-    return joined
+
+
+def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
+    """The tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
+    try:
+        for table in _read_as(kind, source, reading, like):
+            if kind in TABLES and table.found is not None and "user" not in table.found.roles:
+                table = _with_user(table, source.user)
+            yield table
+    except InvalidTraces as error:
+        if error.code != "E_EMPTY":
+            raise  # a track that was switched on and off again is no fault
+
+
+def has_positions(found: Found | None) -> bool:
+    """Whether anything tells where rows are, as far as that was asked."""
+    return found is None or bool({"lat", "geometry", "place"} & set(found.roles))
 
 
 def _with_user(table: Table, user: str) -> Table:
@@ -249,19 +396,25 @@ def _with_user(table: Table, user: str) -> Table:
     import numpy as np
     import pyarrow as pa
 
-    name = next(n for n in ("user", "user of the file") if n not in table.names)
     column = pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([user]))
-    return replace(table, columns={**table.columns, name: column}, names=(*table.names, name))
+    found = table.found or Found({})
+    found = found._replace(roles={**found.roles, "user": FILE})
+    return replace(table, columns={**table.columns, FILE: column}, names=(*table.names, FILE), found=found)
 
 
-def _joined(tables: list[Table], name: str, notes: list[str]) -> Table:
+def _joined(tables: list[Table], name: str, notes: Sequence[str] = ()) -> Table:
     """Tables of one format one under the other: the columns they share."""
     import pyarrow as pa
 
     first = tables[0]
-    shared = [n for n in first.columns if all(n in t.columns for t in tables)]
+    notes = list(notes)
+    said = [note for t in tables for note in t.notes]
+    several = len({t.name for t in tables}) > 1
+    notes += [f"{note} ({said.count(note)} files)" if several else note for note in dict.fromkeys(said)]
+    if len(tables) == 1:
+        return replace(first, name=name, notes=tuple(notes))
     columns = {}
-    for n in shared:
+    for n in (n for n in first.columns if all(n in t.columns for t in tables)):
         parts = [t.encoded(n) for t in tables]
         # what has several types in several files is text in all of them (B48)
         if len({part.type for part in parts}) > 1:
@@ -271,45 +424,73 @@ def _joined(tables: list[Table], name: str, notes: list[str]) -> Table:
             if len({part.type for part in parts}) > 1:
                 parts = [part.cast(pa.string()) for part in parts]
         columns[n] = pa.chunked_array([chunk for part in parts for chunk in part.chunks])
-    said = [note for t in tables for note in t.notes]
-    notes += [f"{note} ({said.count(note)} files)" for note in dict.fromkeys(said)]
     # a column that some file lacks is none: no role may point to it
     names = tuple(n for n in first.names if all(n in t.names for t in tables))
     # only what a message needs of each file: its name, its number of rows, and its text
     files = tuple(replace(t, columns={}) for t in tables)
     rows = sum(t.rows for t in tables)
-    refuse_rows(rows, name)
+    refuse_rows(rows, name, HELD_ROW)
+    found = first.found
+    if found is not None:
+        found = found._replace(roles={role: n for role, n in found.roles.items() if n in names})
+    fixed = {what: sum(t.fixed.get(what, 0) for t in tables) for t in tables for what in t.fixed}
     unequal = sum(t.unequal for t in tables)
     return Table(
-        name, columns, rows, first.headed, first.format, names=names, notes=tuple(notes), files=files, unequal=unequal
+        name,
+        columns,
+        rows,
+        first.headed,
+        first.format,
+        names=names,
+        notes=tuple(notes),
+        files=files,
+        unequal=unequal,
+        found=found,
+        fixed=fixed,
     )
 
 
-def _parquet(source: Source, reading: Reading) -> Table:
+def _parquet(source: Source, reading: Reading) -> Iterator[Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    content, name, roles = source.content, source.name, reading.roles
+    name, roles, before = source.name, reading.roles, 0
     try:
-        schema = pq.read_schema(pa.BufferReader(content))
+        where = source.path if source.path is not None and not source.packed else None
+        at: Any = pa.memory_map(str(where)) if where is not None else pa.BufferReader(source.content)
+        schema = pq.read_schema(at)
         # a page of one repeated value unpacks to any size (B10): text stays in its dictionary
         texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
-        file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=texts)
-        refuse_rows(file.metadata.num_rows, name)
+        file = pq.ParquetFile(at, read_dictionary=texts)
         names = schema.names
-        _check_names(names, name)
-        wanted = None if roles is None else list(dict.fromkeys(roles(names).values()))
-        table = file.read(columns=wanted)
-        _refuse_endless(table, name)
-        table.validate(full=True)  # text that is no text would only be noticed later
+        check_names(names, name)
+        found = None if roles is None else roles(names, True, ())
+        wanted = None if found is None else list(dict.fromkeys(n for n in found.roles.values() if n in names))
+        groups = list(range(file.num_row_groups))
+        if reading.sample and len(groups) > 3:
+            groups = [groups[0], groups[len(groups) // 2], groups[-1]]
+        for group in groups:
+            for batch in file.iter_batches(BATCH >> 4 * reading.sample, [group], wanted or None):
+                table = pa.Table.from_batches([batch])
+                _refuse_endless(table, name, file.metadata.num_rows)
+                table.validate(full=True)  # text that is no text would only be noticed later
+                if table.num_rows:
+                    columns = dict(zip(table.column_names, table.columns, strict=True))
+                    yield Table(
+                        name, columns, table.num_rows, format="parquet", names=tuple(names), found=found, before=before
+                    )
+                before += table.num_rows
+                if reading.sample:
+                    break
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
         # what a Parquet file holds is told at its end: of a cut one nothing can be saved
         why = ", which `allow_truncated` cannot save: its index is at its end" if reading.allow_truncated else ""
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
-    return replace(_arrow(table, table.column_names, name), format="parquet", names=tuple(names))
+    if not before:
+        raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
 
 
-def _refuse_endless(table: Any, name: str) -> None:
+def _refuse_endless(table: Any, name: str, rows: int) -> None:
     """Refuse a table whose text, written out, would not fit into memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -317,12 +498,12 @@ def _refuse_endless(table: Any, name: str) -> None:
     for column in table.columns:
         if pa.types.is_dictionary(column.type):
             longest = max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks), default=0)
-            if longest > LONGEST_TEXT and longest * table.num_rows > MAX_BYTES:
+            if longest > LONGEST_TEXT and longest * rows > MAX_HELD:
                 raise InvalidTraces(f"{name}: a field without end.", code="E_TOO_LARGE")
 
 
 def _arrow(table: Any, names: list[str], name: str) -> Table:
-    _check_names(names, name)
+    check_names(names, name)
     if table.num_rows == 0:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
     return Table(name, dict(zip(names, table.columns, strict=True)), table.num_rows, names=tuple(names))
@@ -338,7 +519,7 @@ def _frame(source: Any) -> Table:
         named = [level for level in source.index.names if level is not None and level not in source.columns]
         frame = source.reset_index(level=named) if named else source
         names = [str(column) for column in frame.columns]
-        _check_names(names, name)
+        check_names(names, name)
         if len(frame) == 0:
             raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
         # by position: a column keeps its pandas type until it is asked for
@@ -362,7 +543,8 @@ def _array(column: Any) -> Any:
         return pa.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], pa.string())
 
 
-def _check_names(names: Sequence[str], name: str) -> None:
+def check_names(names: Sequence[str], name: str) -> None:
+    """Refuse two columns of one name."""
     # not which name: where the line of names is missing, this is somebody's data
     for number, column in enumerate(names):
         if column in names[:number]:

@@ -18,27 +18,29 @@ from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces
 from elsewhere.traces.places import Map, in_space
+from elsewhere.traces.positions import SAME_PLACE_KM
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.sources import opened_once
 
 MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
+MOST_OUTSIDE = 0.5  # the same where the map was cut to where people are
 FAR = 3.0  # times the distance between neighbouring places (95 % of them are nearer)
 ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
-ON_PLACES = 0.99  # share of points that lie on a place where the file was written with the coordinates of places
+NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
 OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest(Map):
-    """Places for points that were written with the coordinates of places; `off` is the share of those that are not."""
+    """Places for points that were written with the coordinates of places; `off` counts those that were not."""
 
-    off: list[float] = field(default_factory=list)
+    off: list[int] = field(default_factory=list)
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """The nearest place of each point."""
         place, km = _nearest(in_space(lat, lon), self.locations)
-        self.off.append(float((km > ON_PLACE_KM).mean()))
+        self.off.append(int((km > ON_PLACE_KM).sum()))
         return place
 
 
@@ -62,13 +64,18 @@ class First:
         Return another source on the map of the first, and what a reader should know; `what` is its name in messages.
 
         The map is that of the first source, or a larger one that begins with it where places have no coordinates and
-        the other source visits further ones: `on_map` puts the first on it.
+        the other source visits further ones: `Traces.on` puts the first on it.
         """
         source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
+        nameless = on.tz == "UTC" and _says(self.made, NO_ZONE)
         fine, told, notes = self._finely(source, what)
-        if told.tz != on.tz and self.keywords.get("tz") is None and on.tz != "UTC":
+        if told.tz != on.tz and self.keywords.get("tz") is None and not nameless:
             fine, told, notes = self._finely(source, what, tz=on.tz)
+        if nameless and _says(told, IN_UTC) and told.tz == "UTC":
+            notes += (
+                f"{what}: its times are UTC, those of the real traces name no zone; give `tz` if they are local.",
+            )
         if same_map(fine.locations, on.locations):
             return fine, notes
         if fine.locations.lat is not None and not on.locations.has_coordinates:
@@ -83,14 +90,12 @@ class First:
                 return placed, notes
         if merged:
             return self._where_it_went(fine, what, notes)
-        found, more = onto(fine, on, what)
+        found, more = onto(fine, on, what, cut=self._cut)
         return found, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
         """The same on a larger map that begins with its own, as `further` may give."""
-        return (
-            self if same_map(locations, self.traces.locations) else replace(self, traces=on_map(self.traces, locations))
-        )
+        return self if same_map(locations, self.traces.locations) else replace(self, traces=self.traces.on(locations))
 
     def _finely(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
         """Read a source as the first was read, but merge no places; other columns than the first has are found."""
@@ -134,7 +139,11 @@ class First:
             traces, _ = _read(source, options)
         except InvalidTraces:
             return None
-        return traces if map_.off and max(map_.off) <= 1 - ON_PLACES else None
+        return traces if map_.off and not any(map_.off) else None
+
+    @property
+    def _cut(self) -> bool:
+        return getattr(self.made, "map", "whole") == "auto"
 
     @cached_property
     def _cells(self) -> tuple[Traces, Ints] | None:
@@ -155,16 +164,26 @@ class First:
         """Each cell at the place that the nearest cell of the first source became."""
         on, cells = self.traces, self._cells
         if cells is None:
-            found, more = onto(fine, on, what)
+            found, more = onto(fine, on, what, cut=self._cut)
             return found, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
-            return on_map(fine.with_places(on.r), on.locations, on.r), notes  # the same content: the same places
+            return fine.on(on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
-        cell, km = _nearest(_points(fine.locations), first.locations.select(visited))
-        known = fine.r >= 0
-        more = _astray(km[fine.r[known]], on.locations, what)
-        return on_map(fine, on.locations, np.where(known, becomes[visited[cell]][fine.r], -1)), (*notes, *more)
+        near, km = _nearest(_points(fine.locations), first.locations.select(visited))
+        cell = visited[near]
+        # a name says which place it is even where its coordinates were measured otherwise
+        number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
+        called = np.array([number.get(name, -1) for name in fine.locations.names or [""] * fine.R])
+        if not _same_names(fine.locations, first.locations, called):
+            called[:] = -1
+        cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
+        found, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
+        return found, (*notes, *more)
+
+
+def _says(made: Preparation, what: str) -> bool:
+    return any(note.startswith(what) for note in made.notes)
 
 
 def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation]:
@@ -178,21 +197,8 @@ def same_map(here: Locations, there: Locations) -> bool:
     return here == there and (here.names or ()) == (there.names or ())
 
 
-def on_map(traces: Traces, locations: Locations, r: Any = None) -> Traces:
-    """Return the same users, days and clock on another map; with the place numbers `r`, by default the same ones."""
-    return Traces(
-        traces.r if r is None else r,
-        locations,
-        users=traces.users,
-        dates=traces.dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-    )
-
-
 def onto(
-    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True
+    traces: Traces, like: Traces, what: str = "the traces", *, numbered: bool = True, cut: bool = False
 ) -> tuple[Traces, tuple[str, ...]]:
     """
     Return the same traces on the map of `like`, and what a reader should know.
@@ -200,7 +206,8 @@ def onto(
     Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
     than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
     and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `on_map`).
+    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves
+    out where people seldom are: slots far from it are missing then.
 
     Examples
     --------
@@ -216,16 +223,13 @@ def onto(
     if named := _by_name(traces, like, what):
         return named
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
-        place, km = _nearest(_points(here), there)
-        known = traces.r >= 0
-        notes = _astray(km[traces.r[known]], there, what)
-        return on_map(traces, there, np.where(known, place[traces.r], -1)), notes
+        return _put(traces, there, *_nearest(_points(here), there), what, cut=cut)
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
-            return on_map(traces, there), ()
+            return traces.on(there), ()
         if not there.has_coordinates:
-            return on_map(traces, Locations(n=most)), (_beyond(most - len(there), what),)
+            return traces.on(Locations(n=most)), (_beyond(most - len(there), what),)
     kinds = [_kind(each) for each in (here, there)]
     raise InvalidTraces(
         f"{what}: its places are {kinds[0]}, those of the real traces are {kinds[1]}, and nothing says which is which; "
@@ -251,8 +255,12 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     visited = np.unique(traces.r[traces.r >= 0])
     place = np.array([number.get(name, -1) for name in own], dtype=np.int64)
     known, unknown = visited[place[visited] >= 0], visited[place[visited] < 0]
-    if len(known) == 0:
+    if len(known) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
+    if here.has_coordinates and there.has_coordinates:
+        apart = np.linalg.norm(_points(here)[known] - _points(there)[place[known]], axis=1)
+        if np.median(apart) > _far(there):
+            return None  # ids are each file's own here: the same ones lie elsewhere
     notes: tuple[str, ...] = ()
     where = there
     if len(unknown) and there.has_coordinates:
@@ -268,7 +276,16 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
         place[unknown] = len(there) + np.arange(len(unknown))
         where = Locations(n=len(there) + len(unknown), names=[*others, *(own[i] for i in unknown)])
         notes = (_beyond(len(unknown), what),)
-    return on_map(traces, where, np.where(traces.r >= 0, place[traces.r], -1)), notes
+    return traces.on(where, np.where(traces.r >= 0, place[traces.r], -1)), notes
+
+
+def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
+    """Whether names mean the same places in both, as far as coordinates tell: ids are often each file's own."""
+    both = np.flatnonzero(place >= 0)
+    if len(both) == 0 or here.lat is None or there.lat is None:
+        return True
+    apart = np.linalg.norm(_points(here)[both] - _points(there)[place[both]], axis=1)
+    return bool((apart > SAME_PLACE_KM).mean() <= MOST_ASTRAY)
 
 
 def _beyond(places: int, what: str) -> str:
@@ -336,17 +353,34 @@ def _minute(start: str) -> int:
     return 60 * hour + minute
 
 
-def _astray(km: Floats, locations: Locations, what: str) -> tuple[str, ...]:
-    """A note where some points lie far from every place; refused where too many do."""
-    limit = _far(locations)
-    share = float((km > limit).mean())
-    if share > MOST_ASTRAY:
+def _put(
+    traces: Traces, locations: Locations, place: Ints, km: Floats, what: str, *, cut: bool
+) -> tuple[Traces, tuple[str, ...]]:
+    """
+    Put each place of the traces at the given one, `km` away; a note where some are far, refused where too many are.
+
+    What is far counts as the nearest place; on a map that was `cut` to where people are, it is outside and missing, as
+    such slots of the first source are.
+    """
+    known, limit = traces.r >= 0, _far(locations)
+    far = known & (km[traces.r] > limit)
+    share = float(far.sum() / known.sum())
+    if share > (MOST_OUTSIDE if cut else MOST_ASTRAY):
         raise InvalidTraces(
             f"{what}: {share:.0%} of its points lie more than {limit:.2g} km from every place of the real traces: "
             "another region, or latitude and longitude swapped?",
             code="E_MISMATCH",
         )
-    return (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",) * (share > 0)
+    r = np.where(known, place[traces.r], -1)
+    if not far.any():
+        return traces.on(locations, r), ()
+    if not cut:
+        notes = (f"{what}: {share:.1%} of its points lie far from every place; each counts as the nearest.",)
+        return traces.on(locations, r), notes
+    r[far] = -1
+    there = np.flatnonzero((r >= 0).any(axis=1))
+    left = f"{what}: {share:.1%} of its points lie outside the map of the real traces and are left out."
+    return traces.select(there).on(locations, r[there]), (left,)
 
 
 def _points(locations: Locations) -> Floats:
@@ -395,4 +429,4 @@ def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str,
         common_slots(found[name], first.traces, name)
         first = first.on(found[name].locations)
         notes += more
-    return {name: on_map(traces, first.traces.locations) for name, traces in found.items()}, tuple(notes)
+    return {name: traces.on(first.traces.locations) for name, traces in found.items()}, tuple(notes)

@@ -66,6 +66,18 @@ def offset_zone(seconds: int) -> str:
     return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
 
 
+def land_share(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> float:
+    """Share of the points that lie on land, of some that are evenly chosen; 1 where nobody can tell."""
+    try:
+        from tzfpy import get_tz
+    except ImportError:
+        return 1.0
+    known = np.flatnonzero((np.abs(lat) <= 90) & (np.abs(lon) <= 180))
+    chosen = known[np.linspace(0, len(known) - 1, min(ASKED, len(known))).astype(np.int64)] if len(known) else known
+    zones = [get_tz(float(lon[i]), float(lat[i])) for i in chosen]
+    return sum(bool(zone) and not zone.startswith("Etc/") for zone in zones) / max(1, len(zones))
+
+
 def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | None, str]:
     """
     The IANA zone in which most of the points lie, and a word on it; None where it cannot be found.

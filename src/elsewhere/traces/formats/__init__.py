@@ -6,13 +6,14 @@ formats. Where a format names no user, the user is the file (or the folder it is
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.sources import Source
+from elsewhere.traces.sources import Source, is_workbook
 from elsewhere.traces.tables import Reading, Table
 
 Reader = Callable[[Source, Reading], Table]
+Stream = Callable[[Source, Reading], Iterator[Table]]
 
 PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)
 REC = re.compile(rb"\s*[^\t\r\n]{1,40}\t[^\t\r\n]{0,80}\t\{")
@@ -25,13 +26,16 @@ VENUE = re.compile(rb"\s*" + HEX_ID + rb"\t-?[\d.]+\t-?[\d.]+\t[^\t\r\n]*\t[A-Z]
 GOOGLE = re.compile(
     rb'"(semanticSegments|rawSignals|timelineObjects|latitudeE7|placeVisit|timelinePath|topCandidate|timestampMs)"'
 )
+XLS = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # workbooks before 2007
 HEAD = 1 << 16  # the first of a file, in which it must show what it is
 
 
-def recognise(content: bytes, name: str, encoding: str = "utf-8") -> str:
+def recognise(content: bytes, name: str) -> str:
     """The name of the format of a file, by its first bytes; what is nothing else is delimited text."""
     if content[:4] == b"PAR1":
         return "parquet"
+    if is_workbook(content) or content[:8] == XLS:
+        return "excel"
     head = content[:HEAD]
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         head = head[: len(head) & ~1].decode("utf-16", errors="replace").encode(errors="replace")
@@ -73,7 +77,13 @@ def _geojson() -> Reader:
     return read_geojson
 
 
-def _geolife() -> Reader:
+def _excel() -> Reader:
+    from elsewhere.traces.formats.excel import read_workbook
+
+    return read_workbook
+
+
+def _geolife() -> Stream:
     from elsewhere.traces.formats.geolife import read_plt
 
     return read_plt
@@ -91,7 +101,7 @@ def _owntracks() -> Reader:
     return read_owntracks
 
 
-def _foursquare() -> Reader:
+def _foursquare() -> Stream:
     from elsewhere.traces.formats.foursquare import read_foursquare
 
     return read_foursquare
@@ -104,11 +114,11 @@ def _records() -> Reader:
 
 
 READERS: dict[str, Callable[[], Reader]] = {
-    "foursquare": _foursquare,
+    "excel": _excel,
     "geojson": _geojson,
-    "geolife": _geolife,
     "google": _google,
     "gpx": _gpx,
     "json": _records,
     "owntracks": _owntracks,
 }
+STREAMS: dict[str, Callable[[], Stream]] = {"foursquare": _foursquare, "geolife": _geolife}

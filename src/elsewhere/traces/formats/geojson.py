@@ -22,23 +22,28 @@ def read_geojson(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """One row per point, with its time and the plain properties of its feature; without a user it is the file's."""
     import pyarrow as pa
 
-    columns, skipped = Columns(source.name), 0
+    columns, skipped, kinds = Columns(source.name), 0, set()
     loose: dict[str, Any] = {}
     for name, item in items(source, reading, ("features",)):
         if name in ("features", "") and isinstance(item, dict):
             for feature in _features(item):
-                skipped += not _add(columns, feature)
+                kind = _add(columns, feature)
+                skipped += not kind
+                kinds |= {kind} - {""}
         else:
             loose[name] = item
     if loose.get("type") in ("Feature", "MovingFeature", *LINES, "Point") and not columns.rows:
-        skipped += not _add(columns, loose)
+        kind = _add(columns, loose)
+        skipped += not kind
+        kinds |= {kind} - {""}
     arrays = columns.arrays()
     from elsewhere.traces.columns import roles_of
 
     if columns.rows and "user" not in roles_of(tuple(arrays), None):
         arrays["user"] = pa.array([source.user] * columns.rows, pa.string())
     notes = (f"{skipped} features without a point and a time were not read",) if skipped else ()
-    return Table(source.name, arrays, columns.rows, format="geojson", names=tuple(arrays), notes=notes)
+    form = "kepler" if kinds == {"trip"} else "geojson"
+    return Table(source.name, arrays, columns.rows, format=form, names=tuple(arrays), notes=notes)
 
 
 def _features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -49,8 +54,8 @@ def _features(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield item
 
 
-def _add(columns: Columns, feature: dict[str, Any]) -> bool:
-    """Whether the feature had any point with a time; its points are added."""
+def _add(columns: Columns, feature: dict[str, Any]) -> str:
+    """Add the points of a feature with their times; whether it was a "trip" of kepler.gl, "other", or had none ("")."""
     properties = feature.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     geometry = feature.get("temporalGeometry", feature.get("geometry", feature))
@@ -58,30 +63,30 @@ def _add(columns: Columns, feature: dict[str, Any]) -> bool:
     if kind == "Point":
         at = _position(part_of(geometry, "coordinates"))
         if at is None:
-            return False
-        instant = {"datetime": properties["datetimes"][0]} if _one_time(properties) else {}
+            return ""
         fourth = _fourth([part_of(geometry, "coordinates")])
-        if fourth and not instant:
-            instant = {"datetime": fourth[0]}
+        instant = {"datetime": fourth[0]} if fourth else {}
+        if _one_time(properties):
+            instant = {"datetime": properties["datetimes"][0]}
         columns.add({**properties, **instant, **at})
-        return True
+        return "trip" if fourth else "other"
     lines = part_of(geometry, "coordinates")
     times = _times(geometry, properties)
     if kind == "MultiLineString" and isinstance(lines, list):
         lines = [point for line in lines if isinstance(line, list) for point in line]
-        times = _fourth(lines) if times is None else times
         if times and isinstance(times[0], list):
             times = [time for part in times if isinstance(part, list) for time in part]
     elif kind not in LINES:
-        return False
-    times = _fourth(lines) if times is None else times
-    if not isinstance(lines, list) or not isinstance(times, list) or len(lines) != len(times):
-        return False
+        return ""
+    trip = times is None
+    times = _fourth(lines) if trip else times
+    if not isinstance(lines, list) or not isinstance(times, list) or len(lines) != len(times) or not lines:
+        return ""
     plain = {key: value for key, value in properties.items() if not isinstance(value, (list, dict))}
     for point, time in zip(lines, times, strict=True):
         at = _position(point)
         columns.add({**plain, "datetime": time, **(at or {"lat": "", "lon": ""})})
-    return bool(lines)
+    return "trip" if trip else "other"
 
 
 def _one_time(properties: dict[str, Any]) -> bool:

@@ -1,39 +1,33 @@
 """GeoLife `.plt`: six lines of heading, then `lat,lon,0,altitude in feet,days since 1899,date,time` in GMT."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.sources import Source, as_utf8
-from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
-from elsewhere.traces.texts import text_table
+from elsewhere.traces.sources import Source
+from elsewhere.traces.tables import AS_IT_COMES, Found, Reading, Table
+from elsewhere.traces.texts import Dialect, read_text
 
 HEADING = 6
-NAMES = ("lat", "lon", "zero", "altitude", "days", "date", "clock")
+PLT = Dialect(",", ("lat", "lon", "zero", "altitude", "days", "date", "clock"), True, HEADING)
+WANTED = Found({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
 
 
-def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
     """The fixes of one track; its user is the folder above `Trajectory`, else the file."""
+    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    content = as_utf8(source.content, source.name, reading.encoding)
-    at = 0
-    for _ in range(HEADING):
-        end = content.find(b"\n", at)
-        if end < 0:
-            raise InvalidTraces(f"{source.name} ends within the heading of a .plt file.", code="E_TRUNCATED")
-        at = end + 1
-    if not content[at:].strip():
-        raise InvalidTraces(f"{source.name} holds a heading and nothing else.", code="E_EMPTY")
-    # lines of the heading stay as blank ones, so that messages count lines as an editor does
-    body = ",".join(NAMES).encode() + b"\n" * HEADING + content[at:]
-    wanted = {"lat": "lat", "lon": "lon", "date": "date", "time": "clock"}
-    table = text_table(body, source.name, lambda _: wanted, plain_times=False, max_bad=reading.max_bad, cut=reading.cut)
-    date, clock = (pc.utf8_trim_whitespace(table.column(name)) for name in ("date", "clock"))
-    columns = {
-        "user": pa.array([source.user], pa.string()).take(pa.array([0] * table.rows)).dictionary_encode(),
-        "utc": pc.binary_join_element_wise(date, clock, "T"),
-        "lat": table.columns["lat"],
-        "lon": table.columns["lon"],
-    }
-    return replace(table, columns=columns, names=tuple(columns), format="geolife")
+    head = source.head(1 << 12).splitlines(keepends=True)
+    if len(head) < HEADING or not head[HEADING - 1].endswith((b"\n", b"\r")):
+        raise InvalidTraces(f"{source.name} ends within the heading of a .plt file.", code="E_TRUNCATED")
+    for table in read_text(source, replace(reading, roles=None), fixed=(PLT, WANTED)):
+        date, clock = (pc.utf8_trim_whitespace(table.column(name)) for name in ("date", "clock"))
+        columns = {
+            "user": pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([source.user])),
+            "utc": pc.binary_join_element_wise(date, clock, "T"),
+            "lat": table.columns["lat"],
+            "lon": table.columns["lon"],
+        }
+        yield replace(table, columns=columns, names=tuple(columns), format="geolife")

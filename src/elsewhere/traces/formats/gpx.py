@@ -80,7 +80,7 @@ def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """
     import pyarrow as pa
 
-    tracks = _Tracks()
+    content, tracks = source.content, _Tracks()
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = tracks.start
@@ -88,18 +88,18 @@ def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     parser.CharacterDataHandler = tracks.characters
     parser.buffer_text = True
     try:
-        for at in range(0, len(source.content), CHUNK):
-            parser.Parse(source.content[at : at + CHUNK], at + CHUNK >= len(source.content))
+        for at in range(0, len(content), CHUNK):
+            parser.Parse(content[at : at + CHUNK], at + CHUNK >= len(content))
     except _Refused:
         raise InvalidTraces(
             f"{source.name}, line {parser.CurrentLineNumber}: a document type, or no GPX.", code="E_XML"
         ) from None
     except expat.ExpatError as error:
-        cut = error.code == expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS] or not source.content.rstrip(
+        cut = error.code == expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS] or not content.rstrip(
             b"\0 \t\r\n"
         ).endswith(b">")
         code, what = ("E_TRUNCATED", "cut off") if cut else ("E_XML", "damaged XML")
-        if not (cut and reading.cut and b">" not in source.content[parser.ErrorByteIndex :]):
+        if not (cut and reading.cut and b">" not in content[parser.ErrorByteIndex :]):
             raise InvalidTraces(f"{source.name}, line {error.lineno}: {what}.", code=code) from None
     except (UnicodeError, ValueError, LookupError):
         raise InvalidTraces(f"{source.name}: its text is not in the encoding it names.", code="E_ENCODING") from None

@@ -53,7 +53,9 @@ def _locations(source: Source, reading: Reading) -> Iterator[dict[str, Any] | No
         if reading.cut:
             content, reading = without_last_line(content), replace(reading, cut=False)
         content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
-    for _, item in items(replace(source, content=content), replace(reading, encoding="utf-8"), ("data", "locations")):
+    for _, item in items(
+        replace(source, raw=content, packed=False), replace(reading, encoding="utf-8"), ("data", "locations")
+    ):
         if isinstance(item, dict):
             yield item if item.get("_type", "location") == "location" and "lat" in item and "tst" in item else None
 

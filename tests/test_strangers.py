@@ -1,0 +1,383 @@
+"""Files as strangers have them: no names, odd separators, dates and numbers of other countries; one day, read alike."""
+
+import datetime as dt
+import io
+import sys
+import zipfile
+
+import makefiles
+import numpy as np
+import pytest
+
+import elsewhere as ew
+
+POINTS = makefiles.fixes()
+WEST = -122.0  # longitudes of the other coast, which can be no latitudes
+CANARY = "46.519"
+
+
+def put(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(source, **options):
+    counted = []
+    traces = ew.read_traces(source, report=counted.append, **options)
+    return traces, counted[0]
+
+
+def refused(source, **options):
+    with pytest.raises(ew.ElsewhereError) as caught:
+        ew.read_traces(source, **options)
+    message = str(caught.value)
+
+    assert CANARY not in message
+    assert "ann" not in message.replace("cannot", "")
+    return caught.value.code, message
+
+
+def lines(form, points=POINTS, **more):
+    """One line per fix; `form` may use t, lat, lon, west (a longitude beyond 90) and user."""
+    return "".join(
+        form.format(t=t, lat=lat, lon=lon, west=WEST - lon, user=more.get("user", "ann"), unix=int(t.timestamp()))
+        for t, lat, lon in points
+    )
+
+
+@pytest.fixture
+def expected(tmp_path):
+    return ew.read_traces(put(tmp_path / "expected" / "a.csv", makefiles.csv(POINTS)), tz="UTC")
+
+
+HEAD = "uid,datetime,lat,lng\n"
+ISO = "{user},{t:%Y-%m-%d %H:%M:%S},{lat},{lon}\n"
+SAME = {
+    "byte order mark and semicolons": "\ufeff" + (HEAD + lines(ISO)).replace(",", ";"),
+    "quoted numbers": HEAD + lines('"{user}","{t:%Y-%m-%d %H:%M:%S}","{lat}","{lon}"\n'),
+    "decimal commas": HEAD.replace(",", ";") + lines(ISO).replace(",", ";").replace("6.", "6,"),
+    "decimal commas and tabs": HEAD.replace(",", "\t") + lines(ISO).replace(",", "\t").replace("6.", "6,"),
+    "decimal commas and bars": HEAD.replace(",", "|") + lines(ISO).replace(",", "|").replace("6.", "6,"),
+    "decimal commas in quotes": HEAD + lines('{user},{t:%Y-%m-%d %H:%M:%S},"{lat}","{lon}"\n').replace("6.", "6,"),
+    "Excel's sep= line": "sep=;\n" + (HEAD + lines(ISO)).replace(",", ";"),
+    "comments before the names": "# made by a logger\n# version 2\n\n" + HEAD + lines(ISO),
+    "names behind a comment's mark": "# uid,datetime,lat,lng\n" + lines(ISO),
+    "units below the names": HEAD + "-,UTC,deg,deg\n" + lines(ISO),
+    "names again and again": HEAD + lines(ISO, POINTS[:30]) + HEAD + lines(ISO, POINTS[30:]) + HEAD,
+    "a delimiter at every end": "uid,datetime,lat,lng,\n" + lines(ISO).replace("\n", ",\n"),
+    "a delimiter at every end but the names": HEAD + lines(ISO).replace("\n", ",\n"),
+    "empty columns at the end": "uid,datetime,lat,lng,,,\n" + lines(ISO).replace("\n", ",,,\n"),
+    "an index without a name": ",uid,datetime,lat,lng\n"
+    + "".join(f"{i},{x}" for i, x in enumerate(lines(ISO).splitlines(True))),
+    "the row names of R": HEAD + "".join(f"{i},{x}" for i, x in enumerate(lines(ISO).splitlines(True), 1)),
+    "Windows line ends": (HEAD + lines(ISO)).replace("\n", "\r\n"),
+    "lat and lng in one column": "uid,datetime,coordinates\n" + lines('{user},{t:%Y-%m-%d %H:%M:%S},"{lat}, {lon}"\n'),
+    "a pair in a column called location": "uid,datetime,location\n"
+    + lines('{user},{t:%Y-%m-%d %H:%M:%S},"{lat},{lon}"\n'),
+    "TRUE and false beside": "uid,datetime,lat,lng,moving\n" + lines("{user},{t:%Y-%m-%d %H:%M:%S},{lat},{lon},True\n"),
+    "epochs as decimals": HEAD + lines("{user},{unix}.0,{lat},{lon}\n"),
+    "the time of the original Foursquare": HEAD + lines("{user},{t:%a %b %d %H:%M:%S} +0000 {t:%Y},{lat},{lon}\n"),
+    "times of mail": HEAD + lines('{user},"{t:%a, %d %b %Y %H:%M:%S} +0000",{lat},{lon}\n'),
+    "months by name": HEAD + lines("{user},{t:%d-%b-%Y %H:%M:%S},{lat},{lon}\n"),
+    "months by name first": HEAD + lines('{user},"{t:%B %d, %Y %I:%M %p}",{lat},{lon}\n'),
+    "dates of digits": HEAD + lines("{user},{t:%Y%m%d%H%M%S},{lat},{lon}\n"),
+    "dates of digits with a T": HEAD + lines("{user},{t:%Y%m%dT%H%M%S}Z,{lat},{lon}\n"),
+    "short ISO": HEAD + lines("{user},{t.year}-{t.month}-{t.day} {t.hour}:{t:%M},{lat},{lon}\n"),
+    "day first": HEAD + lines("{user},{t:%d/%m/%Y %H:%M},{lat},{lon}\n"),
+    "day first with points": HEAD + lines("{user},{t:%d.%m.%Y %H:%M:%S},{lat},{lon}\n"),
+    "day first, two digits of the year": HEAD + lines("{user},{t:%d-%m-%y %H:%M},{lat},{lon}\n"),
+    "month first, twelve hours": HEAD + lines("{user},{t:%m/%d/%Y %I:%M:%S %p},{lat},{lon}\n"),
+    "month first, points, no blank": HEAD + lines("{user},{t:%m.%d.%Y %I:%M%p},{lat},{lon}\n"),
+    "a date and a clock": "uid,date,time,lat,lng\n" + lines("{user},{t:%d.%m.%Y},{t:%H:%M:%S},{lat},{lon}\n"),
+    "a date and an hour with minutes": "uid,date,hour,lat,lng\n"
+    + lines("{user},{t:%m/%d/%Y},{t:%I:%M %p},{lat},{lon}\n"),
+    "a taxi of Beijing": "taxi_id,datetime,lng,lat\n" + lines("{user},{t:%Y-%m-%d %H:%M:%S},{lon},{lat}\n"),
+    "calls": "msisdn,call_time,latitude_deg,longitude_deg\n" + lines(ISO),
+    "x and y": "imsi,unixtime,x,y\n" + lines("{user},{unix},{lon},{lat}\n"),
+    "Movebank": "timestamp,location-long,location-lat,individual-local-identifier\n"
+    + lines("{t:%Y-%m-%d %H:%M:%S}.000,{lon},{lat},{user}\n"),
+    "blanks between": "uid  unixtime  lat  lng\n" + lines("  {user}   {unix} {lat}  {lon} \n"),
+}
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_odd_files_are_read_as_the_plain_one(tmp_path, expected, what):
+    traces, counted = read(put(tmp_path / "a.csv", SAME[what]), tz="UTC")
+
+    assert traces.labels == ("ann",)
+    assert traces.r.tolist() == expected.r.tolist()
+    assert np.allclose(traces.locations.lat, expected.locations.lat)
+    assert np.allclose(traces.locations.lon, expected.locations.lon)
+    assert traces.dates.astype(str).tolist() == ["2013-04-15"]
+    assert sum(counted.dropped.values()) == 0
+
+
+def test_what_was_passed_over_is_said(tmp_path):
+    def notes(what):
+        counted = read(put(tmp_path / "a.csv", SAME[what]), tz="UTC")[1]
+        return " ".join(counted.notes) + str(dict(counted.fixed))
+
+    assert "decimal commas" in notes("decimal commas")
+    assert "comments" in notes("comments before the names")
+    assert "line below the names" in notes("units below the names")
+    assert "'further lines of column names': 2" in notes("names again and again")
+    assert "read as longitude and latitude" in notes("x and y")
+
+
+# without names
+
+UNNAMED = {
+    "Cabspotting": "{lat} {west} 0 {unix}\n",
+    "tabs": "{t:%Y-%m-%dT%H:%M:%SZ}\t{lat}\t{west}\n",
+    "semicolons and decimal commas": "{t:%d/%m/%Y %H:%M};{lat};{west:.4f}\n",
+    "longitude first": "{west:.4f}|{lat:.4f}|{unix}000\n",
+    "GeoLife's rows": "{lat},{west},0,492.5,39744.12,{t:%Y-%m-%d},{t:%H:%M:%S}\n",
+}
+
+
+@pytest.mark.parametrize("what", UNNAMED)
+def test_files_of_one_person_each_without_names(tmp_path, expected, what):
+    for user in ("ann", "bob"):
+        text = lines(UNNAMED[what])
+        put(tmp_path / "all" / f"{user}.txt", text.replace(".", ",") if "commas" in what else text)
+    put(tmp_path / "all" / "README", "What these files are.\nAsk us.\n")
+    traces, counted = read(tmp_path / "all", tz="UTC")
+
+    assert traces.labels == ("ann", "bob")
+    assert traces.r.tolist() == expected.r.tolist() * 2
+    assert np.allclose(sorted(traces.locations.lat), sorted(expected.locations.lat), atol=1e-3)
+    assert traces.locations.lon.max() < -120
+    assert any("lat=#" in note and "lon=#" in note for note in counted.notes)
+    assert any("1 files of the folder were not read" in note for note in counted.notes)
+
+
+def test_a_user_without_a_name_is_the_first_column_or_the_only_words(tmp_path, expected):
+    beijing = "".join(lines("{user},{t:%Y-%m-%d %H:%M:%S},{west:.4f},{lat:.4f}\n", user=u) for u in ("7", "12"))
+    traces, _ = read(put(tmp_path / "a.txt", beijing), tz="UTC")
+    assert traces.labels == ("7", "12")
+    assert traces.r.tolist() == expected.r.tolist() * 2
+    venues = "".join(
+        f"{u}\t{t:%Y-%m-%dT%H:%M:%SZ}\t{lat}\t{WEST - lon}\t{22847 if lat == makefiles.HOME[0] else 420315}\n"
+        for u in (0, 1)
+        for t, lat, lon in POINTS
+    )
+    traces, counted = read(put(tmp_path / "b.txt", venues), tz="UTC")
+    assert traces.labels == ("0", "1")
+    assert any("user=#1" in note and "place=#5" in note for note in counted.notes)
+
+
+def test_berlin_is_told_from_the_sea_and_lausanne_from_somalia_is_not(tmp_path):
+    def at(lat, lon):
+        return "".join(f"{lat}{i % 9} {lon}{i % 7} {int(t.timestamp())}\n" for i, (t, _, _) in enumerate(POINTS))
+
+    traces, counted = read(put(tmp_path / "berlin.txt", at("52.511", "13.401")), tz="UTC")
+    assert abs(traces.locations.lat[0] - 52.51) < 0.01
+    assert any("lat=#1, lon=#2" in note and "user=the file's name" in note for note in counted.notes)
+    turned, _ = read(put(tmp_path / "turned.txt", at("13.401", "52.511")), tz="UTC")
+    assert abs(turned.locations.lat[0] - 52.51) < 0.01
+    code, message = refused(put(tmp_path / "somewhere.txt", at("46.519", "6.632")), tz="UTC")
+    assert code == "E_COLUMN"
+    assert "no column for lat, lon" in message
+    assert "#1 decimal numbers, #2 decimal numbers, #3 times since 1970" in message
+    assert "type --columns lat=#1,lon=#2 (or lat=#2,lon=#1)" in message
+    typed = ew.read_traces(tmp_path / "somewhere.txt", tz="UTC", columns={"lat": "#1", "lon": "#2"})
+    assert abs(typed.locations.lat[0] - 46.52) < 0.01
+
+
+def test_whole_numbers_without_names_are_still_sglt(tmp_path):
+    traces, counted = read(put(tmp_path / "a.trace", makefiles.sglt(POINTS)))
+
+    assert (traces.R, counted.format) == (2, "sglt")
+    code, message = refused(put(tmp_path / "b", "1,2,3,4\n5,6,7,8\n"))
+    assert code == "E_COLUMN"
+    assert "#1 whole numbers, #2 whole numbers, #3 whole numbers, #4 whole numbers" in message
+
+
+# columns by number, and the file as the user
+
+
+def test_columns_by_number_and_the_file_as_the_user(tmp_path, expected):
+    cab = put(tmp_path / "new_abboip.txt", lines("{lat} {lon} 0 {unix}\n"))
+    asked = {"lat": "#1", "lon": "#2", "time": "#4", "user": "file"}
+    traces, counted = read(cab, columns=asked, tz="UTC")
+
+    assert traces.labels == ("new_abboip",)
+    assert traces.r.tolist() == expected.r.tolist()
+    assert dict(counted.columns) == {}
+    named = put(tmp_path / "bob.csv", HEAD + lines(ISO))
+    assert read(named, columns={"user": "file"}, tz="UTC")[0].labels == ("bob",)
+    assert dict(read(named, columns={"user": "file"}, tz="UTC")[1].columns)["user"] == "user"
+    assert read(named, columns={"user": "#1", "lon": "#4"}, tz="UTC")[0].labels == ("ann",)
+    for number in ("#0", "#5"):
+        assert refused(named, columns={"user": number})[0] == "E_COLUMN"
+    geolife = put(tmp_path / "Data" / "007" / "Trajectory" / "1.csv", lines("{lat},{lon},{t:%Y-%m-%d %H:%M:%S}\n"))
+    by_number = {"lat": "#1", "lon": "#2", "time": "#3", "user": "file"}
+    assert read(geolife, columns=by_number, tz="UTC")[0].labels == ("007",)
+
+
+def test_a_column_that_is_really_called_so_goes_first(tmp_path):
+    text = "file,#2,lat,lng,datetime\n" + lines("carl,dora,{lat},{lon},{t:%Y-%m-%d %H:%M:%S}\n")
+    path = put(tmp_path / "bob.csv", text)
+
+    assert read(path, columns={"user": "file"}, tz="UTC")[0].labels == ("carl",)
+    assert read(path, columns={"user": "#2"}, tz="UTC")[0].labels == ("dora",)
+    assert read(path, columns={"user": "#1"}, tz="UTC")[0].labels == ("carl",)
+
+
+def test_all_that_is_missing_is_said_at_once(tmp_path):
+    code, message = refused(put(tmp_path / "a.csv", "a,b,c,d\n" + lines(ISO)))
+    assert code == "E_COLUMN"
+    assert "no column for user, time, lat, lon; columns seen: 'a', 'b', 'c', 'd'" in message
+    assert "type --columns user=a,time=b,lat=c,lon=d" in message
+    _, message = refused(put(tmp_path / "a.csv", "a,b,lat,lng\n" + lines(ISO)))
+    assert "no column for user, time; columns seen: 'a', 'b', 'lat', 'lng'; type --columns user=a,time=b" in message
+    _, message = refused(put(tmp_path / "a.csv", "uid,time,lat,lng\n" + lines("{user},{t:%H:%M},{lat},{lon}\n")))
+    assert "--columns date=NAME" in message
+
+
+# days and months
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"), [("%d/%m/%Y %H:%M", "/%Y %H:%M"), ("%d.%m.%y %I:%M:%S %p", ".%y %I:%M:%S %p")]
+)
+def test_days_that_could_be_months_are_asked_for_with_both_readings(tmp_path, form, shown):
+    early = [(t.replace(month=4, day=3), lat, lon) for t, lat, lon in POINTS]
+    path = put(tmp_path / "a.csv", HEAD + "".join(f"ann,{t.strftime(form)},{lat},{lon}\n" for t, lat, lon in early))
+    code, message = refused(path, tz="UTC")
+    mark = shown[0]
+
+    assert code == "E_DATE"
+    assert f'--date-format "%d{mark}%m{shown}"' in message
+    assert f'--date-format "%m{mark}%d{shown}"' in message
+    assert "3 April or March 4" in message
+    assert str(read(path, tz="UTC", date_format=f"%d{mark}%m{shown}")[0].dates[0]) == "2013-04-03"
+    assert str(read(path, tz="UTC", date_format=f"%m{mark}%d{shown}")[0].dates[0]) == "2013-03-04"
+
+
+def test_one_day_above_twelve_tells_all_of_a_large_file(tmp_path, monkeypatch):
+    from elsewhere.traces import tables, texts
+
+    days = [
+        dt.datetime(2013, m, d, h, 10 + k)
+        for m in (3, 4, 5)
+        for d in range(1, 12)
+        for h in range(24)
+        for k in (0, 20, 40)
+    ]
+    days[len(days) // 3] = dt.datetime(2013, 4, 25, 5)
+    path = put(tmp_path / "a.csv", HEAD + "".join(f"ann,{t:%d/%m/%Y %H:%M},46.5,6.6\n" for t in days))
+    monkeypatch.setattr(tables, "SMALL", 1000)
+    monkeypatch.setattr(texts, "BLOCK", 8000)
+    monkeypatch.setattr(texts, "PIECE", 2000)
+
+    assert read(path)[0].dates[0] == np.datetime64("2013-03-01")
+
+
+def test_dates_beside_clocks_take_the_format_of_dates_alone(tmp_path, expected):
+    early = [(t.replace(month=4, day=3), lat, lon) for t, lat, lon in POINTS]
+    form = "{user},{t:%d/%m/%Y},{t:%H:%M},{lat},{lon}\n"
+    path = put(tmp_path / "a.csv", "uid,date,time,lat,lng\n" + lines(form, early))
+
+    assert '--date-format "%d/%m/%Y"' in refused(path, tz="UTC")[1]
+    traces = ew.read_traces(path, tz="UTC", date_format="%d/%m/%Y")
+    assert str(traces.dates[0]) == "2013-04-03"
+    assert traces.r.tolist() == expected.r.tolist()
+
+
+# what is refused, in one message
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "words"),
+    [
+        (HEAD + lines(ISO).replace("46.5", "46,5"), "E_CSV", "decimal commas?"),
+        (HEAD + lines('{user},{t:%Y-%m-%d %H:%M},"46,519,000.5",{lon}\n'), "E_NUMBER", "cannot be read"),
+        (HEAD + lines("{user},{t:%G-W%V-%u},{lat},{lon}\n"), "E_DATE", "no readable time"),
+        ("# nothing but\n# comments\n", "E_EMPTY", "comments"),
+        (("uid,datetime,lat,lng\n" + lines(ISO)).encode("utf-16-le"), "E_ENCODING", "utf-16-le"),
+    ],
+    ids=["unquoted decimal commas", "thousands", "weeks", "comments", "UTF-16 without its mark"],
+)
+def test_what_cannot_be_read_says_why(tmp_path, content, code, words):
+    found, message = refused(put(tmp_path / "a.csv", content))
+
+    assert found == code
+    assert words in message
+
+
+# spreadsheets
+
+
+def cell(value):
+    if isinstance(value, dt.datetime):
+        days = (value.replace(tzinfo=None) - dt.datetime(1899, 12, 30)) / dt.timedelta(days=1)
+        return f'<c s="1"><v>{days!r}</v></c>'
+    if isinstance(value, str):
+        return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+    return f"<c><v>{value}</v></c>"
+
+
+def workbook(*sheets, more=b""):
+    """The bytes of an .xlsx file with these sheets, each a list of rows."""
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    numbers = range(1, len(sheets) + 1)
+    listed = "".join(f'<sheet name="s{n}" sheetId="{n}" r:id="r{n}"/>' for n in numbers)
+    related = "".join(
+        f'<Relationship Id="r{n}" Type="{office}/worksheet" Target="worksheets/s{n}.xml"/>' for n in numbers
+    )
+    related += f'<Relationship Id="r0" Type="{office}/styles" Target="styles.xml"/>'
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="a" '
+        f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets>{listed}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">{related}</Relationships>',
+        "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs><xf numFmtId="0"/><xf numFmtId="22"/></cellXfs>'
+        "</styleSheet>",
+    }
+    for n, rows in zip(numbers, sheets, strict=True):
+        inside = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+        files[f"xl/worksheets/s{n}.xml"] = f'<worksheet xmlns="{main}"><sheetData>{inside}</sheetData></worksheet>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+        if more:
+            archive.writestr("xl/media/x", more)
+    return out.getvalue()
+
+
+ROWS = [["person id", "when", "latitude", "longitude"], *([7, t, lat, lon] for t, lat, lon in POINTS)]
+
+
+def test_a_spreadsheet(tmp_path, expected):
+    pytest.importorskip("python_calamine")
+    traces, counted = read(
+        put(tmp_path / "a.xlsx", workbook([["about this"]], ROWS)), columns={"user": "person id"}, tz="UTC"
+    )
+
+    assert traces.labels == ("7",)
+    assert traces.r.tolist() == expected.r.tolist()
+    assert traces.dates.astype(str).tolist() == ["2013-04-15"]
+    assert counted.format == "excel"
+    assert "sheet 2 was read, the 1 others were not" in counted.notes
+    for user in ("ann", "bob"):
+        put(tmp_path / "all" / f"{user}.xlsx", workbook([row[1:] for row in ROWS]))
+    assert read(tmp_path / "all", tz="UTC")[0].labels == ("ann", "bob")
+
+
+def test_a_spreadsheet_that_is_a_bomb_or_damaged_or_unreadable_here(tmp_path, monkeypatch):
+    pytest.importorskip("python_calamine")
+    bomb = put(tmp_path / "bomb.xlsx", workbook(ROWS, more=bytes(1 << 27)))
+    damaged = put(tmp_path / "b.xlsx", workbook(ROWS)[:-300])
+
+    assert refused(bomb)[0] == "E_TOO_LARGE"
+    assert refused(damaged)[0] == "E_EXCEL"
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    code, message = refused(put(tmp_path / "a.xlsx", workbook(ROWS)))
+    assert code == "E_EXTRA"
+    assert "elsewhere[excel]" in message
