@@ -206,8 +206,8 @@ def onto(
     Places with names go to the place of that name. Places with coordinates go to the nearest place of that map; more
     than 5 % of the slots far from every place (three times the usual distance between neighbours) are another region,
     and refused. Plain numbers stay what they are, where the numbers of `like` are those of its own source (`numbered`);
-    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves out
-    where people seldom are: slots far from it are missing then.
+    names and numbers that `like` does not have are added to its map (see `Traces.on`). `cut` says that the map leaves
+    out where people seldom are: slots far from it are missing then.
 
     Examples
     --------
