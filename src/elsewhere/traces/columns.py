@@ -206,7 +206,7 @@ def kind_of(values: Sequence[str]) -> str:
     if mostly(re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch):
         return "0 or 1"
     if mostly(is_number):
-        number = [float(v.replace(",", ".")) for v in filled if is_number(v)]
+        number = [x for x in (_float(v) for v in filled) if np.isfinite(x)]
         now = 2.0e9
         for unit in (1, 1e3, 1e6, 1e9):
             if sum(9e8 * unit <= x <= now * unit for x in number) >= MOSTLY * len(number):
