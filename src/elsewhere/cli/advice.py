@@ -60,7 +60,7 @@ def advice(traces: "Traces", settings: "Preset") -> str:
         )
     ways += _smaller(traces, visitors, settings)
     if places < 2 * settings.c_min:
-        ways += _coarser(traces, visitors, settings)
+        ways += _coarser(traces, settings)
     if settings.name == "deniable":
         ways.append("`--preset product`: fewer people, but tests instead of a proof with eps and delta")
     if settings.name != "paper":
@@ -93,19 +93,58 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
     return []
 
 
-def _coarser(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
+def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
     """Larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
-        from elsewhere.traces.places import reduce_places
-
         for cells in (n for n in COARSER if n < traces.R):
-            _, becomes = reduce_places(traces.locations, visitors, cells=cells)
-            found = _shared(_visitors(traces, becomes), traces.U, settings)
+            found = _shared(_visitors(_joined(traces, cells)), traces.U, settings)
             if found >= settings.c_min:
                 return [f"larger places, `--cells {cells}`: about {found:,} of them would be shared by enough people"]
     elif traces.locations.names is not None:
         return ["larger places: a column of districts or of kinds of place, by `--columns place=NAME`"]
     return []
+
+
+def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str]]":
+    """
+    Join neighbouring places where too few are shared for two classes, and say so; the traces as they are if it is vain.
+
+    Places with ids of the input are left alone: an id stands for one place.
+    """
+    if settings.name == "paper" or not traces.locations.has_coordinates or traces.locations.names is not None:
+        return traces, []
+    before, wanted = _shared(_visitors(traces), traces.U, settings), 2 * max(settings.c_min, 2)
+    if before >= wanted or traces.R < 2:
+        return traces, []
+    joined = _joined(traces, traces.R)
+    after = _shared(_visitors(joined), traces.U, settings)
+    if after <= before or joined.R < 2:
+        return traces, []
+    return joined, [
+        f"only {before:,} of {traces.R:,} places are shared by enough people: neighbouring places were joined, and "
+        f"{after:,} of {joined.R:,} are; `--cells {traces.R}` leaves them as they are"
+    ]
+
+
+def _joined(traces: "Traces", cells: int) -> "Traces":
+    """The same days at places that several people share, at most `cells` of them."""
+    import numpy as np
+
+    from elsewhere.traces.model import Traces
+    from elsewhere.traces.places import share_places
+
+    row, slot = np.nonzero(traces.r >= 0)
+    pairs = np.unique(traces.r[row, slot].astype(np.int64) * traces.U + traces.user[row])
+    fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=cells)
+    return Traces(
+        np.where(traces.r >= 0, becomes[traces.r], -1),
+        fewer,
+        users=traces.users,
+        dates=traces.dates,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+    )
 
 
 def _people(settings: "Preset") -> int:
@@ -116,14 +155,13 @@ def _people(settings: "Preset") -> int:
     return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
 
 
-def _visitors(traces: "Traces", becomes: "Ints | None" = None) -> "Ints":
-    """(R,) how many people visit each place; `becomes` says what place each one is part of."""
+def _visitors(traces: "Traces") -> "Ints":
+    """(R,) how many people visit each place."""
     import numpy as np
 
     row, slot = np.nonzero(traces.r >= 0)
-    place = traces.r[row, slot] if becomes is None else becomes[traces.r[row, slot]]
-    R = traces.R if becomes is None else int(becomes.max()) + 1
-    return np.bincount(np.unique(traces.user[row] * R + place) % R, minlength=R)
+    pairs = np.unique(traces.user[row] * traces.R + traces.r[row, slot])
+    return np.bincount(pairs % traces.R, minlength=traces.R)
 
 
 def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:

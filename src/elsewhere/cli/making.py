@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.cli.advice import advised
-from elsewhere.cli.options import Reading, gives
+from elsewhere.cli.advice import advised, join_places
+from elsewhere.cli.options import AS_IT_COMES, Reading, gives
 from elsewhere.cli.output import bar, stage
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
 
@@ -139,7 +139,8 @@ def read_whole(
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
-    `least` people are needed, by default those that the preset needs.
+    `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
+    unless they were asked for.
     """
     from elsewhere.split import least_users
     from elsewhere.traces.read import read_traces
@@ -154,7 +155,12 @@ def read_whole(
     if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
         with advised(whole, settings):
             raise NotEnoughUsers(_too_few(read, settings, least))
-    return whole, replace(read, notes=(*read.notes, *_without_a_day(whole, traces, read)))
+    notes = _without_a_day(whole, traces, read)
+    chosen = (reading.cells, reading.places, reading.locations, reading.regions)
+    if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
+        whole, joined = join_places(whole, settings)
+        read, notes = replace(read, places=whole.R), notes + joined
+    return whole, replace(read, notes=(*read.notes, *notes))
 
 
 def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:

@@ -113,7 +113,7 @@ def prepare_fixes(
         with all days unless `min_coverage` of the slots of these are known.
     max_gap
         Longest gap that is filled; 0 fills nothing. "auto" takes the shortest of 1, 3, 6, 12 and 24 hours that keeps
-        enough people: at least four of five of those whom 24 hours would keep, with a day that is known from end to end
+        enough people: at least nine of ten of those whom 24 hours would keep, with a day that is known from end to end
         and has fixes in two slots or more.
     min_coverage
         Days with a smaller share of known slots are dropped, and counted, as are days with fixes in one slot alone;
