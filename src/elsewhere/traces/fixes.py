@@ -197,17 +197,17 @@ class Preparation:
         >>> read = Preparation(days_dropped=40, days_single=40, max_gap_minutes=60, people_by_gap={"1h": 0, "24h": 7})
         >>> for each in read.in_the_way():
         ...     print(each)
-        40 days have fixes in one slot alone, which says nothing of how the day went
+        days with fixes in one slot alone, which says nothing of how the day went: 40
         gaps of more than 1h are not filled (`max_gap`); people with a usable day by longest gap: 1h 0, 24h 7
 
         """
         told = []
         if self.days_single:
-            alone = "fixes in one slot alone, which says nothing of how the day went"
-            told.append(f"{self.days_single:,} days have {alone}")
+            alone = "days with fixes in one slot alone, which says nothing of how the day went"
+            told.append(f"{alone}: {self.days_single:,}")
         if self.days_outside:
             how = {"auto": ' (`map="whole"` takes them in)', "box": " (`box`)", "regions": " (`regions`)"}
-            told.append(f"{self.days_outside:,} days lead outside the map{how.get(self.map, '')}")
+            told.append(f"days that lead outside the map{how.get(self.map, '')}: {self.days_outside:,}")
         if self.max_gap_minutes is not None and self.people_by_gap:
             ladder = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
             told.append(
@@ -216,7 +216,8 @@ class Preparation:
             )
         thin = self.days_dropped - self.days_single
         if thin > 0 and self.min_coverage:
-            told.append(f"{thin:,} days have less than {self.min_coverage:.0%} of their slots known (`min_coverage`)")
+            known = f"days with less than {self.min_coverage:.0%} of their slots known (`min_coverage`)"
+            told.append(f"{known}: {thin:,}")
         return told
 
 

@@ -21,7 +21,7 @@ FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
 MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
 RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
-ENOUGH = 0.8  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
+ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
 LEAST_SLOTS = 2  # slots with a fix of their own that a day needs: one alone says nothing of how the day went
 GAPS = {
     "hold": "a slot without fixes keeps the place of the last fix, up to {max_gap}, and before the first fix of a day, "
@@ -134,7 +134,7 @@ class Ladder(NamedTuple):
     people: tuple[int, ...]
 
     def shortest(self) -> int:
-        """Return the shortest gap that keeps enough people: four of five of those whom the longest one keeps."""
+        """Return the shortest gap that keeps enough people: nine of ten of those whom the longest one keeps."""
         enough = ENOUGH * max(self.people)
         return next(g for g, kept in zip(self.seconds, self.people, strict=True) if kept >= enough)
 
