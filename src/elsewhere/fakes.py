@@ -31,7 +31,7 @@ from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
-from elsewhere.presets import OF_THE_GATE, Preset
+from elsewhere.presets import NOT_READ, Preset
 from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
@@ -354,9 +354,8 @@ def _on_dates(fakes: Fakes) -> list[str]:
 
 
 def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
-    parameters = {name: value for name, value in asdict(fakes.preset).items() if name != "name"}
-    if fakes.preset.name != "deniable":
-        parameters = {name: value for name, value in parameters.items() if name not in OF_THE_GATE}
+    unread = ("name", *NOT_READ[fakes.preset.name])
+    parameters = {name: value for name, value in asdict(fakes.preset).items() if name not in unread}
     return {
         "elsewhere": __version__,
         "preset": fakes.preset.name,

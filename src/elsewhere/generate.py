@@ -20,7 +20,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, req
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt, learn, only_known, require_one_map
-from elsewhere.presets import OF_THE_GATE, PRESETS, Preset, preset_of
+from elsewhere.presets import NOT_READ, PRESETS, Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel
@@ -171,7 +171,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_of_no_gate(settings), *_one_class(learnt)),
+        notes=(*roles.notes, *_without_effect(settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
     )
@@ -186,10 +186,10 @@ def _by_windows(wanted: Preset, taken: Preset) -> str:
     )
 
 
-def _of_no_gate(settings: Preset) -> tuple[str, ...]:
-    """What only a gate reads, and there is none here: whoever gave it may take these fakes for others."""
+def _without_effect(settings: Preset) -> tuple[str, ...]:
+    """What this preset does not read: whoever gave it may take these fakes for others."""
     usual = PRESETS[settings.name]
-    idle = ", ".join(f"`{name}`" for name in OF_THE_GATE if getattr(settings, name) != getattr(usual, name))
+    idle = ", ".join(f"`{name}`" for name in NOT_READ[settings.name] if getattr(settings, name) != getattr(usual, name))
     return (f'not read by preset "{settings.name}", so without effect: {idle}.',) if idle else ()
 
 

@@ -2,7 +2,7 @@
 The three presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
-- `product`   publishes with every test of the paper in its strictest reading, on split users;
+- `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
 - `deniable`  publishes with a proof: soft emissions, exact Pr{f|s}, randomised gate, ledger.
 """
 
@@ -115,6 +115,8 @@ class Preset:
 
 
 _NAMES = ("paper", "product", "deniable")
+# what only candidate sets read, which are the paper's
+OF_CANDIDATES = ("sampler", "par_c", "par_m", "par_l", "par_v", "subsample", "merge")
 # what only the deniable mode reads: outputs of the others do not name it (E54)
 OF_THE_GATE = (
     "emission",
@@ -130,6 +132,8 @@ OF_THE_GATE = (
     "archetypes",
 )
 
+NOT_READ = {"paper": (*OF_THE_GATE, "shift", "balance"), "product": (*OF_THE_GATE, *OF_CANDIDATES), "deniable": ()}
+
 PRESETS = {
     "paper": Preset("paper"),
     "product": Preset(
@@ -137,7 +141,7 @@ PRESETS = {
         periods=4,
         class_periods=12,
         method="roles",
-        sampler="ffbs",
+        class_draws=20,
         shift=120.0,
         c_min=5,
         m_min=5,

@@ -15,7 +15,7 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.fakes import Fakes
 from elsewhere.pool import Pool
-from elsewhere.presets import OF_THE_GATE
+from elsewhere.presets import NOT_READ
 from elsewhere.reports.atlas import atlas
 from elsewhere.reports.attacks import QUESTIONS, audit_table, badge, shown
 from elsewhere.reports.claims import claims, may_not
@@ -158,9 +158,8 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
     if isinstance(fakes, Pool):
         known = {n: v for n, v in fakes.provenance.items() if v is not None}
     elif isinstance(fakes, Fakes):
-        parameters = {n: v for n, v in asdict(fakes.preset).items() if n != "name"}
-        if fakes.ledger is None:
-            parameters = {n: v for n, v in parameters.items() if n not in OF_THE_GATE}
+        unread = ("name", *NOT_READ[fakes.preset.name])
+        parameters = {n: v for n, v in asdict(fakes.preset).items() if n not in unread}
         known = {"preset": fakes.preset.name, "kappa": fakes.kappa, "parameters": parameters, "notes": fakes.notes}
         known["reproducible"] = fakes.laboratory
         if fakes.ledger is None:
