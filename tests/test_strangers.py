@@ -391,3 +391,15 @@ def test_a_spreadsheet_that_is_a_bomb_or_damaged_or_unreadable_here(tmp_path, mo
     code, message = refused(put(tmp_path / "a.xlsx", workbook(ROWS)))
     assert code == "E_EXTRA"
     assert "elsewhere[excel]" in message
+
+
+def test_a_row_in_the_place_of_names_names_no_column_of_the_output(tmp_path):
+    """A word such as "car" in the first row is a known name, so that row is taken for the names."""
+    rows = [f"u{u},2024-03-05 {h:02}:05:00,48.2{u % 7}185,16.3{u % 5}349,car" for u in range(9) for h in range(24)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows) + "\n")
+    told = []
+    ew.read_traces(path, columns={"user": "#1", "time": "#2", "lat": "#3", "lon": "#4"}, report=told.append)
+    assert told[0].columns == {}
+    ew.read_traces(path, columns={"time": "#2", "lat": "#3", "lon": "#4"}, report=told.append)
+    assert not any("u0" in note for note in told[1].notes)

@@ -36,6 +36,7 @@ from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
+FILES = ("fakes.npz", "fakes.json")
 LARGEST = 2**32  # bytes of all arrays
 
 
@@ -340,7 +341,9 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
             code="E_BUDGET",
         )
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
-    weight = fakes.loglik[fresh] / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fresh))
+    # a walk may begin where the model never does: its likelihood is 0, and -inf / inf no number
+    by_likelihood = choose == "likelihood" and np.isfinite(temp)
+    weight = fakes.loglik[fresh] / fakes.r.shape[1] / temp if by_likelihood else np.zeros(len(fresh))
     key = weight + rng.gumbel(size=len(fresh))
     order = fresh[np.lexsort((-key, fakes.seed[fresh]))]
     seed = fakes.seed[order]

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
-from elsewhere.frame import Frame
+from elsewhere.frame import Frame, is_weekend
 from elsewhere.learnt import Learnt, learn, only_known, require_one_map
 from elsewhere.presets import NOT_READ, PRESETS, Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
@@ -174,6 +174,7 @@ def _gathered(
         notes=(*roles.notes, *_without_effect(settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
+        weekend=None if traces.dates is None else is_weekend(traces.dates)[roles.seed_rows[unit[order, 0]]],
     )
 
 

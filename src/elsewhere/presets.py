@@ -31,7 +31,7 @@ class Preset:
     par_v: float = 4.0  # E46
     subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
     merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
-    shift: float = 0.0  # minutes by which a fake may do what its seed does early or late (decision 7)
+    shift: float = 0.0  # minutes by which a fake's whole day may be earlier or later than its seed's (decision 24)
     balance: float = 1.0  # how closely all fakes together follow the walk model; less keeps more of the seeds
     c_min: int = 1  # E30
     m_min: int = 1  # E31

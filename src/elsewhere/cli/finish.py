@@ -7,10 +7,9 @@ owner may see (links, real days on a map, the results in full) goes into another
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,23 +63,31 @@ def unfinished_folder(out: Path, mine: Path, *, force: bool) -> Path:
 
 
 @contextmanager
-def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool) -> Iterator[None]:
+def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool, of_all: bool = True) -> Iterator[None]:
     """
     Keep the fakes in a private folder while they are judged and published; whatever stops that, they are not lost.
 
-    The error that stops it says so, and how to go on: by `publish`, with the words `again`.
+    The error that stops it says so, and how to go on: by `publish`, with the words `again`, and by `audit` where the
+    seeds are rows `of_all` the input; of some of its people, `audit` would take others for the seeds.
     """
+    from elsewhere.fakes import FILES
+
     fakes.save(folder, force=force)
     try:
         yield
     except BaseException as error:
         words = " ".join(map(quote, ["elsewhere", "publish", str(folder), *again]))
+        attack = f", `elsewhere audit --real INPUT --fakes {quote(str(folder))}` attacks them" if of_all else ""
         error.add_note(
-            f"The fakes are made and kept in {folder}, for you alone: `{words}` publishes them, `elsewhere audit "
-            f"--real INPUT --fakes {quote(str(folder))}` attacks them. Nothing else was written."
+            f"The fakes are made and kept in {folder}, for you alone: `{words}` publishes them{attack}. "
+            "Nothing else was written."
         )
         raise
-    rmtree(folder, ignore_errors=True)
+    # with --force the folder may hold somebody's own files, which stay
+    with suppress(OSError):
+        for name in FILES:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:

@@ -54,7 +54,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
         for name, number in told["rejected_by"].items():
-            rules.add_row(name.replace("not_made", "no candidates"), f"{number:,}", f"{number / told['attempts']:.1%}")
+            rules.add_row(name.replace("not_made", "nothing to try"), f"{number:,}", f"{number / told['attempts']:.1%}")
         rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
         shown.append(rules)
         if told["k"] > 1:

@@ -77,7 +77,7 @@ def synthesize(
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
     again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
-        rescued(fakes, spare, again, force=force),
+        rescued(fakes, spare, again, force=force, of_all=aside is None),
         whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),
     ):
         pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())

@@ -540,7 +540,7 @@ def _no_weekends(real: Days, fakes: Days, user: Ints) -> str:
         return f"All real days are {'weekdays' if people[0] else 'weekend days'}."
     if min(people) < FEWEST_PEOPLE:
         kind = "weekday" if people[0] < people[1] else "weekend day"
-        return f"Only {min(people)} real people have a {kind}; {FEWEST_PEOPLE} are needed."
+        return f"Fewer than {FEWEST_PEOPLE} real people have a {kind}."  # no number of few people in a report
     return _no_trips(real, fakes, user)
 
 

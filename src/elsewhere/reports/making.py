@@ -10,7 +10,7 @@ from elsewhere.reports.markup import Child, Markup, listing, number, pairs, perc
 from elsewhere.reports.svg import Bar, bars
 
 RULES = {
-    "not_made": "no candidate places found",
+    "not_made": "no walk or candidate places left",
     "similarity": "too many visits in common with its seed (par_s)",
     "intersection": "shares a place with its seed (par_i)",
     "differential": "too few others resemble it as much (par_d, k)",

@@ -213,7 +213,6 @@ def read_traces(
             grid_metres=grid_metres,
             evidence=evidence,
         )
-        regions = None if regions is None else read_regions(regions)
         fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
         handed = [fixes]

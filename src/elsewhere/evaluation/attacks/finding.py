@@ -196,8 +196,8 @@ def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
     if passed is not None or fresh.pass_it:
         return ""
     return (
-        f" No verdict: fresh real people in the place of the fakes reach {shown}, and would be flagged as well at this "
-        f"size, {100 * fresh.flagged:.0f} in 100 times."
+        f" No verdict: fresh real people in the place of the fakes reach {shown}, and would exceed the bar as well at "
+        f"this size, {100 * fresh.flagged:.0f} times in 100."
     )
 
 
