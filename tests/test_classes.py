@@ -96,14 +96,14 @@ def test_planted_classes_are_found_by_every_graph(choice):
 
 
 @pytest.mark.parametrize("method", ["roles", "kmeans"])
-@pytest.mark.parametrize("kappa", ["auto", 8, 20])
-def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa):
+@pytest.mark.parametrize(("kappa", "c_min"), [("auto", 3), (8, 3), (20, 1)])
+def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa, c_min):
     traces = town.traces
     name, rows = rng(2).permutation(traces.R), rng(3).permutation(len(traces))
     renamed = ew.Traces(name[traces.r][rows], traces.locations, users=traces.user[rows])
 
-    before = ew.semantic_clustering(graph_of(traces, T=4), kappa=kappa, method=method, c_min=3, rng=rng())
-    after = ew.semantic_clustering(graph_of(renamed, T=4), kappa=kappa, method=method, c_min=3, rng=rng())
+    before = ew.semantic_clustering(graph_of(traces, T=4), kappa=kappa, method=method, c_min=c_min, rng=rng())
+    after = ew.semantic_clustering(graph_of(renamed, T=4), kappa=kappa, method=method, c_min=c_min, rng=rng())
 
     assert np.array_equal(after.label[name], before.label)
     np.testing.assert_allclose(after.nearness, before.nearness, rtol=1e-9)

@@ -14,6 +14,8 @@ rank j in period tau', only the sums over users
 
 are needed, accumulated over levels. Shares are floats a/L; equal fractions are equal floats, so users of different
 lengths meet exactly. The sums hold no single user, and adding users is adding sums: `LocationGraph.update`.
+Beside them the graph keeps who holds which place at which rank, of at most MOST_HELD users and in memory alone: the
+number of classes is chosen by what halves of the people agree on.
 
 Their number grows with the square of the number of ranks. For few users the matrix S of all s_uv is cheaper, however
 long their lists: w_G = sum over (tau, i) of A^T diag(w_tau) (S - I) A.
