@@ -445,6 +445,8 @@ def test_refuses_what_it_cannot_cluster():
     with pytest.raises(ew.InvalidParameter) as caught:
         ew.semantic_clustering(graph, c_min=5, rng=rng())
     assert caught.value.code == "E_TOO_FEW_PLACES"
+    # four places and classes of three: one class, rather than none (decision 21)
+    assert ew.semantic_clustering(graph, c_min=3, rng=rng()).label.tolist() == [0, 0, 0, 0, -1, -1, -1, -1, -1]
     with pytest.raises(ew.InvalidTraces) as caught:
         ew.semantic_clustering(graph_of(ew.Traces([[1, 1], [1, 1]], ew.Locations(n=2))), rng=rng())
     assert caught.value.code == "E_TOO_FEW_PLACES"

@@ -264,13 +264,13 @@ def test_time_as_fourth_coordinate_is_a_trip(tmp_path, expected, kind, per_secon
 
     assert np.array_equal(traces.r, expected.r)
     assert counted.format == "kepler"
-    # a fourth coordinate that is no time is none
-    for trip in trips:
-        del trip["properties"]["uid"]
-    broken = json.dumps({"type": "FeatureCollection", "features": trips}).replace(str(stamps[0]), "3.5")
-    if kind != "Point":
-        with pytest.raises(ew.InvalidTraces):
-            ew.read_traces(put(tmp_path / "b.json", broken))
+    # a fourth coordinate that is no time, such as a measured value, is none: the trip has no times, and is not read
+    measured = json.dumps({"type": "FeatureCollection", "features": trips})
+    for number, stamp in enumerate(stamps):
+        measured = measured.replace(str(stamp), str(number))
+    with pytest.raises(ew.InvalidTraces) as caught:
+        ew.read_traces(put(tmp_path / "b.json", measured))
+    assert caught.value.code == ("E_COLUMN" if kind == "Point" else "E_EMPTY")  # there is no time at all
 
 
 def test_numbers_of_google():

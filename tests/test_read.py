@@ -428,6 +428,33 @@ def test_large_parquet_files_come_in_pieces(tmp_path, monkeypatch):
     assert same(ew.read_traces(path), expected)
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"gaps": "none"}, "E_PARAM"),
+        ({"step": "7min"}, "E_PARAM"),
+        ({"max_gap": "soon"}, "E_PARAM"),
+        ({"map": "round"}, "E_PARAM"),
+        ({"min_coverage": 2}, "E_PARAM"),
+        ({"grid_metres": 0}, "E_PARAM"),
+        ({"cells": 0}, "E_PARAM"),
+        ({"box": (47, 6, 46, 7)}, "E_PARAM"),
+        ({"columns": {"user": "nobody"}}, "E_COLUMN"),
+        ({"columns": {"lat": "lng", "lon": "lat", "user": None}}, "E_COLUMN"),
+        ({"locations": "none.csv"}, "E_OPEN"),
+        ({"regions": "none.json"}, "E_OPEN"),
+    ],
+)
+def test_what_can_be_refused_is_before_the_input_is_read(tmp_path, monkeypatch, options, code):
+    path = csv_of(pd.concat([day(str(u)) for u in range(50)]), tmp_path / "a.csv")
+    monkeypatch.setattr(tables, "SMALL", 0)
+    monkeypatch.setattr(texts, "BLOCK", 2000)
+    monkeypatch.setattr(texts, "PIECE", 500)
+    monkeypatch.setattr(tables.Parts, "__iter__", lambda self: pytest.fail("the input was read"))
+
+    assert refused(path, **options)[0] == code
+
+
 def test_a_fault_of_a_late_block_is_named_by_its_line(tmp_path, monkeypatch):
     lines = [f"{CANARY},2013-04-15 {h:02}:{m:02}:00,46.519,6.632\n" for h in range(24) for m in (10, 30, 50)] * 9
     path = write(tmp_path / "a.csv", HEAD + "".join(lines) + "a,2013,b,c\n" * 9)

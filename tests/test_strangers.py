@@ -236,6 +236,16 @@ def test_all_that_is_missing_is_said_at_once(tmp_path):
     assert "--columns date=NAME" in message
 
 
+def test_a_row_that_stands_where_names_should_is_not_shown(tmp_path):
+    rows = "anna-77,home,monday\n" * 3 + "annb-78,work,friday\n" * 3
+    for text in (rows, rows.replace("anna-77", "anna")):
+        code, message = refused(put(tmp_path / "a.csv", text))
+
+        assert code == "E_COLUMN"
+        assert "columns seen: '#1', '#2', '#3'" in message
+        assert "home" not in message
+
+
 # days and months
 
 

@@ -58,6 +58,7 @@ MOST_SHOWN = 40
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
 
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
 UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
@@ -94,7 +95,10 @@ def check_columns(columns: Any) -> dict[str, str | None]:
 
 
 def roles_of(
-    names: Sequence[str], columns: Mapping[str, str | None] | None, source: str = "the input"
+    names: Sequence[str],
+    columns: Mapping[str, str | None] | None,
+    source: str = "the input",
+    records: Sequence[Sequence[str]] = (),
 ) -> dict[str, str]:
     """
     Role -> name of its column, by the caller's `columns` first, then by synonyms.
@@ -113,7 +117,7 @@ def roles_of(
     asked = {role: name if name is None else _meant(role, name, names) for role, name in check_columns(columns).items()}
     absent = sorted(name for name in asked.values() if name is not None and name not in (FILE, *names))
     if absent:
-        said = f"there is no column {', '.join(map(repr, absent))}; {_seen(names, {})}"
+        said = f"there is no column {', '.join(map(repr, absent))}; {_seen(shown_names(names, records), {})}"
         raise InvalidTraces(f"{source}: {said}.", code="E_COLUMN")
     if asked.get("time") is not None:
         asked = {"utc": None, "local": None, **asked}
@@ -164,8 +168,9 @@ def meaning(
     Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
     """
-    roles = roles_of(names, columns, source)
+    roles = roles_of(names, columns, source, records)
     asked = check_columns(columns)
+    shown = shown_names(names, records)
     kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
     notes: list[str] = []
     by_word = {plain(name): name for name in names}
@@ -184,14 +189,29 @@ def meaning(
                 if roles.get("place") == pairs[0]:
                     del roles["place"]
                 notes.append(f"column {pairs[0]!r} was read as latitude and longitude")
-        return Found(roles, tuple(notes), kinds)
+        return Found(roles, tuple(notes), kinds, shown=shown)
     if len(names) == 3 and not asked and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
-        return Found(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, sglt=True)
+        return Found(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, shown)
     taken = {role: name for role, name in guessed(names, records, kinds, asked).items() if role not in asked}
     if taken:
         said = ", ".join(f"{role}={name}" for role, name in taken.items())
         notes.append(f"the first line holds no names: columns were read as {said} (`columns`)")
-    return Found({**taken, **roles}, tuple(notes), kinds)
+    return Found({**taken, **roles}, tuple(notes), kinds, shown=shown)
+
+
+def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
+    """
+    How messages call columns: by name, or by number where the name is among the values or does not look like a name.
+
+    Where the line of names is missing, the first row stands for it, and that is somebody's data.
+    """
+    shown = []
+    for i, name in enumerate(names):
+        word = NAME.fullmatch(name) is not None or is_known(name)
+        shown.append(name if word and not any(i < len(r) and r[i] == name for r in records) else f"#{i + 1}")
+    # one name that is none: the line may be a row
+    odd = sum(a != b for a, b in zip(shown, names, strict=True))
+    return tuple(f"#{i}" for i in range(1, len(names) + 1)) if odd and not any(map(is_known, names)) else tuple(shown)
 
 
 def kind_of(values: Sequence[str]) -> str:
@@ -206,7 +226,7 @@ def kind_of(values: Sequence[str]) -> str:
     if mostly(re.compile(r"0|1|true|false|yes|no|t|f|y|n", re.IGNORECASE).fullmatch):
         return "0 or 1"
     if mostly(is_number):
-        number = [float(v.replace(",", ".")) for v in filled if is_number(v)]
+        number = [x for x in (_float(v) for v in filled) if np.isfinite(x)]
         now = 2.0e9
         for unit in (1, 1e3, 1e6, 1e9):
             if sum(9e8 * unit <= x <= now * unit for x in number) >= MOSTLY * len(number):
@@ -325,8 +345,9 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
         chosen = chosen or (free[0] if free and not found.kinds else None)
         if chosen is not None:
             free.remove(chosen)
-        return f"{role}={chosen or 'NAME'}"
+        return f"{role}={'NAME' if chosen is None else shown.get(chosen, chosen)}"
 
+    shown = dict(zip(names, found.shown or shown_names(names), strict=False))
     typed = ",".join(likely(role) for role in missing)
     if {"lat", "lon"} <= set(missing):
         a, b = (part.partition("=")[2] for part in typed.split(",")[-2:])
@@ -334,10 +355,8 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
     also = ", or user=file if each file is one person" if "user" in missing else ""
     also += ", or place=NAME" if "lat" in missing else ""
     unnamed = "" if headed else "the first line holds data, no names; "
-    return (
-        f"{unnamed}no column for {', '.join(missing)}; {_seen(names, found.kinds if not headed else {})}; "
-        f"type --columns {typed}{also}."
-    )
+    seen = _seen([shown.get(n, n) for n in names], {} if headed else found.kinds)
+    return f"{unnamed}no column for {', '.join(missing)}; {seen}; type --columns {typed}{also}."
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:

@@ -136,6 +136,7 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
             if hashlib.sha256((folder / each).read_bytes()).hexdigest() != index["files"][each]:
                 raise InvalidTraces(f"{each} is not the file that {INDEX} names; prepare it again.", code="E_CHANGED")
         locations = _read_places(folder / "locations.csv") if len(wanted) > 1 else Locations(n=index["places"])
+        len(locations)  # a damaged index may name more than can be counted
         step = timedelta(minutes=float(index["step_minutes"]))
         return Kept(folder / name, step, str(index["start"]), str(index["tz"]), locations)
     except InvalidTraces:

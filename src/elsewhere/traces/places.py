@@ -65,14 +65,19 @@ def _column_count(row: Ints, metres: float) -> Ints:
     return np.asarray(np.maximum(1, np.round(around / metres)), dtype=np.int64)
 
 
+def check_grid(metres: float) -> None:
+    """Refuse a width of grid cells that is none."""
+    if not 1 <= metres <= 100_000:
+        raise InvalidParameter(f"`grid_metres` must be in [1, 100000], got {metres!r}.")
+
+
 def make_grid(lat: Floats, lon: Floats, metres: float, most: int = MOST_GRID_CELLS) -> tuple[Locations, Ints, float]:
     """
     The visited grid cells as places, the place of each point, and the width of the cells in the end.
 
     A grid that would have more than `most` visited cells is made twice as coarse until it has not.
     """
-    if not 1 <= metres <= 100_000:
-        raise InvalidParameter(f"`grid_metres` must be in [1, 100000], got {metres!r}.")
+    check_grid(metres)
     while True:
         cells, place = np.unique(grid_cells(lat, lon, metres), return_inverse=True)
         if len(cells) <= most:

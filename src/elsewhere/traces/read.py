@@ -20,7 +20,7 @@ from elsewhere.traces.kept import kept_in
 from elsewhere.traces.locate import PLACES
 from elsewhere.traces.model import Traces, clock_minutes
 from elsewhere.traces.places import Map, places_beside, read_places
-from elsewhere.traces.prepare import prepare_fixes, prepare_slots, seconds_of
+from elsewhere.traces.prepare import check_settings, prepare_fixes, prepare_slots, seconds_of
 from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
@@ -201,6 +201,19 @@ def read_traces(
             so_far=counted,
         )
     else:
+        # the sample has told what there is: all that can be refused is, before the input is read
+        check_settings(
+            step=step,
+            cells=cells,
+            gaps=gaps,
+            max_gap=max_gap,
+            min_coverage=min_coverage,
+            map=map,
+            places=places,
+            grid_metres=grid_metres,
+            evidence=evidence,
+        )
+        regions = None if regions is None else read_regions(regions)
         fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
         handed = [fixes]

@@ -37,6 +37,8 @@ from elsewhere.traces.rows import Mask, Shape
 from elsewhere.traces.sources import refuse_rows
 from elsewhere.traces.tables import Parts
 
+MANY = 10_000  # rows of which most must be good for the rest to be read
+
 
 class _Ids:
     """Labels that are met in table after table, numbered as they come, and sorted in the end."""
@@ -127,6 +129,8 @@ def _gathered(
         for name, values in row.items():
             kept.setdefault(name, []).append(values[good])
         refuse_rows(shape.tally.kept, parts.name)
+        if 2 * sum(shape.tally.dropped.values()) > shape.tally.rows > MANY:
+            shape.tally.check(shape.max_bad)  # it will not get better
         exact, tz = exact or clock.exact, clock.tz
         both.append(replace(clock, wall=clock.wall[:0], utc=None))
         fixed.update(clock.fixed)

@@ -42,13 +42,15 @@ class Found(NamedTuple):
     """
     What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
 
-    `sglt` says that these are the three columns of SGLT, counted from 1.
+    `sglt` says that these are the three columns of SGLT, counted from 1. `shown` is how messages call the columns: by
+    number where a name could be somebody's data.
     """
 
     roles: Mapping[str, str]
     notes: tuple[str, ...] = ()
     kinds: Mapping[str, str] = {}
     sglt: bool = False
+    shown: tuple[str, ...] = ()
 
 
 # names of columns, whether they stand in the file, and some rows -> what the columns mean

@@ -85,8 +85,7 @@ def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
     row, place, first, length = stays
     number = np.bincount(row, minlength=N)
     out: dict[str, Floats] = {}
-    for low, high in zip((0, *STAYS), (*STAYS, L + 1), strict=True):
-        name = f"stays_up_to_{high}" if high in STAYS else "stays_longer"
+    for name, low, high in zip(NAMES, (0, *STAYS), (*STAYS, np.inf), strict=False):
         out[name] = np.bincount(row, (length > low) & (length <= high), N) / number
     mean = mean_of(length, row, N)
     by_length = np.lexsort((-length, row))
