@@ -954,23 +954,36 @@ def roles(r, user, tau, R, T, ranks):
     return [day + part for day, part in zip(table([0] * len(tau), 1), by_period, strict=True)] if T > 1 else by_period
 
 
-def cosine_silhouette(rows, label):
-    """Mean over rows of (b - a) / max(a, b), from all pairs; 0 for a row alone in its class (E29)."""
+def mutual_information_beyond_chance(one, other):
+    """sum p(a, b) log(p(a, b) / p(a) p(b)) of two labellings, minus its mean over all orders of the second (E29)."""
+    n = len(one)
 
-    def distance(x, y):
-        return round(1 - sum(a * b for a, b in zip(x, y, strict=True)), 12)  # equal rows are 0 apart
+    def told(second):
+        total = 0.0
+        for a in set(one):
+            for b in set(second):
+                both = sum(x == a and y == b for x, y in zip(one, second, strict=True))
+                if both:
+                    total += both / n * math.log(both * n / (one.count(a) * second.count(b)))
+        return total
 
-    total = 0.0
-    for i, x in enumerate(rows):
-        away = {}
-        for j, y in enumerate(rows):
-            if i != j:
-                away.setdefault(label[j], []).append(distance(x, y))
-        if label[i] in away:
-            own = sum(away[label[i]]) / len(away[label[i]])
-            nearest = min(sum(d) / len(d) for c, d in away.items() if c != label[i])
-            total += (nearest - own) / max(nearest, own) if max(nearest, own) > 0 else 0.0
-    return total / len(rows)
+    shuffled = [told(list(order)) for order in itertools.permutations(other)]
+    return told(other) - sum(shuffled) / len(shuffled)
+
+
+def shared_information(own, other, centres):
+    """Score of one half's centres: places that both halves visit, by own roles and by the other half's (E29)."""
+
+    def nearest(row):
+        root = [math.sqrt(x) for x in row]
+        length = math.sqrt(sum(x * x for x in root))
+        away = [sum((x / length - c) ** 2 for x, c in zip(root, centre, strict=True)) for centre in centres]
+        return away.index(min(away))
+
+    both = [i for i in range(len(own)) if any(own[i]) and any(other[i])]
+    if not both:
+        return 0.0
+    return mutual_information_beyond_chance([nearest(own[i]) for i in both], [nearest(other[i]) for i in both])
 
 
 def merge_small_classes(classes, w, c_min):

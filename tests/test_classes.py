@@ -1,5 +1,6 @@
 """Semantic classes: what is planted is found, whatever the numbers of places; class sizes; rare places."""
 
+import itertools
 import threading
 import warnings
 from pathlib import Path
@@ -8,7 +9,7 @@ import naive
 import numpy as np
 import pytest
 import strategies
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_mutual_info_score as ami
 from threadpoolctl import threadpool_limits
@@ -75,7 +76,7 @@ def test_planted_classes_and_their_number_are_found(kinds, method):
     traces, truth = planted(kinds, R_more=3)
 
     given_kappa = ew.semantic_clustering(graph_of(traces), kappa=kinds, method=method, rng=rng())
-    auto = ew.semantic_clustering(graph_of(traces), method=method, rng=rng())
+    auto = ew.semantic_clustering(graph_of(traces), rng=rng())  # of roles: the paper's rows have the paper's number
 
     for classes in (given_kappa, auto):
         assert classes.kappa == kinds
@@ -95,14 +96,14 @@ def test_planted_classes_are_found_by_every_graph(choice):
 
 
 @pytest.mark.parametrize("method", ["roles", "kmeans"])
-@pytest.mark.parametrize("kappa", ["auto", 8])
-def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa):
+@pytest.mark.parametrize(("kappa", "c_min"), [("auto", 3), (8, 3), (20, 1)])
+def test_renaming_places_and_reordering_users_changes_nothing_else(town, method, kappa, c_min):
     traces = town.traces
     name, rows = rng(2).permutation(traces.R), rng(3).permutation(len(traces))
     renamed = ew.Traces(name[traces.r][rows], traces.locations, users=traces.user[rows])
 
-    before = ew.semantic_clustering(graph_of(traces, T=4), kappa=kappa, method=method, c_min=3, rng=rng())
-    after = ew.semantic_clustering(graph_of(renamed, T=4), kappa=kappa, method=method, c_min=3, rng=rng())
+    before = ew.semantic_clustering(graph_of(traces, T=4), kappa=kappa, method=method, c_min=c_min, rng=rng())
+    after = ew.semantic_clustering(graph_of(renamed, T=4), kappa=kappa, method=method, c_min=c_min, rng=rng())
 
     assert np.array_equal(after.label[name], before.label)
     np.testing.assert_allclose(after.nearness, before.nearness, rtol=1e-9)
@@ -176,26 +177,6 @@ def test_foursquare_categories_are_found_better_than_by_geography_or_time_of_day
     assert ami(category[category.notna()], label[category.notna()]) > 0.135
 
 
-@st.composite
-def rows_and_labels(draw):
-    n, kappa = draw(st.integers(3, 9)), draw(st.integers(2, 3))
-    rows = np.array(draw(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=n, max_size=n)), float)
-    label = np.array(
-        [*range(kappa), *draw(st.lists(st.integers(0, kappa - 1), min_size=n - kappa, max_size=n - kappa))]
-    )
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(length > 0, length, 1), label
-
-
-@given(rows_and_labels())
-def test_silhouette_is_the_mean_over_all_pairs(case):
-    rows, label = case
-
-    assert room.silhouette(rows, label) == pytest.approx(
-        naive.cosine_silhouette(rows.tolist(), label.tolist()), abs=1e-7
-    )
-
-
 @given(st.data(), st.integers(1, 5))
 def test_small_classes_are_merged_smallest_first_into_the_nearest(data, c_min):
     n = data.draw(st.integers(2, 9))
@@ -226,68 +207,195 @@ def test_classes_have_c_min_members(town):
         assert ew.semantic_clustering(graph, kappa=150, rng=rng()).kappa == 150
 
 
-def test_auto_tries_at_most_24_values_in_geometric_steps(town, monkeypatch):
-    tried = []
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=6))
+def test_information_beyond_chance_is_by_all_orders(pairs):
+    one, other = (list(label) for label in zip(*pairs, strict=True))
 
-    def clusters(rows, kappa, entropy, starts=room.STARTS):
-        tried.append(kappa)
-        return np.arange(len(rows)) % kappa
+    expected = naive.mutual_information_beyond_chance(one, other)
 
-    monkeypatch.setattr(room, "_clusters", clusters)
-    graph = graph_of(town.traces)
-    ew.semantic_clustering(graph, c_min=4, rng=rng())
-    scouted = np.array(tried[:-1])
-
-    assert len(scouted) <= 24
-    assert scouted[0] == 2
-    assert scouted[-1] == graph.visited.sum() // 4
-    assert np.all(np.diff(scouted) > 0)
-    assert tried[-1] in scouted
+    assert room.beyond_chance(np.array(one), np.array(other)) == pytest.approx(expected, abs=1e-9)
 
 
-def test_auto_leaves_out_only_what_cannot_win(monkeypatch):
-    asked, whole = [], 0
-    clusters = room._clusters
-    monkeypatch.setattr(room, "_clusters", lambda rows, kappa, *a: asked.append(kappa) or clusters(rows, kappa, *a))
-    for draw in range(12):
-        traces = ew.Traces(rng(draw).integers(0, 10 + 4 * draw, (25, 8)), ew.Locations(n=60))
-        asked.clear()
-        found = ew.semantic_clustering(graph_of(traces), method="kmeans", rng=rng(draw))
-        tried = asked[:-1]  # the last one repeats the winner with more starts
-        rows = room_rows(traces)
-        every = np.unique(np.geomspace(2, len(rows), 24).round().astype(int)).tolist()
-        assert tried == every[: len(tried)]
-        whole += len(tried) == len(every)
-        entropy = int(rng(draw).integers(2**31))
-        told = [room.silhouette(rows, clusters(rows, kappa, entropy, room.SCOUTS)) for kappa in every]
-        assert int(np.argmax(told)) < len(tried)
-        assert found.kappa == every[int(np.argmax(told))]
-    assert whole < 12
+@settings(max_examples=30)
+@given(strategies.traces(max_users=6, min_users=2, max_places=6, days=1), st.sampled_from([1, 2]), st.integers(2, 3))
+def test_score_of_a_halving_is_that_of_the_definition(traces, T, kappa):
+    half = np.arange(traces.U) % 2 == 0
+    tau = ew.Periods.of(T).of_minute(traces.minutes()).tolist()
+    sides = []
+    for users in (np.flatnonzero(half), np.flatnonzero(~half)):
+        some = traces.of_users(users)
+        sides.append(naive.roles(some.r.tolist(), some.user.tolist(), tau, traces.R, T, RANKS))
+
+    views = room._views(graph_of(traces, T=T), half)
+
+    for view, own, other in zip(views, sides, sides[::-1], strict=True):
+        seen = np.array([row for row in sorted(own) if any(row)])
+        np.testing.assert_allclose(view.rows, np.sqrt(seen) / np.sqrt(seen.sum(axis=1, keepdims=True)), atol=1e-7)
+        centres = room._means(view.rows, min(kappa, len(seen)), 3, 1).cluster_centers_
+        # as near to one centre as to another: either will do
+        away = ((np.vstack([view.own, view.others])[:, None] - centres) ** 2).sum(axis=2)
+        nearest = np.sort(away, axis=1)
+        if nearest.shape[1] == 1 or np.all(nearest[:, 1] - nearest[:, 0] > 1e-6):
+            expected = naive.shared_information(own, other, centres.tolist())
+            assert view.told(kappa, 3) == pytest.approx(expected, abs=1e-9)
 
 
-def test_auto_finds_pairs_however_many():
-    # places that are alike two by two: half as many classes as places, the last number that can still win
-    rows = np.repeat(np.eye(8), 2, axis=0) + 1e-3 * np.eye(16, 8)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    found = room._best(rows, rows @ rows.T, 1, 1)
-    np.testing.assert_array_equal(found, np.repeat(np.arange(8), 2))
+def test_score_by_hand():
+    # homes 0, 1 and works 2, 3 of four people; the halves are people 0, 1 and people 2, 3
+    traces = ew.Traces([[0, 0, 2], [1, 1, 3], [0, 0, 3], [1, 1, 2]], ew.Locations(n=4))
+    views = room._views(graph_of(traces), np.array([True, True, False, False]))
+
+    # both halves say {0, 1} and {2, 3}: log 2, of which a third by chance; one class says nothing
+    assert [view.told(2, 0) for view in views] == pytest.approx([np.log(2) * 2 / 3] * 2)
+    assert [view.told(1, 0) for view in views] == pytest.approx([0, 0])
+
+    # halves that know no common place tell nothing of each other
+    apart = ew.Traces([[0, 0, 2], [1, 1, 3]], ew.Locations(n=4))
+    assert [view.told(2, 0) for view in room._views(graph_of(apart), np.array([True, False]))] == [0, 0]
 
 
-def room_rows(traces):
-    graph = graph_of(traces)
-    order = np.lexsort(np.round(graph.roles[graph.visited], 9).T[::-1])
-    w = graph.w_visited[np.ix_(order, order)]
-    table = np.round(w / w.max(), 12)
-    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300)
+class Scores:
+    """Stands in for the views: k classes are told of by the k-th score."""
+
+    def __init__(self, scores):
+        self.scores, self.tried = scores, []
+
+    def told(self, kappa, entropy):
+        self.tried.append(kappa)
+        return self.scores(kappa)
 
 
-def test_auto_merges_where_no_partition_fits(monkeypatch):
-    traces, _ = planted(3)
-    monkeypatch.setattr(room, "_clusters", lambda rows, kappa, *_: np.minimum(np.arange(len(rows)), kappa - 1))
+@pytest.mark.parametrize(
+    ("scores", "most", "expected"),
+    [
+        (lambda k: min(k, 7) / 7, 40, 7),  # 6 / 7 is less than 90 %
+        (lambda k: 0.91 if k >= 5 else 1 if k == 8 else 0.1, 40, 5),
+        (lambda k: 0.9 if k == 5 else float(k == 8), 40, 5),
+        (lambda k: 1 / k, 40, 4),  # two would do: the floor
+        (lambda k: 1 / k, 3, 3),  # no more than the places allow
+        (lambda k: 0.0, 40, 4),
+        (lambda k: -1 / k, 40, 4),
+    ],
+)
+def test_smallest_number_with_nine_tenths_of_the_largest_score(monkeypatch, scores, most, expected):
+    views = Scores(scores)
+    monkeypatch.setattr(room, "_views", lambda *_: [views, views])
 
-    classes = ew.semantic_clustering(graph_of(traces), c_min=5, rng=rng())
+    assert room.number_of_classes(None, [None, None], most, 0) == expected
 
+
+def test_scores_that_scatter_as_much_as_they_tell_are_chance(monkeypatch):
+    for spread, expected in ((0.4, 9), (0.6, 4)):
+        views = [Scores(lambda k, told=told: (k == 9) * told) for told in (1 - spread, 1 + spread)]
+        monkeypatch.setattr(room, "_views", lambda _, half, views=views: [views[half]] * 2)
+
+        assert room.number_of_classes(None, [0, 1], 12, 0) == expected
+
+
+def test_numbers_tried_are_few_and_end_where_the_score_has_fallen(monkeypatch):
+    steps = room.ladder(2000)
+    assert steps[:12] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17]
+    assert all(b - a <= max(1, 0.25 * a) for a, b in itertools.pairwise(steps))
+    assert len(steps) < 40
+    assert [room.ladder(most)[-1] for most in (2, 3, 11, 12)] == [2, 3, 10, 12]
+
+    views = Scores(lambda k: k if k <= 8 else 1)
+    monkeypatch.setattr(room, "_views", lambda *_: [views, views])
+    assert room.number_of_classes(None, [None], 2000, 0) == 8
+    assert max(views.tried) == 12
+
+
+def test_number_is_the_same_whatever_places_and_users_are_called(town):
+    traces = town.traces
+    name, number = rng(2).permutation(traces.R), rng(3).permutation(traces.U)
+    rows = np.argsort(number[traces.user], kind="stable")
+    renamed = ew.Traces(name[traces.r][rows], traces.locations, users=number[traces.user][rows])
+    before, after = graph_of(traces, T=4), graph_of(renamed, T=4)
+    halves = room.halvings(before, rng(4))[:2]
+    moved = []
+    for half in halves:
+        moved.append(np.zeros_like(half))
+        moved[-1][number] = half
+
+    assert room.number_of_classes(after, moved, 30, 1) == room.number_of_classes(before, halves, 30, 1)
+    for one, other in zip(room._views(before, halves[0]), room._views(after, moved[0]), strict=True):
+        np.testing.assert_allclose(other.rows, one.rows, atol=1e-9)
+        assert other.told(6, 1) == pytest.approx(one.told(6, 1), abs=1e-9)
+
+
+def test_halves_are_halves(town):
+    halves = room.halvings(graph_of(town.traces), rng())
+
+    assert len(halves) == 10
+    assert {int(half.sum()) for half in halves} == {150}
+    assert len({half.tobytes() for half in halves}) == 10
+
+
+@pytest.mark.parametrize("entropy", [21, 22])
+def test_auto_finds_the_towns_classes_within_two(entropy):
+    made = ew.simulate_town(users=1000, days=2, rng=rng(entropy))
+    shared, _ = merge_rare(made.traces, 5)
+    classes = ew.semantic_clustering(graph_of(shared, T=12), c_min=5, rng=rng())
+
+    assert len(np.unique(made.truth)) == 6
+    assert 4 <= classes.kappa <= 8
+    assert agreement(classes, made.truth) > 0.75
+
+
+@pytest.mark.parametrize("entropy", range(3))
+def test_auto_of_people_without_habits_is_the_floor(entropy):
+    noise = ew.Traces(rng(entropy).integers(0, 60, (120, 12)), ew.Locations(n=60))
+
+    assert ew.semantic_clustering(graph_of(noise), rng=rng()).kappa == 4
+
+
+def test_auto_asks_for_more_where_small_classes_are_merged(town, monkeypatch):
+    graph, clusters, asked = graph_of(town.traces, T=4), room._clusters, []
+    monkeypatch.setattr(room, "number_of_classes", lambda *_: 4)
+
+    def uneven(rows, kappa, entropy):
+        asked.append(kappa)
+        return np.minimum(np.arange(len(rows)), 3) if kappa < 6 else clusters(rows, kappa, entropy)
+
+    monkeypatch.setattr(room, "_clusters", uneven)
+    classes = ew.semantic_clustering(graph, c_min=5, rng=rng())
+
+    assert asked[:3] == [4, 5, 6]
+    assert classes.kappa >= 4
     assert classes.sizes.min() >= 5
+
+    asked.clear()
+    monkeypatch.setattr(room, "_clusters", lambda rows, kappa, _: np.minimum(np.arange(len(rows)), kappa - 1))
+    classes = ew.semantic_clustering(graph, c_min=5, rng=rng())  # nothing has four classes of five
+    assert classes.sizes.min() >= 5
+
+
+@pytest.mark.parametrize(("places", "expected"), [(9, 2), (60, 12), (99, 19), (100, 20), (300, 20)])
+def test_auto_of_the_papers_rows_is_the_papers_20_where_the_places_allow_it(places, expected):
+    people = ew.Traces(rng(1).integers(0, places, (60, 40)), ew.Locations(n=places))
+    graph = graph_of(people)
+
+    assert graph.visited.all()
+    assert ew.semantic_clustering(graph, method="kmeans", rng=rng()).kappa == expected
+
+
+def test_ranks_of_at_most_so_many_users_are_kept_however_they_come(town, monkeypatch):
+    from elsewhere.semantics import graph as building
+
+    profiles = ew.fit_profiles(town.traces, periods=4)
+    monkeypatch.setattr(building, "MOST_HELD", 50)
+    at_once = ew.semantic_graph(profiles)
+    monkeypatch.setattr(building, "FEW_USERS", 0)
+    grown = ew.semantic_graph(profiles[:120]).update(profiles[120:200]).update(profiles[200:])
+
+    assert len(np.unique(at_once.held.user)) == 50
+    assert len(np.unique(at_once.held.user // 60)) == 5  # from everywhere
+    for users in (np.unique(at_once.held.user)[:5], np.arange(300)):
+        chosen = np.isin(np.arange(300), users)
+        one, other = (g.held.of_users(chosen).table(*g.roles.shape) for g in (at_once, grown))
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    np.testing.assert_allclose(grown.roles, at_once.roles, atol=1e-9)
+    assert ew.semantic_clustering(grown, rng=rng()).kappa == ew.semantic_clustering(at_once, rng=rng()).kappa
 
 
 def test_nearness_is_the_mean_edge_weight(town):

@@ -197,6 +197,25 @@ class TestPaper:
         assert "(E53)" in words
         assert "(E31)" in words
 
+    def test_says_whether_it_has_as_many_classes_as_the_paper(self, town, paper, product):
+        def classes(fakes):
+            return [note for note in fakes.notes if "semantic classes" in note]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            auto = ew.generate_fakes(town, preset="paper", rng=lab())
+            fewer = ew.generate_fakes(town, preset="paper", c_min=10, rng=lab())
+
+        places = len(np.unique(town.r))
+        assert (auto.kappa, places >= 100) == (20, True)
+        assert classes(auto) == ["20 semantic classes, as many as in the paper; `kappa` asks for another number (E29)."]
+        assert fewer.kappa <= places // 10
+        assert classes(fewer) == [
+            f"{fewer.kappa} semantic classes, not the 20 of the paper: {places} visited places leave no more (E29)."
+        ]
+        # a number that was asked for, and classes by roles, are no news
+        assert classes(paper) == classes(product) == []
+
     def test_never_at_the_seeds_place(self, town, paper):
         assert (paper.r != town.r[paper.seed]).all()
 

@@ -25,7 +25,7 @@ from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.scale import map_over, workers_or
-from elsewhere.semantics.classes import SemanticClasses
+from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.split import Roles, split_users
 from elsewhere.synthesis.attempt import FakeMaker
 from elsewhere.synthesis.semseed import Blur, ClassSets
@@ -63,7 +63,8 @@ def generate_fakes(
     per_seed
         Fakes wanted per seed; in the deniable mode `per_seed` times the number of seeds are released.
     kappa
-        Number of semantic classes, or "auto" (E29).
+        Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
+        paper's 20, fewer where there are fewer than 100 visited places (E29).
     classes, model
         Learnt beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
     alternates
@@ -113,6 +114,8 @@ def generate_fakes(
     roles = split_users(traces, settings, alternates, draw, learnt=given)
     roles = replace(roles, notes=(*roles.notes, *notes))
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
+    if kappa == "auto" and classes is None and not isinstance(model, Learnt):
+        roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     roles = _with_known_places(roles, learnt, deniable=settings.name == "deniable")
     if settings.name == "deniable":
         with workers_or(executor, workers) as where:
@@ -192,6 +195,16 @@ def _without_effect(settings: Preset) -> tuple[str, ...]:
     usual = PRESETS[settings.name]
     idle = ", ".join(f"`{name}`" for name in NOT_READ[settings.name] if getattr(settings, name) != getattr(usual, name))
     return (f'not read by preset "{settings.name}", so without effect: {idle}.',) if idle else ()
+
+
+def _papers_number(learnt: Learnt) -> tuple[str, ...]:
+    """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
+    if learnt.preset.method != "kmeans":
+        return ()
+    found, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())
+    if found == PAPERS:
+        return (f"{PAPERS} semantic classes, as many as in the paper; `kappa` asks for another number (E29).",)
+    return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
 def _one_class(learnt: Learnt) -> tuple[str, ...]:

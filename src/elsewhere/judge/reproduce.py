@@ -103,7 +103,7 @@ def reproduce(
     per_seed
         Fakes per user; the paper has 50 in its datasets and 500 in its pool.
     kappa
-        Number of classes; the paper has 20.
+        Number of classes; "auto" is the paper's 20, fewer where there are fewer than 100 visited places.
     repeats
         Selections of fakes and exposures in the service scenario.
     progress
@@ -202,7 +202,7 @@ def _number_row(key: str, ours: float | None) -> Row:
 def _why(key: str, ours: float, paper: float) -> str:
     direction = "lower" if ours < paper else "higher"
     reasons = {
-        "kappa": "the number of classes is chosen on these places, of which there are fewer or more (E29)",
+        "kappa": "a class takes five visited places, and there are fewer than 100 (E29), or `kappa` was given",
         "passed": "fewer places per class, or classes that lie closer together, leave less room to be elsewhere",
         "std": "the spread over ten datasets depends on the number of users and places",
     }

@@ -8,19 +8,28 @@ Bhattacharyya coefficient). docs/decisions/0001-classes.md holds the figures beh
 """
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
 from elsewhere.semantics.graph import LocationGraph
 from elsewhere.traces.model import Floats, Ints
 
 METHODS = ("roles", "kmeans")
-MOST_TRIES = 24  # values of kappa that "auto" tries (E29)
 STARTS = 10  # n_init of k-means (E28)
-SCOUTS = 3  # the same, while "auto" looks for kappa
+PAPERS = 20  # classes of the paper
+# kappa="auto" (E29, docs/decisions/0025-kappa.md)
+LEAST = 4  # classes, where the places allow it
+TO_A_CLASS = 5  # places
+ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
+HALVINGS = 10  # of the people, on a map of at most 1,000 places; at least 3 on larger ones
+PLACES_LOOKED_AT = 10_000  # in all halvings together
+FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
+ABOVE_CHANCE = 2.0  # standard deviations over the halvings
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +119,9 @@ def semantic_clustering(
     graph
         As `semantic_graph` makes it; finer periods than those of the model make better classes.
     kappa
-        Number of classes asked of the clustering, 2 or more; "auto" takes the largest mean cosine silhouette among at
-        most 24 values in geometric steps whose classes all have `c_min` members (E29).
+        Number of classes asked of the clustering, 2 or more. "auto", of roles: as many as two halves of the people
+        agree on, see `number_of_classes`, and at least 4; of rows of w_G: the paper's 20. Never more than one class to
+        five places (E29: the paper's own rule is reversed, and the right way round it grows down to single places).
     method
         "roles": which rank the place holds for how many people, in the day and in each period. "kmeans": its row of
         w_G, as the paper has it (E28); the only one for which the order and mapping of the graph matter.
@@ -150,13 +160,13 @@ def semantic_clustering(
     # places in an order that does not come from their numbers, so that k-means starts alike on renamed places (F6);
     # rounded, since sums over users in another order differ in their last digits
     roles = np.round(graph.roles[places], 9)
-    order = np.lexsort(roles.T[::-1])
+    degree = np.round(graph.w_visited.sum(axis=1) / max(graph.w_visited.max(), 1e-300), 9)
+    order = np.lexsort([degree, *roles.T[::-1]])
     w = graph.w_visited[np.ix_(order, order)]
-    table = np.sqrt(roles[order]) if method == "roles" else np.round(w / max(w.max(), 1e-300), 12)
-    rows = table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300)
+    rows = _unit(np.sqrt(roles[order])) if method == "roles" else _unit(np.round(w / max(w.max(), 1e-300), 12))
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
-        found = _best(rows, w, c_min, entropy)
+        found = _auto(graph, rows, w, c_min, entropy, method)
     else:
         found = _merged(_clusters(rows, kappa, entropy), w, c_min)
         if (left := int(found.max()) + 1) < kappa:
@@ -170,17 +180,26 @@ def semantic_clustering(
     return SemanticClasses(label, _nearness(*_edges(found, w)))
 
 
-def _clusters(rows: Floats, kappa: int, entropy: int, starts: int = STARTS) -> Ints:
+def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
     """k-means++; classes are numbered by first appearance."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
+    with _one_thread():
+        return _numbered(_means(rows, kappa, entropy, STARTS).labels_)
+
+
+def _one_thread() -> Any:
+    """Sums in one order, so the same classes on every machine (R5)."""
     from threadpoolctl import threadpool_limits
 
-    # one thread: sums in one order, so the same classes on every machine (R5)
-    with threadpool_limits(1), warnings.catch_warnings():
+    return threadpool_limits(1)
+
+
+def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than classes
-        found = KMeans(kappa, n_init=starts, random_state=entropy).fit_predict(rows)
-    return _numbered(found)
+        return KMeans(kappa, n_init=starts, random_state=entropy).fit(rows)
 
 
 def _numbered(found: Ints) -> Ints:
@@ -220,58 +239,157 @@ def _merged(label: Ints, w: Floats, c_min: int) -> Ints:
     return _numbered(label)
 
 
-def _best(rows: Floats, w: Floats, c_min: int, entropy: int) -> Ints:
-    """The partition of the largest silhouette among those of classes with `c_min` members (E29)."""
-    most = len(rows) // c_min
-    if most == 0:
+def _auto(graph: LocationGraph, rows: Floats, w: Floats, c_min: int, entropy: int, method: str) -> Ints:
+    """The partition into as many classes as "auto" finds (E29), after small classes are merged (E30)."""
+    n = len(rows)
+    if n < c_min:
         raise InvalidParameter(
-            f"only {len(rows)} places are shared by enough people, and a class needs `c_min` = {c_min}; give more "
+            f"only {n} places are shared by enough people, and a class needs `c_min` = {c_min}; give more "
             "people (a lower `c_min` or `m_min` is less privacy).",
             code="E_TOO_FEW_PLACES",
         )
-    if most == 1:
-        return np.zeros(len(rows), dtype=np.int64)  # whoever makes fakes by one class says so
-    tried = np.unique(np.geomspace(2, most, MOST_TRIES).round().astype(int)).tolist()
+    most = most_classes(n, c_min)
     distinct = len(np.unique(np.round(rows, 9), axis=0))
-    partitions: list[Ints] = []
-    best, reached = None, -np.inf
-    for kappa in tried:
-        # of n places in so many classes at least 2 classes - n are alone in theirs and count 0, the others at most 1:
-        # what cannot win any more is not computed, and the largest numbers cost most
-        if c_min == 1 and 2 - 2 * min(kappa, distinct) / len(rows) <= reached:
+    if min(most, distinct) == 1:
+        return np.zeros(n, dtype=np.int64)  # whoever makes fakes by one class says so
+    if method == "kmeans":
+        return _merged(_clusters(rows, min(PAPERS, most), entropy), w, c_min)
+    rng = np.random.default_rng(entropy)
+    kappa = number_of_classes(graph, halvings(graph, rng), most, entropy)
+    best = np.zeros(n, dtype=np.int64)
+    for more in (m for m in ladder(most) if m >= kappa):
+        found = _merged(_clusters(rows, more, entropy), w, c_min)
+        best = max(best, found, key=lambda label: int(label.max()))
+        if best.max() + 1 >= min(LEAST, most, distinct) or more >= distinct:
             break
-        partitions.append(_clusters(rows, kappa, entropy, SCOUTS))
-        if _fits(partitions[-1], c_min) and (told := silhouette(rows, partitions[-1])) > reached:
-            best, reached = partitions[-1], told
-    if best is None:
-        return max((_merged(label, w, c_min) for label in partitions), key=lambda label: silhouette(rows, label))
-    again = _clusters(rows, int(best.max()) + 1, entropy)
-    return max(best, again, key=lambda label: (_fits(label, c_min), silhouette(rows, label)))
+    return best
 
 
-def _fits(label: Ints, c_min: int) -> bool:
-    return int(np.bincount(label).min()) >= c_min
-
-
-def silhouette(rows: Floats, label: Ints) -> float:
+def most_classes(places: int, c_min: int) -> int:
     """
-    Mean cosine silhouette of a partition of rows of length 1 (or 0); a class of one member counts 0 (E29).
+    The largest number of classes that "auto" finds among so many visited places.
 
-    The cosine distances of a row to a class sum to (size of the class) - row . (sum of the class): no pair is formed.
+    Examples
+    --------
+    >>> [most_classes(places, 1) for places in (3, 12, 100)], most_classes(100, 20)
+    ([2, 2, 20], 5)
+
     """
-    size = np.bincount(label)
-    if len(size) < 2:
-        return -1.0
-    total = np.zeros((len(size), rows.shape[1]))
-    np.add.at(total, label, rows)
-    away = size - rows @ total.T
-    here = np.arange(len(rows)), label
-    own = (away[here] - (1 - np.einsum("ij,ij->i", rows, rows))) / np.maximum(size[label] - 1, 1)
-    away = away / size
-    away[here] = np.inf
-    nearest = away.min(axis=1)
-    # what rounding leaves of the distance of equal rows is no distance
-    own, nearest = (np.where(d < 1e-12, 0, d) for d in (own, nearest))
-    s = (nearest - own) / np.maximum(np.maximum(nearest, own), 1e-12)
-    # rounded: how many threads the product above had must not decide between equals (R5)
-    return round(float(np.where(size[label] > 1, s, 0).mean()), 9)
+    return max(places // max(c_min, TO_A_CLASS), min(2, places // c_min))
+
+
+def ladder(most: int) -> list[int]:
+    """
+    The numbers of classes that are tried: every one up to 10, then steps of a fifth.
+
+    Examples
+    --------
+    >>> ladder(30)
+    [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 24, 29]
+
+    """
+    steps = [2]
+    while steps[-1] <= most:
+        steps.append(steps[-1] + (round(steps[-1] / 5) if steps[-1] >= 10 else 1))
+    return steps[:-1]
+
+
+def halvings(graph: LocationGraph, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
+    """Some halves of the users whose ranks the graph keeps, drawn at random: fewer where there are many places."""
+    users = np.unique(graph.held.user)
+    times = int(np.clip(PLACES_LOOKED_AT // max(int(graph.visited.sum()), 1), 3, HALVINGS))
+    halves = np.zeros((times, graph.n_users), dtype=bool)
+    for half in halves:
+        half[rng.permutation(users)[: len(users) // 2]] = True
+    return list(halves)
+
+
+def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]], most: int, entropy: int) -> int:
+    """
+    The smallest number of classes of which two halves of the people know nearly as much together as of any other.
+
+    Classes are learnt from one half of the people. Every place that both halves visit is then put into one of them by
+    what it is to the one half, and again by what it is to the other. The score is what the two tell of each other:
+    their mutual information minus what it would be by chance, which grows with the number of classes. It is averaged
+    over all halves given and over who is which; the smallest number with 90 % of the largest score is taken, and never
+    fewer than 4. Where no score stands out from chance, that is the number.
+
+    Parameters
+    ----------
+    graph
+        With the ranks of single users (`held`).
+    halves
+        Each marks the users, by number, of one half; all others are the other.
+    most
+        The largest number to try.
+    entropy
+        Starts k-means.
+
+    """
+    views = [view for half in halves for view in _views(graph, half)]
+    scores: dict[int, float] = {}
+    sure = False
+    for kappa in ladder(most):
+        with _one_thread():
+            told = np.array([view.told(kappa, entropy) for view in views]).reshape(-1, 2).mean(axis=1)
+        # rounded: sums over users in another order differ in their last digits
+        scores[kappa] = round(float(told.mean()), 9)
+        if scores[kappa] >= max(scores.values()):
+            sure = told.mean() > ABOVE_CHANCE * told.std()
+        # it rises, stays and falls: on a large map the largest numbers cost most
+        if len(scores) > LEAST and max(list(scores.values())[-FALLING:]) < ENOUGH * max(scores.values()):
+            break
+    enough = [kappa for kappa, score in scores.items() if score >= ENOUGH * max(scores.values())]
+    return min(most, max(LEAST, enough[0] if sure else 0))
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """The places one half of the people visits, and, by either half, those that both visit; rows of length 1."""
+
+    rows: Floats
+    own: Floats
+    others: Floats
+
+    def told(self, kappa: int, entropy: int) -> float:
+        """What the classes of places by this half and by the other tell of each other."""
+        if len(self.own) == 0:
+            return 0.0
+        found = _means(self.rows, min(kappa, len(self.rows)), entropy, 1)
+        return beyond_chance(found.predict(self.own), found.predict(self.others))
+
+
+def _views(graph: LocationGraph, half: NDArray[np.bool_]) -> list[_View]:
+    """Both views of one halving."""
+    tables = [np.sqrt(np.round(graph.held.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
+    views = []
+    for own, other in (tables, tables[::-1]):
+        seen = np.flatnonzero(own.any(axis=1))
+        seen = seen[np.lexsort(own[seen].T[::-1])]  # in an order that does not come from their numbers (F6)
+        both = seen[other[seen].any(axis=1)]
+        views.append(_View(_unit(own[seen]), _unit(own[both]), _unit(other[both])))
+    return views
+
+
+def _unit(table: Floats) -> Floats:
+    return np.asarray(table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-300))
+
+
+def beyond_chance(one: Ints, other: Ints) -> float:
+    """
+    Return the mutual information of two labellings minus its mean over all orders of one of them, in nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(beyond_chance(np.array([0, 0, 1, 1]), np.array([5, 5, 7, 7])), 4)  # log 2 - log 2 / 3
+    0.4621
+
+    """
+    from scipy.sparse import csr_matrix
+    from sklearn.metrics.cluster import expected_mutual_information, mutual_info_score
+
+    rows, columns = (np.unique(label, return_inverse=True)[1] for label in (one, other))
+    table = csr_matrix((np.ones(len(rows), dtype=np.int64), (rows, columns)))
+    told = mutual_info_score(None, None, contingency=table)
+    return float(told - expected_mutual_information(table, len(rows)))

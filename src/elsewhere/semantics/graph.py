@@ -14,6 +14,8 @@ rank j in period tau', only the sums over users
 
 are needed, accumulated over levels. Shares are floats a/L; equal fractions are equal floats, so users of different
 lengths meet exactly. The sums hold no single user, and adding users is adding sums: `LocationGraph.update`.
+Beside them the graph keeps who holds which place at which rank, of at most MOST_HELD users and in memory alone: the
+number of classes is chosen by what halves of the people agree on.
 
 Their number grows with the square of the number of ranks. For few users the matrix S of all s_uv is cheaper, however
 long their lists: w_G = sum over (tau, i) of A^T diag(w_tau) (S - I) A.
@@ -31,11 +33,12 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.scale import map_over
-from elsewhere.semantics.ranks import Ranked, by_rank, ranked, roles
+from elsewhere.semantics.ranks import Held, Ranked, by_rank, held, ranked, width
 from elsewhere.traces.model import Floats, Ints
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
+MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
 Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
 
@@ -87,6 +90,7 @@ class LocationGraph:
     n_users: int
     visitors: Ints = field(repr=False)
     roles: Floats = field(repr=False)
+    held: Held = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
     _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
     _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
     _profiles: Profiles | None = field(repr=False)  # kept only where every pair of users is looked at
@@ -162,11 +166,13 @@ class LocationGraph:
             added = _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in added._sums.items()}}
         edges = [e for e in (self._edges, added._edges) if e is not None]
+        ranks = held(new)
         return replace(
             added,
             n_users=self.n_users + len(new),
             visitors=self.visitors + _visitors(new),
-            roles=self.roles + roles(new),
+            roles=self.roles + ranks.table(self.R, width(self.T)),
+            held=_sampled(ranks, self.n_users + len(new), self.n_users, self.held),
             _sums=sums,
             _edges=_merged(np.concatenate(edges)) if edges else None,
         )
@@ -222,6 +228,20 @@ def _visitors(profiles: Profiles) -> Ints:
     return np.bincount(profiles.support, minlength=profiles.R).astype(np.int64)
 
 
+def _sampled(new: Held, n_users: int, first: int = 0, before: Held | None = None) -> Held:
+    """
+    What is kept of the ranks of single users: of all `n_users`, of whom the new ones begin at `first`, MOST_HELD.
+
+    Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn alike.
+    """
+    chosen = np.ones(n_users, dtype=bool)
+    if n_users > MOST_HELD:
+        drawn = np.random.default_rng(0).random(n_users)
+        chosen = drawn <= np.partition(drawn, MOST_HELD - 1)[MOST_HELD - 1]
+    added = new.of_users(chosen[first:], first)
+    return added if before is None else before.of_users(chosen).plus(added)
+
+
 EDGE = np.dtype([("r", np.int32), ("r_next", np.int32), ("weight", np.float64)])
 
 
@@ -240,9 +260,11 @@ def _merged(edges: NDArray[Any]) -> NDArray[Any]:
 def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
     """The graph by sums over users; or, of at most `few` users, by their similarities when `w` is asked for."""
     visits = ranked(profiles) if len(profiles) > few else None
+    ranks = held(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=0, mapping="per-period", n_users=len(profiles),
-        visitors=_visitors(profiles), roles=roles(profiles), _sums={} if visits is None else _sums_of(visits),
+        visitors=_visitors(profiles), roles=ranks.table(profiles.R, width(profiles.T)),
+        held=_sampled(ranks, len(profiles)), _sums={} if visits is None else _sums_of(visits),
         _edges=None if visits is None else _self_pairs(visits), _profiles=profiles if visits is None else None,
     )  # fmt: skip
 
@@ -338,9 +360,11 @@ def _pair_loop(
     U = len(profiles)
     work = _Row(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
     edges = [e for e in map_over(work, range(U), executor=executor) if len(e)]
+    ranks = held(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
-        roles=roles(profiles), _sums={}, _edges=_merged(np.concatenate(edges)) if edges else np.empty(0, dtype=EDGE),
+        roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={},
+        _edges=_merged(np.concatenate(edges)) if edges else np.empty(0, dtype=EDGE),
         _profiles=profiles,
     )  # fmt: skip
 

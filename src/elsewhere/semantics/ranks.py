@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.profiles.markov import Counts, Profiles
 from elsewhere.traces.model import Floats, Ints
@@ -73,19 +74,53 @@ def by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
         yield int(key[entries[0]]) // width, int(key[entries[0]]) % width, entries
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Who holds which place at which rank: entry e says that `place[e]` is at `column[e]` of a role for `user[e]`."""
+
+    user: Ints
+    place: Ints
+    column: Ints
+    weight: Floats
+
+    def of_users(self, chosen: NDArray[np.bool_], first: int = 0) -> "Held":
+        """The entries of the users whose number is marked in `chosen`; the first user gets the number `first`."""
+        kept = chosen[self.user]
+        return Held(self.user[kept] + first, self.place[kept], self.column[kept], self.weight[kept])
+
+    def plus(self, other: "Held") -> "Held":
+        """The entries of both."""
+        names = ("user", "place", "column", "weight")
+        return Held(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+
+    def table(self, R: int, width: int) -> Floats:
+        """(R, width) sums over users: the roles of the places."""
+        sums = np.bincount(self.place * width + self.column, self.weight, R * width)
+        return np.asarray(sums, dtype=np.float64).reshape(R, width)
+
+
+def held(profiles: Profiles) -> Held:
+    """The ranks that every place holds for every user, of the whole day and of each period; `roles` is their sum."""
+    clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
+    parts, before = [], 0
+    for T, whole_day in clocks:
+        visits = ranked(profiles, whole_day=whole_day)
+        entry, rank = visits.spread()
+        column = before + visits.tau[entry] * RANKS + np.minimum(rank, RANKS - 1)
+        parts.append(Held(visits.user[entry], visits.place[entry], column, 1 / visits.size[entry]))
+        before += T * RANKS
+    return parts[0] if len(parts) == 1 else parts[0].plus(parts[1])
+
+
+def width(T: int) -> int:
+    """Number of columns of a role: `RANKS` for the whole day and, if there are several, for each period."""
+    return RANKS * (1 + T if T > 1 else 1)
+
+
 def roles(profiles: Profiles) -> Floats:
     """
     For how many people a place is the i-th most visited, of the whole day and of each period: (R, RANKS * (1 + T)).
 
     With T = 1 the day is the period, (R, RANKS). Sums over users: the roles of two groups of people add.
     """
-    clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
-    tables = []
-    for T, whole_day in clocks:
-        visits = ranked(profiles, whole_day=whole_day)
-        entry, rank = visits.spread()
-        width = T * RANKS
-        column = visits.tau[entry] * RANKS + np.minimum(rank, RANKS - 1)
-        counts = np.bincount(visits.place[entry] * width + column, 1 / visits.size[entry], profiles.R * width)
-        tables.append(counts.reshape(profiles.R, width))
-    return np.hstack(tables)
+    return held(profiles).table(profiles.R, width(profiles.T))

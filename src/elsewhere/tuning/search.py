@@ -102,7 +102,7 @@ def tune(
     acceptance
         Share of attempts that should pass the gate.
     kappa
-        Number of semantic classes, or "auto".
+        Number of semantic classes, or "auto": as many as halves of the users agree on.
     preset
         The preset to tune.
     rng
