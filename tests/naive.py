@@ -1200,8 +1200,8 @@ def walk_step(history, w, L):
         rate = 1 if len(moved) < 4 else 2
     else:
         rate = 3 + sum(len(moves) / len(moved) >= x for x in (0.15, 0.3, 0.5, 0.75))
-    logit = w["moving"][pattern] + w["moving"][16 + 8 * d + rate] + w["moving"][64 + min(3 * t // L, 2)]
-    logit += w["moving"][67 + 2 * kind + still] + w["leaving"][now]
+    logit = w["moving"][pattern] + w["moving"][16 + 8 * d + rate] + w["moving"][64 + 24 * t // L]
+    logit += w["moving"][88 + 2 * kind + still] + w["leaving"][now]
     p = 1 / (1 + math.exp(-logit))
 
     def turn(a, b):

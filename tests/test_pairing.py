@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._kernels import take, visitors_of
-from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, skeletons
+from elsewhere.synthesis.walk._kernels import life_of, take, visitors_of
+from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
 
 
 def rng(number=1):
@@ -51,17 +51,22 @@ def test_a_missing_slot_of_a_seed_asks_for_nothing_and_forbids_nothing():
 @settings(max_examples=40, deadline=None)
 def test_balance_is_that_of_the_definition(S, N, number):
     K = rng(number).random((S, N)).astype(np.float32) + 0.01
-    np.testing.assert_allclose(balanced(K, sweeps=5), naive.sinkhorn(K.tolist(), 5), rtol=1e-3)
+    np.testing.assert_allclose(balanced(K, np.full(N, 1 / N), sweeps=5), naive.sinkhorn(K.tolist(), 5), rtol=1e-3)
 
 
 def test_all_seeds_together_take_every_walk_equally_often():
     K = np.exp(3 * rng().random((40, 60))).astype(np.float32)
-    P = K * balanced(K, sweeps=200)
+    even = np.full(60, 1 / 60)
+    P = K * balanced(K, even, sweeps=200)
     load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
     np.testing.assert_allclose(load, 40 / 60, rtol=1e-3)
     free = K / K.sum(axis=1, keepdims=True)
     assert free.sum(axis=0).std() > 5 * load.std()
-    assert balanced(K, 0.0).tolist() == [1.0] * 60
+    assert balanced(K, even, 0.0).tolist() == [1.0] * 60
+    some = rng(2).random(60) + 0.5
+    P = K * balanced(K, some / some.sum(), sweeps=400)
+    load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
+    np.testing.assert_allclose(load, 40 * some / some.sum(), rtol=1e-3)
 
 
 def test_visitors_are_listed_once():
@@ -109,3 +114,30 @@ def test_a_seed_whom_every_walk_meets_gets_none():
                  lambda r, s: SimpleNamespace(passed=np.ones(len(r), dtype=bool)), max_tries=3, rng=rng())  # fmt: skip
     assert never.walk[0] == -1
     assert never.tries.tolist() == [0, 1]
+
+
+def test_goals_are_raked_towards_what_people_do():
+    draw = rng(3)
+    walks = draw.integers(0, 6, (4000, 5)).astype(np.int32)
+    walks[:1000, -1] = walks[:1000, 0]
+    label = np.array([0, 0, 1, 1, -1, 0])
+    life = np.empty((len(walks), 4), dtype=np.int64)
+    life_of(walks, life)
+    lives = np.stack([np.bincount(of, minlength=6) for of in life.T]) / len(walks)
+    home = walks[:, 0] == walks[:, -1]
+    before, lives[3] = home.mean(), [0.1, 0.9, 0, 0, 0, 0]
+    share = np.tile([0.2, 0.8], (5, 1))  # of those in a class; of the walks 60 % are in class 0
+    goal = raked(walks, label, share, lives, 10**9)
+    assert goal.sum() == pytest.approx(1)
+    assert before < 0.4
+    assert goal[home].sum() == pytest.approx(0.9, abs=0.05)
+    for t in range(5):
+        known = label[walks[:, t]] >= 0
+        assert goal[known & (label[walks[:, t]] == 1)].sum() / goal[known].sum() == pytest.approx(0.8, abs=0.05)
+    assert goal.max() <= 20 / len(walks) * 1.5
+
+
+def test_a_test_that_allows_shared_places_masks_none():
+    seeds = walks = np.array([[0, 0]], dtype=np.int32)
+    K = kernel(skeletons(np.array([[0, 0]]), np.array([0])), seeds, walks, np.array([0]), 2.0, 1, apart=False)
+    assert K.tolist() == [[1.0]]

@@ -13,8 +13,8 @@ from elsewhere.privacy.verdict import RULES, Verdicts
 from elsewhere.synthesis.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._kernels import Tables, stroll
 from elsewhere.synthesis.walk.fit import learn_habits
-from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, skeletons
-from elsewhere.traces.model import Ints, Places, Traces
+from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
@@ -94,18 +94,20 @@ class WalkModel:
 
     tables: Tables = field(repr=False)
     places: Ints = field(repr=False)
+    share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
 
     @staticmethod
     def of(people: Traces, learnt: Learnt, rng: np.random.Generator) -> "WalkModel":
         """Learn the walk of these people; it visits known places only."""
         m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
+        share = _classes_by_slot(learnt.translate(people), learnt.classes.label)
         if people.R > MOST_PLACES:
             places = np.flatnonzero(known)
             people = learnt.translate(people)
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
-        return WalkModel(habits.tables(locations, known[places]), places)
+        return WalkModel(habits.tables(locations, known[places]), places, share)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
@@ -113,6 +115,14 @@ class WalkModel:
         r = np.empty((n, L), dtype=np.int32)
         stroll(self.tables, rng.random((n, 2 * L - 1)), r)
         return self.places[r].astype(np.int32)
+
+
+def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
+    """Return the share (L, C) of the people in each class at each slot, of those who are in any."""
+    C = int(label.max(initial=0)) + 1
+    kinds = np.where(people.r >= 0, label[people.r], -1)
+    count = np.stack([np.bincount(row[row >= 0], minlength=C) for row in kinds.T]).astype(np.float64)
+    return np.asarray(count / np.maximum(1, count.sum(axis=1, keepdims=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +147,10 @@ class Pairs:
         walks = self.walk.draw(max(LEAST_WALKS, WALKS * len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)))
-        K = kernel(skeleton, own, walks, self.label, BETA, self.seeds.R)
-        V = balanced(K, self.settings.balance)
+        apart = self.settings.par_i == 0 and self.settings.intersection == "set"
+        K = kernel(skeleton, own, walks, self.label, BETA, self.seeds.R, apart=apart)
+        tables = self.walk.tables
+        V = balanced(K, raked(walks, self.label, self.walk.share, tables.lives, tables.people), self.settings.balance)
         found = pair(K, V, walks, lambda r, i: self.test(r, row[i]), max_tries=self.settings.max_tries, rng=rng)
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
         for said in found.verdicts:

@@ -13,7 +13,7 @@ LONG = 3  # moves of this bin and above are long
 KINDS = 6  # no move yet; last move short after 0, 1, 2 or more long ones; last move long, the first or a later one
 TURNS = 6  # no direction; back, half back, aside, half ahead, ahead
 DWELLS, RATES, PATTERNS = 6, 8, 16
-SLOTS = 3  # parts of the day
+SLOTS = 24  # parts of the day: people sleep at night
 RECENT = 8  # instants
 BLOCK = 32  # places whose pulls are summed at once
 

@@ -295,7 +295,7 @@ def pooled_lives(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) 
     `_lives` of which nothing rests on fewer than `m_min` users: lives that few have are pooled with the next ones.
 
     Going up, numbers are put together until enough users are; what is left at the top goes to the last of these. Within
-    a pool, lives are shared out as `walked`, those of the walk, are.
+    a pool, lives are shared out as `walked`, those of the walk, are. Where few come home, or few do not, nobody does.
     """
     (N, L), life = r.shape, np.empty((len(r), 4), dtype=np.int64)
     life_of(r, life)
@@ -307,6 +307,11 @@ def pooled_lives(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) 
             if len(np.unique(who[mine])) >= m_min:
                 edges.append(value + 1)
                 start = value + 1
+        few = [len(np.unique(who[life[:, k] == value])) < m_min for value in (low, high)]
+        if k == 3 and any(few):
+            # whether days come home is yes or no: what fewer do is not told, and the others are all there are
+            out[k, low], out[k, high] = (1.0, 0.0) if few[1] else (0.0, 1.0)
+            continue
         if len(edges) == 1:
             edges.append(high + 1)
         edges[-1] = high + 1

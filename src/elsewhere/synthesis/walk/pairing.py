@@ -6,8 +6,12 @@ Walks are drawn first, from the walk model alone. Then seed s takes walk f with 
     K(s, f) V(f),     K(s, f) = exp(beta a(s, f)), 0 where f visits a place of s,
 
 a(s, f) the share of slots at which f is at a place of the class that the skeleton of s has there. V is found by
-Sinkhorn sweeps so that all seeds together take every walk equally often: who goes to a place changes, not how many do.
-`balance` below 1 gives part of that up for agreement. A walk is taken once.
+Sinkhorn sweeps so that all seeds together take walk f as often as its `goal` says: who goes to a place changes, not how
+many do. `balance` below 1 gives part of that up for agreement. A walk is taken once.
+
+The goal is the law of the walk model, raked (iterative proportional fitting) towards what no step of a walk knows and
+people do: in which class people are at each slot, how many moves and places a day has, how long it is spent at one
+place, and whether it ends where it began.
 """
 
 from collections.abc import Callable
@@ -17,11 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.walk._kernels import agreements, take, visitors_of
-from elsewhere.traces.model import Ints, Places
+from elsewhere.synthesis.walk._kernels import agreements, life_of, take, visitors_of
+from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
 SWEEPS = 12
+RAKES, DAMPED = 12, 0.5
+PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
+MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
 FLOOR = 1e-12  # of the weight of a walk, beside the largest: float32 must hold its sums
 
 Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
@@ -57,44 +64,79 @@ def skeletons(classes: NDArray[np.integer], shift: Ints) -> NDArray[np.int16]:
 
 
 def kernel(
-    skeleton: NDArray[np.int16], seeds: Places, walks: Places, label: NDArray[np.integer], beta: float, R: int
+    skeleton: NDArray[np.int16],
+    seeds: Places,
+    walks: Places,
+    label: NDArray[np.integer],
+    beta: float,
+    R: int,
+    *,
+    apart: bool = True,
 ) -> NDArray[np.float32]:
-    """Return K (S, N), the weights of every walk for every seed before any balance."""
+    """Return K (S, N), the weights of every walk for every seed before any balance; `apart`: 0 where they meet."""
     S, (N, L) = len(seeds), walks.shape
     count = np.empty((S, N), dtype=np.uint16)
     agreements(skeleton, np.ascontiguousarray(label[walks].T.astype(np.int16)), count)
     weight = np.exp(beta * (np.arange(L + 1) / L - 1)).astype(np.float32)
     out: NDArray[np.float32] = weight[count]
     start, order = visitors_of(np.ascontiguousarray(walks), R)
-    for s in range(S):
+    for s in range(S if apart else 0):
         for r in np.unique(seeds[s][seeds[s] >= 0]).tolist():
             out[s, order[start[r] : start[r + 1]]] = 0.0
     return out
 
 
-def balanced(K: NDArray[np.float32], balance: float = 1.0, sweeps: int = SWEEPS) -> NDArray[np.float32]:
+def raked(walks: Places, label: NDArray[np.integer], share: Floats, lives: Floats, people: int) -> Floats:
     """
-    Return V (N,), the weights of walks under which all seeds together take every walk equally often.
+    Return the goal (N,) of each walk, which sums to 1: equal shares, raked towards what people do.
+
+    `share` (L, C) is the share of people in each class at each slot, `lives` (4, L + 1) the share with so many moves,
+    places, slots at the main place, and of days that end where they began (`life_of`); `people` taught both.
+    """
+    (N, L), C = walks.shape, share.shape[1]
+    life = np.empty((N, 4), dtype=np.int64)
+    life_of(walks, life)
+    column = np.where(label[walks] >= 0, label[walks], C)
+    w = np.full(N, 1 / N)
+    margins = [(life[:, k], lives[k], 0 if k == 3 else PRIOR_WEIGHT) for k in range(4)]
+    known = (column < C).mean(axis=0)
+    margins += [(column[:, t], np.append(share[t] * known[t], 1 - known[t]), PRIOR_WEIGHT) for t in range(L)]
+    goals = []
+    for value, target, weight in margins:
+        drawn = np.bincount(value, minlength=len(target)) / N
+        goals.append((people * target + weight * drawn) / (people + weight))
+    for _ in range(RAKES):
+        for (value, _, _), goal in zip(margins, goals, strict=True):
+            now = np.bincount(value, w, len(goal))
+            w *= (np.divide(goal, now, out=np.ones_like(goal), where=now > 0) ** DAMPED)[value]
+        w = np.minimum(w / w.sum(), MOST_GOAL / N)
+    return np.asarray(w / w.sum())
+
+
+def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps: int = SWEEPS) -> NDArray[np.float32]:
+    """
+    Return V (N,), the weights of walks under which all seeds together take walk f in the share `goal[f]`.
 
     With `balance` < 1 the transport is unbalanced: V is raised to that power after each sweep.
 
     Examples
     --------
     >>> K = np.array([[1.0, 1.0], [9.0, 1.0]], dtype=np.float32)
-    >>> V = balanced(K, sweeps=60)
+    >>> V = balanced(K, np.array([0.5, 0.5]), sweeps=60)
     >>> np.round((K * V / (K * V).sum(axis=1, keepdims=True)).sum(axis=0), 3).tolist()
     [1.0, 1.0]
 
     """
     S, N = K.shape
-    V = np.ones(N, dtype=np.float32)
+    wanted = (goal * N).astype(np.float32)
+    V = wanted / wanted.max()
     if balance == 0:
         return V
     with threadpool_limits(1):  # sums in one order on every machine (R5)
         for _ in range(sweeps):
             z = K @ V
             load = (np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ K) * V * (N / S)
-            V = np.maximum(V / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
+            V = np.maximum(V * wanted / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
             V /= V.max()
     return V
 
