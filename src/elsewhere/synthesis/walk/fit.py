@@ -308,7 +308,7 @@ def pooled_lives(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) 
                 edges.append(value + 1)
                 start = value + 1
         few = [len(np.unique(who[life[:, k] == value])) < m_min for value in (low, high)]
-        if k == 3 and any(few):
+        if k == 3 and few[0] != few[1]:
             # whether days come home is yes or no: what fewer do is not told, and the others are all there are
             out[k, low], out[k, high] = (1.0, 0.0) if few[1] else (0.0, 1.0)
             continue
