@@ -468,3 +468,27 @@ def test_audit_needs_nothing_but_real_and_fakes(run, world):
     # fakes that carry the ids of real people: the option is named
     same = run("audit", "--real", world / "real.csv", "--fakes", world / "second.csv", "--attacks", "A13")[1]
     assert "add --links same" in same
+
+
+def test_audit_of_real_days_says_first_and_last_that_nobody_is_protected(run, world, tmp_path):
+    real = world / "real.csv"
+    said = run("audit", "--real", real, "--fakes", real)[1].splitlines()
+    assert "nobody is protected" in said[0]
+    assert "nobody is protected" in said[-1]
+    assert "1 learnt something (A1" in said[-1] or "learnt something (A1, " in said[-1]
+
+    # one day of five among the fakes is real
+    lines, made = (p.read_text().splitlines(keepends=True) for p in (real, world / "fakes.csv"))
+    kept = [line for line in lines[1:] if "CANARY-0" in line]
+    mixed = tmp_path / "mixed.csv"
+    mixed.write_text("".join(made + [line.replace("CANARY", "x") for line in kept]))
+    found = json.loads(run("audit", "--real", real, "--fakes", mixed, "--attacks", "A1", "--json")[1])
+    assert found["attacks"]["A1"]["verbatim"] == 9  # one of ten stays at home
+    assert found["in_words"].startswith("18.0% of these fakes equal a real person's day")
+    assert "not protected" in found["in_words"]
+
+
+def test_days_that_two_people_have_in_common_are_no_copies():
+    rng = np.random.default_rng(1)
+    few = rng.integers(2, size=(60, 3))  # 8 days, which everybody's fakes meet
+    assert ew.audit(few, None, rng.integers(2, size=(60, 3)), None, attacks=["A1"], rng=rng)["A1"].status == "not run"

@@ -7,6 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from elsewhere.cli.evaluate import copies
 from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
 from elsewhere.cli.output import bar, columns, say
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
@@ -97,19 +98,29 @@ def audit(
         result, more = with_halves(result, seeds, sources.fakes, wanted, rng)
         notes += more
     found = result.to_dict()
+    told_first = on_copies(copies(sources), beyond_chance="A1" in result.flagged)
+    verdict = " ".join([*told_first, result.in_words()])
     told = {
         "command": "audit",
         "attacks": found,
         "flagged": list(result.flagged),
-        "in_words": result.in_words(),
+        "in_words": verdict,
         "sizes": result.sizes,
         "notes": [*sources.notes, *notes, *result.notes],
     }
-    shown = tables(result)
+    shown = [*tables(result)[:-1], verdict]
     shown[1:1] = [note for note in told["notes"] if not note.startswith("elsewhere ")]
     if out is not None:
         shown[-1:-1] = write_results(out, "audit.json", told, [result], sources)
-    say(told, shown, as_json=judging.as_json)
+    say(told, [*told_first, *shown], as_json=judging.as_json)
+
+
+def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
+    """What is said before all else, and again at the end, of fakes that are real days; nothing where none is."""
+    if share == 1:
+        return ["all of these fakes are days of the real traces: nobody is protected."]
+    told = f"{share:.1%} of these fakes equal a real person's day, slot by slot"
+    return [f"{told}: these people are not protected." if beyond_chance else f"{told}."] * (share > 0)
 
 
 def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":

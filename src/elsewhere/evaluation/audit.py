@@ -89,7 +89,8 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
     parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
     if not learnt:
-        parts = ["none learnt anything measurable"] if ran else []
+        none = "none" if 2 * ran > len(outcomes) else f"only {ran} ran, and none of them"
+        parts = [f"{none} learnt anything measurable"] if ran else []
     elif NOTHING in found:
         parts.append(f"{len(found[NOTHING])} learnt nothing measurable")
     if UNCLEAR in found:

@@ -48,6 +48,40 @@ def verbatim(traces: Ints, people: Ints) -> Any:
     return np.array([row.tobytes() in known for row in np.ascontiguousarray(traces)], dtype=bool)
 
 
+def copied_days(ground: Ground) -> Finding | None:
+    """
+    A1 without knowing who was made from whom: fakes that equal a real day, more than days of two people do.
+
+    None where there are no more of them than that: the other ways of copying need strangers and the seeds.
+    """
+    copied = verbatim(ground.fakes, ground.seeds.r)
+    main = wilson(float(copied.sum()), len(copied))
+    # the share of real days that somebody else has too, which a fake may meet by chance
+    owners: dict[bytes, set[int]] = {}
+    rows = np.ascontiguousarray(ground.seeds.r)
+    for row, user in zip(rows, ground.seeds.user.tolist(), strict=True):
+        owners.setdefault(row.tobytes(), set()).add(user)
+    moving = (rows != rows[:, :1]).any(axis=1)
+    shared = np.array([len(owners[row.tobytes()]) > 1 for row in rows]) & moving
+    chance = wilson(float(shared.sum()), len(shared))
+    if main.low <= chance.value:
+        return None
+    return Finding(
+        "A1",
+        main=main.value,
+        interval=main,
+        control=chance.value,
+        control_interval=chance,
+        baseline=0.0,
+        bar=0.0,
+        passed=False,
+        leaks=True,
+        words=f"{percent(main.value)} of the fakes equal somebody's real day, slot by slot (days of two real people: "
+        f"{percent(chance.value)}).",
+        details={"how": "whole day", "verbatim": int(copied.sum())},
+    )
+
+
 def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
     """p of "fakes are not closer to the seeds than strangers are", one-sided Kolmogorov-Smirnov, per measure."""
     from scipy.stats import ks_2samp

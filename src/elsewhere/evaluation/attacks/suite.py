@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from elsewhere.evaluation.attacks.background import background
 from elsewhere.evaluation.attacks.candidates import TooManyPlaces
-from elsewhere.evaluation.attacks.copies import copies
+from elsewhere.evaluation.attacks.copies import copied_days, copies
 from elsewhere.evaluation.attacks.criterion import alternatives
 from elsewhere.evaluation.attacks.filters import filtering
 from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding
@@ -73,6 +73,10 @@ def run(attack: str, ground: Ground) -> Finding:
     title, attempt, needs = ATTACKS[attack]
     missing = [f"`{name}`" for name in needs if name not in ground.given]
     if missing:
+        # a copy of somebody's day is one whoever it was made from
+        found = copied_days(ground) if attack == "A1" else None
+        if found is not None:
+            return replace(found, title=title)
         return not_run(attack, title, " and ".join(missing))
     try:
         return replace(attempt(ground), title=title)
