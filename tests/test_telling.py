@@ -89,7 +89,7 @@ class TestLearn:
     def test_one_draw_is_one_clustering(self, monkeypatch):
         town = ew.simulate_town(users=40, locations=60, rng=lab(1)).traces
         monkeypatch.setattr("elsewhere.learnt.most_telling", lambda *_: pytest.fail("nothing to choose from"))
-        learnt = ew.learn(town, preset_of("product", m_min=2), kappa=4, rng=lab(2))
+        learnt = ew.learn(town, preset_of("product", m_min=2, class_draws=1), kappa=4, rng=lab(2))
         alone = ew.semantic_clustering(learnt.graph, kappa=4, method="roles", c_min=5, rng=lab(2))
         np.testing.assert_array_equal(learnt.classes.label, alone.label)
 

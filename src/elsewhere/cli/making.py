@@ -155,6 +155,13 @@ def read_whole(
     if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
         with advised(whole, settings):
             raise NotEnoughUsers(_too_few(read, settings, least))
+    if read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
+        with advised(whole, settings):
+            raise InvalidTraces(
+                "no place is shared by enough people: joined until enough share them, all places are one; give more "
+                "people, or say with `places` or `locations` what the places are.",
+                code="E_SUPPRESSED",
+            )
     notes = _without_a_day(whole, traces, read)
     chosen = (reading.cells, reading.places, reading.locations, reading.regions)
     if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
