@@ -53,7 +53,15 @@ def expected(tmp_path):
 
 HEAD = "uid,datetime,lat,lng\n"
 ISO = "{user},{t:%Y-%m-%d %H:%M:%S},{lat},{lon}\n"
+CLOCKS = "{user},{t:%d.%m.%Y},{t:%H:%M:%S},{lat},{lon}\n"
 SAME = {
+    "German names, dates and commas": "Nutzer;Datum;Uhrzeit;Breite;L\u00e4nge\n"
+    + lines(CLOCKS).replace(",", ";").replace("6.", "6,"),
+    "Spanish names": "usuario,fecha,hora,latitud,longitud\n" + lines(CLOCKS),
+    "a day known by what it holds": "uid,Tag,time,lat,lng\n" + lines(CLOCKS),
+    "a clock known by what it holds": "uid,date,gestartet,lat,lng\n" + lines(CLOCKS),
+    "a date and the clock of the start": "user,date,start_time,lat,lon\n" + lines(CLOCKS),
+    "milliseconds of an advertiser": "advertiser_id,ts_ms,lat,lon\n" + lines("{user},{unix}000,{lat},{lon}\n"),
     "byte order mark and semicolons": "\ufeff" + (HEAD + lines(ISO)).replace(",", ";"),
     "quoted numbers": HEAD + lines('"{user}","{t:%Y-%m-%d %H:%M:%S}","{lat}","{lon}"\n'),
     "decimal commas": HEAD.replace(",", ";") + lines(ISO).replace(",", ";").replace("6.", "6,"),
@@ -403,3 +411,71 @@ def test_a_row_in_the_place_of_names_names_no_column_of_the_output(tmp_path):
     assert told[0].columns == {}
     ew.read_traces(path, columns={"time": "#2", "lat": "#3", "lon": "#4"}, report=told.append)
     assert not any("u0" in note for note in told[1].notes)
+
+
+class TestDiaries:
+    """Visits whose begin and end are clock times beside a date."""
+
+    ROWS = (("2024-03-11", "00:00", "08:10", "home"), ("2024-03-11", "08:40", "17:00", "office"))
+    NIGHT = ("2024-03-11", "17:20", "07:00", "home")  # until the next morning
+
+    def diary(self, folder, names, rows, **options):
+        content = names + "\n" + "".join(f"{who},{','.join(row)}\n" for who in ("p1", "p2") for row in rows)
+        return read(put(folder / "diary.csv", content), gaps="split", **options)
+
+    @pytest.mark.parametrize(
+        ("names", "columns"),
+        [
+            ("participant,date,start_time,end_time,place", None),
+            ("person,day,from,to,place", None),
+            ("Person,Tag,von,bis,Ort", None),
+            ("user,datum,begin,ende,ort", None),
+            ("user,date,check_in,check_out,place", None),
+            ("user,date,start,end,activity", {"place": "activity"}),
+            ("user,date,time,end_time,place", None),
+            (
+                "who,on,at,until,where",
+                {"user": "who", "date": "on", "arrived": "at", "left": "until", "place": "where"},
+            ),
+            ("who,date,start_time,end_time,x", {"user": "who", "date": "date", "time": "start_time", "place": "x"}),
+        ],
+    )
+    def test_are_visits_under_any_of_their_names(self, tmp_path, names, columns):
+        traces, prepared = self.diary(tmp_path, names, (*self.ROWS, self.NIGHT), columns=columns)
+
+        plain = "user,arrived,left,place"
+        full = [
+            ("2024-03-11 00:00", "2024-03-11 08:10", "home"),
+            ("2024-03-11 08:40", "2024-03-11 17:00", "office"),
+            ("2024-03-11 17:20", "2024-03-12 07:00", "home"),
+        ]
+        expected, _ = self.diary(tmp_path, plain, full)
+        assert np.array_equal(traces.r, expected.r)
+        assert list(traces.dates) == list(expected.dates)
+        assert prepared.dropped == {}
+        assert "date" not in prepared.columns
+
+    def test_midnight_to_midnight_is_a_day(self, tmp_path):
+        traces, _ = self.diary(tmp_path, "user,date,start,end,place", [("2024-03-11", "00:00", "00:00", "home")])
+
+        assert traces.r.shape == (2, 72)
+        assert (traces.r == 0).all()
+
+    def test_a_day_beside_full_times_is_not_needed(self, tmp_path):
+        rows = [("2024-03-11", "2024-03-11 00:00", "2024-03-11 23:59", "home")]
+        _, prepared = self.diary(tmp_path, "user,date,started_at,finished_at,place", rows)
+
+        assert prepared.columns == {"user": "user", "arrived": "started_at", "left": "finished_at", "place": "place"}
+
+    def test_from_and_to_that_are_no_times_are_no_visits(self, tmp_path):
+        content = "user,time,from,to,place\n" + "ann,2024-03-11 00:00,a,b,home\nann,2024-03-11 12:00,b,a,home\n"
+
+        assert set(read(put(tmp_path / "a.csv", content))[1].columns) == {"user", "time", "place"}
+
+    def test_a_clock_without_days_says_so(self, tmp_path):
+        code, message = refused(
+            put(tmp_path / "a.csv", "user,start_time,end_time,place\np1,09:00,10:00,home\np1,10:00,11:00,b\n")
+        )
+
+        assert code == "E_DATE"
+        assert "'start_time' holds clock times without dates; type --columns date=NAME" in message

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
@@ -277,7 +278,10 @@ def _roles(table: Table, asked: str) -> dict[str, str]:
     found = table.found
     if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    return dict(found.roles) if found is not None else {}
+    roles = dict(found.roles) if found is not None else {}
+    if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
+        del roles["date"]  # arrivals that tell their day themselves
+    return roles
 
 
 def _tomorrow() -> np.datetime64:
