@@ -479,3 +479,86 @@ class TestDiaries:
 
         assert code == "E_DATE"
         assert "'start_time' holds clock times without dates; type --columns date=NAME" in message
+
+
+class TestFirstLines:
+    """What the first lines of a text tell: names, data, tabs, and bytes of another encoding."""
+
+    def test_tabs_on_every_line_win_over_blanks_within_fields(self, tmp_path):
+        form = "{user}\t4b00\tHome (my own)\t{lat}\t{west}\t-240\t{t:%a %b %d %H:%M:%S} +0000 {t:%Y}\n"
+        traces, _ = read(put(tmp_path / "a.txt", lines(form)), columns={"user": "#1"})
+
+        assert traces.U == 1
+        assert traces.locations.has_coordinates
+
+    def test_new_york_is_not_in_the_antarctic(self, tmp_path):
+        content = "".join(
+            f"n,2024-03-{d:02} {h:02}:00,{40.7123 + d / 900},{-73.9 - h / 900}\n" for d in (1, 2) for h in range(24)
+        )
+        traces, _ = read(put(tmp_path / "a.csv", content))
+
+        assert 40 < traces.locations.lat.min() < traces.locations.lat.max() < 41
+
+    @pytest.mark.parametrize("word", ["taxi", "car", "id"])
+    def test_a_row_with_known_words_is_no_line_of_names(self, tmp_path, word):
+        traces, prepared = read(
+            put(tmp_path / "a.csv", lines("{user},{t:%Y-%m-%d %H:%M:%S},{lat},{west}," + word + "\n"))
+        )
+
+        assert prepared.rows == len(POINTS)
+        assert prepared.columns == {}
+        assert traces.U == 1
+
+    def test_names_that_are_no_utf8_ask_for_the_encoding(self, tmp_path):
+        content = "Nutzer,Zeit,Breite,L\u00e4nge\n" + lines(ISO)
+        path = put(tmp_path / "a.csv", content.encode("cp1252"))
+        code, message = refused(path)
+
+        assert code == "E_COLUMN"
+        assert "--encoding cp1252" in message
+        assert "--encoding cp1252" in refused(path, columns={"lon": "L\u00e4nge"})[1]
+        assert read(path, encoding="cp1252")[0].U == 1
+
+    def test_one_column_of_numbers_is_no_position(self, tmp_path):
+        _, message = refused(put(tmp_path / "a.csv", "a,b,temperature\n1,x,0.2727\n2,x,1.5378\n"))
+
+        assert "lat=NAME,lon=NAME" in message
+
+    def test_metres_of_a_map_are_told_what_to_become(self, tmp_path):
+        content = "user,time,x,y\n" + lines("{user},{t:%Y-%m-%d %H:%M},451653.5,4643905.5\n")
+
+        assert "EPSG:4326" in refused(put(tmp_path / "a.csv", content))[1]
+
+
+def test_a_folder_of_fakes_names_its_file(tmp_path):
+    put(tmp_path / "out" / "fakes.csv", makefiles.csv(POINTS))
+    put(tmp_path / "out" / "manifest.json", '{"kind": "elsewhere pool"}')
+    code, message = refused(tmp_path / "out")
+
+    assert code == "E_FORMAT"
+    assert "give fakes.csv in it" in message
+
+
+def test_no_thread_of_arrow_holds_what_is_pythons(tmp_path, monkeypatch):
+    # such a thread aborts the process if Python ends before it lets go
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    seen, memory, real, reader = [], [], arrow_csv.read_csv, pa.BufferReader
+
+    def watched(file, *, read_options, parse_options, **options):
+        seen.append((parse_options.invalid_row_handler is not None, read_options.use_threads))
+        return real(file, read_options=read_options, parse_options=parse_options, **options)
+
+    def opened(content):
+        memory.append(content)
+        return reader(content)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", watched)
+    monkeypatch.setattr(pa, "BufferReader", opened)
+    read(put(tmp_path / "a.csv", HEAD + lines(ISO)))
+    read(put(tmp_path / "b.csv", HEAD + lines(ISO) * 4 + "a,b\n" + lines(ISO)), max_bad=0.1)
+
+    assert set(seen) == {(False, True), (True, False)}
+    # memory of `bytes` could not be written
+    assert all(isinstance(content, pa.Buffer) and content.is_mutable for content in memory)

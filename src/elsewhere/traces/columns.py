@@ -145,7 +145,7 @@ def roles_of(
     absent = sorted(name for name in asked.values() if name is not None and name not in (FILE, *names))
     if absent:
         said = f"there is no column {', '.join(map(repr, absent))}; {_seen(shown_names(names, records), {})}"
-        raise InvalidTraces(f"{source}: {said}.", code="E_COLUMN")
+        raise InvalidTraces(f"{source}: {said}; {_decoded(names)}".removesuffix("; ") + ".", code="E_COLUMN")
     if asked.get("time") is not None:
         asked = {"utc": None, "local": None, **asked}
     by_word: dict[str, str] = {}
@@ -389,8 +389,8 @@ def lat_first(a: Floats, b: Floats) -> bool | None:
     high = [float(np.mean(np.abs(side[np.isfinite(side)]) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
-    # both could be: nobody lives at sea
-    land = [land_share(a, b), land_share(b, a)]
+    # both could be: nobody lives at sea, or in the Antarctic
+    land = [land_share(lat, lon) * float(np.mean(lat[np.isfinite(lat)] > -60)) for lat, lon in ((a, b), (b, a))]
     return land[0] > land[1] if max(land) > MOSTLY and min(land) < 0.5 else None
 
 
@@ -406,6 +406,8 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
 def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, headed: bool) -> str:
     """One sentence: which roles have no column, all columns that there are, and what to type."""
     free = [name for name in names if name not in found.roles.values()]
+    # one column of numbers alone is hardly half a position
+    lone = {"lat", "lon"} <= set(missing) and sum(found.kinds.get(n) == "decimal numbers" for n in free) == 1
 
     def likely(role: str) -> str:
         kinds = {
@@ -413,6 +415,8 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
             "time": ("dates with times", "times since 1970", "clock times", "dates"),
         }.get(role, ("decimal numbers",))
         chosen = next((n for kind in kinds for n in free if found.kinds.get(n) == kind), None)
+        if role in ("lat", "lon") and lone:
+            chosen = None
         chosen = chosen or (free[0] if free and not found.kinds else None)
         if chosen is not None:
             free.remove(chosen)
@@ -428,10 +432,16 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
         a, b = (part.partition("=")[2] for part in typed.split(",")[-2:])
         typed += f" (or lat={b},lon={a})" if a != "NAME" and b != "NAME" else ""
     also = ", or user=file if each file is one person" if "user" in missing else ""
-    also += ", or place=NAME" if "lat" in missing else ""
+    if "lat" in missing:
+        also += f", or place={shown.get(found.roles['category'], 'NAME') if 'category' in found.roles else 'NAME'}"
     unnamed = "" if headed else "the first line holds data, no names; "
     seen = _seen([shown.get(n, n) for n in names], {} if headed else found.kinds)
-    return f"{unnamed}no column for {', '.join(missing)}; {seen}; type --columns {typed}{also}."
+    return f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}type --columns {typed}{also}."
+
+
+def _decoded(names: Sequence[str]) -> str:
+    """What to try where names of columns are no UTF-8."""
+    return "some of these names are no UTF-8, try --encoding cp1252; " if any("\ufffd" in n for n in names) else ""
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
-from elsewhere.traces.kept import kept_in
+from elsewhere.traces.kept import kept_in, refuse_pool
 from elsewhere.traces.locate import PLACES
 from elsewhere.traces.model import Traces, clock_minutes
 from elsewhere.traces.places import Map, places_beside, read_places
@@ -148,6 +148,7 @@ def read_traces(
 
     """
     require_between("max_bad", max_bad, 0, 1)
+    refuse_pool(source)
     kept = kept_in(source)
     if kept is not None:
         # prepared before: everything is decided, and stays as it is
