@@ -53,7 +53,15 @@ def expected(tmp_path):
 
 HEAD = "uid,datetime,lat,lng\n"
 ISO = "{user},{t:%Y-%m-%d %H:%M:%S},{lat},{lon}\n"
+CLOCKS = "{user},{t:%d.%m.%Y},{t:%H:%M:%S},{lat},{lon}\n"
 SAME = {
+    "German names, dates and commas": "Nutzer;Datum;Uhrzeit;Breite;L\u00e4nge\n"
+    + lines(CLOCKS).replace(",", ";").replace("6.", "6,"),
+    "Spanish names": "usuario,fecha,hora,latitud,longitud\n" + lines(CLOCKS),
+    "a day known by what it holds": "uid,Tag,time,lat,lng\n" + lines(CLOCKS),
+    "a clock known by what it holds": "uid,date,gestartet,lat,lng\n" + lines(CLOCKS),
+    "a date and the clock of the start": "user,date,start_time,lat,lon\n" + lines(CLOCKS),
+    "milliseconds of an advertiser": "advertiser_id,ts_ms,lat,lon\n" + lines("{user},{unix}000,{lat},{lon}\n"),
     "byte order mark and semicolons": "\ufeff" + (HEAD + lines(ISO)).replace(",", ";"),
     "quoted numbers": HEAD + lines('"{user}","{t:%Y-%m-%d %H:%M:%S}","{lat}","{lon}"\n'),
     "decimal commas": HEAD.replace(",", ";") + lines(ISO).replace(",", ";").replace("6.", "6,"),
@@ -403,3 +411,154 @@ def test_a_row_in_the_place_of_names_names_no_column_of_the_output(tmp_path):
     assert told[0].columns == {}
     ew.read_traces(path, columns={"time": "#2", "lat": "#3", "lon": "#4"}, report=told.append)
     assert not any("u0" in note for note in told[1].notes)
+
+
+class TestDiaries:
+    """Visits whose begin and end are clock times beside a date."""
+
+    ROWS = (("2024-03-11", "00:00", "08:10", "home"), ("2024-03-11", "08:40", "17:00", "office"))
+    NIGHT = ("2024-03-11", "17:20", "07:00", "home")  # until the next morning
+
+    def diary(self, folder, names, rows, **options):
+        content = names + "\n" + "".join(f"{who},{','.join(row)}\n" for who in ("p1", "p2") for row in rows)
+        return read(put(folder / "diary.csv", content), gaps="split", **options)
+
+    @pytest.mark.parametrize(
+        ("names", "columns"),
+        [
+            ("participant,date,start_time,end_time,place", None),
+            ("person,day,from,to,place", None),
+            ("Person,Tag,von,bis,Ort", None),
+            ("user,datum,begin,ende,ort", None),
+            ("user,date,check_in,check_out,place", None),
+            ("user,date,start,end,activity", {"place": "activity"}),
+            ("user,date,time,end_time,place", None),
+            (
+                "who,on,at,until,where",
+                {"user": "who", "date": "on", "arrived": "at", "left": "until", "place": "where"},
+            ),
+            ("who,date,start_time,end_time,x", {"user": "who", "date": "date", "time": "start_time", "place": "x"}),
+        ],
+    )
+    def test_are_visits_under_any_of_their_names(self, tmp_path, names, columns):
+        traces, prepared = self.diary(tmp_path, names, (*self.ROWS, self.NIGHT), columns=columns)
+
+        plain = "user,arrived,left,place"
+        full = [
+            ("2024-03-11 00:00", "2024-03-11 08:10", "home"),
+            ("2024-03-11 08:40", "2024-03-11 17:00", "office"),
+            ("2024-03-11 17:20", "2024-03-12 07:00", "home"),
+        ]
+        expected, _ = self.diary(tmp_path, plain, full)
+        assert np.array_equal(traces.r, expected.r)
+        assert list(traces.dates) == list(expected.dates)
+        assert prepared.dropped == {}
+        assert "date" not in prepared.columns
+
+    def test_midnight_to_midnight_is_a_day(self, tmp_path):
+        traces, _ = self.diary(tmp_path, "user,date,start,end,place", [("2024-03-11", "00:00", "00:00", "home")])
+
+        assert traces.r.shape == (2, 72)
+        assert (traces.r == 0).all()
+
+    def test_a_day_beside_full_times_is_not_needed(self, tmp_path):
+        rows = [("2024-03-11", "2024-03-11 00:00", "2024-03-11 23:59", "home")]
+        _, prepared = self.diary(tmp_path, "user,date,started_at,finished_at,place", rows)
+
+        assert prepared.columns == {"user": "user", "arrived": "started_at", "left": "finished_at", "place": "place"}
+
+    def test_from_and_to_that_are_no_times_are_no_visits(self, tmp_path):
+        content = "user,time,from,to,place\n" + "ann,2024-03-11 00:00,a,b,home\nann,2024-03-11 12:00,b,a,home\n"
+
+        assert set(read(put(tmp_path / "a.csv", content))[1].columns) == {"user", "time", "place"}
+
+    def test_a_clock_without_days_says_so(self, tmp_path):
+        code, message = refused(
+            put(tmp_path / "a.csv", "user,start_time,end_time,place\np1,09:00,10:00,home\np1,10:00,11:00,b\n")
+        )
+
+        assert code == "E_DATE"
+        assert "'start_time' holds clock times without dates; type --columns date=NAME" in message
+
+
+class TestFirstLines:
+    """What the first lines of a text tell: names, data, tabs, and bytes of another encoding."""
+
+    def test_tabs_on_every_line_win_over_blanks_within_fields(self, tmp_path):
+        form = "{user}\t4b00\tHome (my own)\t{lat}\t{west}\t-240\t{t:%a %b %d %H:%M:%S} +0000 {t:%Y}\n"
+        traces, _ = read(put(tmp_path / "a.txt", lines(form)), columns={"user": "#1"})
+
+        assert traces.U == 1
+        assert traces.locations.has_coordinates
+
+    def test_new_york_is_not_in_the_antarctic(self, tmp_path):
+        content = "".join(
+            f"n,2024-03-{d:02} {h:02}:00,{40.7123 + d / 900},{-73.9 - h / 900}\n" for d in (1, 2) for h in range(24)
+        )
+        traces, _ = read(put(tmp_path / "a.csv", content))
+
+        assert 40 < traces.locations.lat.min() < traces.locations.lat.max() < 41
+
+    @pytest.mark.parametrize("word", ["taxi", "car", "id"])
+    def test_a_row_with_known_words_is_no_line_of_names(self, tmp_path, word):
+        traces, prepared = read(
+            put(tmp_path / "a.csv", lines("{user},{t:%Y-%m-%d %H:%M:%S},{lat},{west}," + word + "\n"))
+        )
+
+        assert prepared.rows == len(POINTS)
+        assert prepared.columns == {}
+        assert traces.U == 1
+
+    def test_names_that_are_no_utf8_ask_for_the_encoding(self, tmp_path):
+        content = "Nutzer,Zeit,Breite,L\u00e4nge\n" + lines(ISO)
+        path = put(tmp_path / "a.csv", content.encode("cp1252"))
+        code, message = refused(path)
+
+        assert code == "E_COLUMN"
+        assert "--encoding cp1252" in message
+        assert "--encoding cp1252" in refused(path, columns={"lon": "L\u00e4nge"})[1]
+        assert read(path, encoding="cp1252")[0].U == 1
+
+    def test_one_column_of_numbers_is_no_position(self, tmp_path):
+        _, message = refused(put(tmp_path / "a.csv", "a,b,temperature\n1,x,0.2727\n2,x,1.5378\n"))
+
+        assert "lat=NAME,lon=NAME" in message
+
+    def test_metres_of_a_map_are_told_what_to_become(self, tmp_path):
+        content = "user,time,x,y\n" + lines("{user},{t:%Y-%m-%d %H:%M},451653.5,4643905.5\n")
+
+        assert "EPSG:4326" in refused(put(tmp_path / "a.csv", content))[1]
+
+
+def test_a_folder_of_fakes_names_its_file(tmp_path):
+    put(tmp_path / "out" / "fakes.csv", makefiles.csv(POINTS))
+    put(tmp_path / "out" / "manifest.json", '{"kind": "elsewhere pool"}')
+    code, message = refused(tmp_path / "out")
+
+    assert code == "E_FORMAT"
+    assert "give fakes.csv in it" in message
+
+
+def test_no_thread_of_arrow_holds_what_is_pythons(tmp_path, monkeypatch):
+    # such a thread aborts the process if Python ends before it lets go
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    seen, memory, real, reader = [], [], arrow_csv.read_csv, pa.BufferReader
+
+    def watched(file, *, read_options, parse_options, **options):
+        seen.append((parse_options.invalid_row_handler is not None, read_options.use_threads))
+        return real(file, read_options=read_options, parse_options=parse_options, **options)
+
+    def opened(content):
+        memory.append(content)
+        return reader(content)
+
+    monkeypatch.setattr(arrow_csv, "read_csv", watched)
+    monkeypatch.setattr(pa, "BufferReader", opened)
+    read(put(tmp_path / "a.csv", HEAD + lines(ISO)))
+    read(put(tmp_path / "b.csv", HEAD + lines(ISO) * 4 + "a,b\n" + lines(ISO)), max_bad=0.1)
+
+    assert set(seen) == {(False, True), (True, False)}
+    # memory of `bytes` could not be written
+    assert all(isinstance(content, pa.Buffer) and content.is_mutable for content in memory)

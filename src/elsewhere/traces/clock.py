@@ -124,7 +124,7 @@ def times(
             return _epoch(table, name, form)
         text = column.cast(pa.int64(), safe=False).cast(pa.string())
     elif not is_text(kind):
-        raise table.refuse(f"column {name!r} holds no times.", "E_DATE")
+        raise table.refuse(f"column {table.shown(name)!r} holds no times.", "E_DATE")
     else:
         text = pc.utf8_trim_whitespace(column)
     if date_format is not None:
@@ -182,7 +182,7 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
             return Form("iso")
         if not is_text(column.type):
             if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-                raise table.refuse(f"column {name!r} holds no times.", "E_DATE")
+                raise table.refuse(f"column {table.shown(name)!r} holds no times.", "E_DATE")
             unit = _unit(table, name, numbers(table, name))
             return Form("digits") if unit is None else Form("epoch", unit=unit)
         text = pc.utf8_trim_whitespace(column)
@@ -203,7 +203,7 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
             return Form(kind, day_first=above[0] > above[1])
     if table is None or seen is None:
         return Form("iso")
-    raise table.refuse(_both_readings(name, seen), "E_DATE")
+    raise table.refuse(_both_readings(table.shown(name), seen), "E_DATE")
 
 
 _KINDS = {"iso": YEAR_FIRST, "digits": DIGITS, "epoch": NUMBER} | FORMS
@@ -359,12 +359,13 @@ def _unit(table: Table, name: str, values: Floats) -> int | None:
         return None
     if len(size) == 0 or np.median(size) < 1e8:
         raise table.refuse(
-            f"column {name!r} holds small numbers, no times; if they count slots, say so with `columns`, slot=NAME.",
+            f"column {table.shown(name)!r} holds small numbers, no times; if they count slots, say so with `columns`, "
+            "slot=NAME.",
             "E_DATE",
         )
     units = np.unique(np.searchsorted([limit for _, limit in EPOCH_UNITS], size[size >= 1e8]))
     if len(units) > 1 or units[0] == len(EPOCH_UNITS):
-        raise table.refuse(f"column {name!r} mixes seconds, milliseconds or other units.", "E_DATE")
+        raise table.refuse(f"column {table.shown(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
     return int(units[0])
 
 
@@ -373,7 +374,7 @@ def _epoch(table: Table, name: str, form: Form) -> Clock:
     known = np.isfinite(values)
     units = np.searchsorted([limit for _, limit in EPOCH_UNITS], np.abs(values[known]))
     if np.any((units != form.unit) & (np.abs(values[known]) >= 1e8)):
-        raise table.refuse(f"column {name!r} mixes seconds, milliseconds or other units.", "E_DATE")
+        raise table.refuse(f"column {table.shown(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
     per_second = 10.0 ** (3 * form.unit)
     time[known] = np.round(values[known] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
@@ -454,17 +455,23 @@ def plan_clock(
     else:
         role = next(role for role in ROLES if role in roles)
         used = {role: roles[role]}
-        if role == "time" and _holds_time_of_day(sample, roles["time"]):
+        if role in ("time", "arrived") and holds_time_of_day(sample, roles[role]):
             if "date" not in roles:
                 raise sample.refuse(
-                    f"column {roles['time']!r} holds clock times without dates; type --columns date=NAME, the column "
-                    "of dates.",
+                    f"column {sample.shown(roles[role])!r} holds clock times without dates; type --columns date=NAME, "
+                    "the column of dates.",
                     "E_DATE",
                 )
             used["date"] = roles["date"]
         if role == "arrived":
             used["left"] = roles["left"]
-    dated = [column for role, column in used.items() if not (role == "time" and "date" in used)]
+            if "date" in used and not holds_time_of_day(sample, roles["left"]):
+                raise sample.refuse(
+                    f"column {sample.shown(roles['arrived'])!r} holds clock times, and column "
+                    f"{sample.shown(roles['left'])!r} does not; type --columns left=NAME, the clock time of leaving.",
+                    "E_DATE",
+                )
+    dated = [used["date"]] if "date" in used else list(used.values())
     forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
     plan = ClockPlan(used, forms, tz, date_format)
     if "local" in used and "utc" in used:
@@ -525,8 +532,14 @@ def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: in
 
 def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
     """A column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
-    name = plan.roles["left"]
-    clock = times(table, name, date_format=plan.date_format, form=plan.forms[name])
+    name, date = plan.roles["left"], plan.roles.get("date")
+    clock = times(table, name, date_format=plan.date_format, date=date, form=plan.forms[date or name])
+    if date is not None:
+        # a clock time before that of the arrival is one of the next day; so is midnight after midnight
+        begun = arrived.utc if clock.aware and arrived.utc is not None else arrived.wall
+        midnight = (clock.time == begun) & (begun == begun.astype("datetime64[D]"))
+        later = (clock.time < begun) | midnight
+        clock = replace(clock, time=np.where(later, clock.time + np.timedelta64(1, "D"), clock.time))
     left = _in_zone(clock.time, arrived.tz) if clock.aware and arrived.tz != "UTC" else clock.time
     if clock.aware and arrived.utc is not None:
         # left in an hour that the clock has twice: by its wall clock perhaps before the arrival
@@ -536,7 +549,7 @@ def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
 
 def _written(plan: ClockPlan, table: Table) -> Clock:
     role = next(role for role in ROLES if role in plan.roles)
-    date = plan.roles.get("date") if role == "time" else None
+    date = plan.roles.get("date") if role in ("time", "arrived") else None
     form = plan.forms[date or plan.roles[role]]
     clock = times(table, plan.roles[role], date_format=plan.date_format, date=date, form=form)
     return replace(clock, aware=True, zone="UTC") if role == "utc" else clock
@@ -549,7 +562,8 @@ def _in_zone(instant: Times, zone: str) -> Times:
     return np.asarray(shown, dtype="datetime64[us]")
 
 
-def _holds_time_of_day(table: Table, name: str) -> bool:
+def holds_time_of_day(table: Table, name: str) -> bool:
+    """Whether most values of a column are clock times, or hours alone."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

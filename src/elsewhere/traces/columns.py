@@ -6,6 +6,7 @@ punctuation, the first of a list winning.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,20 +23,23 @@ SYNONYMS = {
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
     "mobileid accountid account cardid card taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
-    "bikeid mmsi individuallocalidentifier taglocalidentifier animalid objectid trajid id",
+    "bikeid mmsi individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid deviceaid maid "
+    "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
+    "usuario idusuario usuarioid participante utilisateur idutilisateur identifiant id",
     "time": "datetime timestamp time trackedat t ts when dateandtime datetimestamp timestamps timestampms timestampsec "
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
     "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
-    "loctime hour clock timeofday",
+    "loctime tsms hour clock timeofday zeitstempel zeitpunkt uhrzeit zeit fechahora fechayhora hora horodatage heure",
     "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc timegmt gmttime gmt",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
-    "date": "date localdate dateutc gpsdate calldate eventdate",
+    "date": "date localdate dateutc gpsdate calldate eventdate datum fecha",
     "slot": "slot timeslot slotid slotindex timeindex instant",
     "trace": "day piece traceno trace traceid trajectory",
     "lat": "lat latitude latitudedeg latdeg latitudedegrees latdd gpslat gpslatitude locationlat decimallatitude "
-    "latwgs84 latitudewgs84 wgs84lat",
+    "latwgs84 latitudewgs84 wgs84lat breitengrad breite latitud latitudine",
     "lon": "lng lon long longitude longitudedeg londeg lngdeg longdeg longitudedegrees londd gpslon gpslng gpslong "
-    "gpslongitude locationlong locationlon decimallongitude lonwgs84 longitudewgs84 wgs84lon",
+    "gpslongitude locationlong locationlon decimallongitude lonwgs84 longitudewgs84 wgs84lon "
+    "langengrad laengengrad lange laenge longitud longitudine",
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
     "gpscoordinates position lonlat lnglat longlat",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
@@ -43,10 +47,32 @@ SYNONYMS = {
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
     "finishedat endedat endtime enddatetime endtimestamp",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
-    "btsid bts towerid tower celltower siteid site zoneid zone stationid station geohash h3",
+    "btsid bts towerid tower celltower siteid site zoneid zone stationid station geohash h3 ort standort lugar lieu",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
-    "type purpose activity amenity",
+    "type purpose activity amenity aktivitat aktivitaet actividad activite",
 }
+# arrivals and departures under names that mean other things too: both must be there, and hold times
+SPANS = (
+    "from to",
+    "von bis",
+    "start end",
+    "start stop",
+    "start ende",
+    "begin end",
+    "begin ende",
+    "beginn ende",
+    "anfang ende",
+    "startzeit endzeit",
+    "ankunft abfahrt",
+    "checkin checkout",
+    "checkintime checkouttime",
+    "timein timeout",
+    "debut fin",
+    "inicio fin",
+    "desde hasta",
+    "de a",
+)
+INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that can tell when
 ROLES = tuple(SYNONYMS)
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
 PAIR = ("y", "x")  # latitude and longitude where a table calls them so, both of them
@@ -64,8 +90,9 @@ UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
 
 def plain(name: str) -> str:
-    """A name without case and punctuation."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    """A name without case, accents and punctuation."""
+    letters = name.casefold() if name.isascii() else unicodedata.normalize("NFKD", name.casefold())
+    return re.sub(r"[^a-z0-9]", "", letters)
 
 
 def is_known(name: str) -> bool:
@@ -118,7 +145,7 @@ def roles_of(
     absent = sorted(name for name in asked.values() if name is not None and name not in (FILE, *names))
     if absent:
         said = f"there is no column {', '.join(map(repr, absent))}; {_seen(shown_names(names, records), {})}"
-        raise InvalidTraces(f"{source}: {said}.", code="E_COLUMN")
+        raise InvalidTraces(f"{source}: {said}; {_decoded(names)}".removesuffix("; ") + ".", code="E_COLUMN")
     if asked.get("time") is not None:
         asked = {"utc": None, "local": None, **asked}
     by_word: dict[str, str] = {}
@@ -135,8 +162,12 @@ def roles_of(
 
 
 def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
-    """The same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time."""
-    when = {"time", "utc", "local", "date"}
+    """
+    The same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time.
+
+    A date stays beside them: they may be clock times.
+    """
+    when = {"time", "utc", "local"}
     if "left" in roles and "arrived" not in roles and "time" in roles:
         roles = {"arrived" if role == "time" else role: name for role, name in roles.items()}
     if "slot" in roles or not {"arrived", "left"} <= roles.keys():
@@ -175,6 +206,8 @@ def meaning(
     notes: list[str] = []
     by_word = {plain(name): name for name in names}
     if headed:
+        if "slot" not in roles:
+            roles = _with_clocks(roles, kinds, asked, by_word, dict(zip(names, shown, strict=True)), notes)
         if (
             not {*PLACE_ROLES, "lon"} & roles.keys()
             and set(PAIR) <= by_word.keys()
@@ -197,6 +230,44 @@ def meaning(
         said = ", ".join(f"{role}={name}" for role, name in taken.items())
         notes.append(f"the first line holds no names: columns were read as {said} (`columns`)")
     return Found({**taken, **roles}, tuple(notes), kinds, shown=shown)
+
+
+def _with_clocks(
+    roles: Mapping[str, str],
+    kinds: Mapping[str, str],
+    asked: Mapping[str, str | None],
+    by_word: Mapping[str, str],
+    shown: Mapping[str, str],
+    notes: list[str],
+) -> dict[str, str]:
+    """The roles with arrivals and departures that have other names (SPANS), and with days and clocks, by content."""
+    roles = dict(roles)
+    if not {"arrived", "left"} & {*roles, *asked}:
+        for span in SPANS:
+            first, last = (by_word.get(word) for word in span.split())
+            if first is None or last is None or kinds.get(first) != kinds.get(last):
+                continue
+            if kinds.get(first) in INSTANTS and asked.get("time") in (None, first):
+                kept = {role: n for role, n in roles.items() if role not in ("time", "utc", "local")}
+                roles = kept | {"arrived": first, "left": last}
+                break
+    taken = {name for role, name in roles.items() if role not in ("trace", "category", "accuracy")}
+    free = [name for name in kinds if name not in taken and name not in asked.values()]
+    days, clocks = ([n for n in free if kinds[n] == kind] for kind in ("dates", "clock times"))
+    begins = roles.get("arrived") or roles.get("time")
+    found: dict[str, str] = {}
+    if begins is not None:
+        if kinds.get(begins) == "clock times" and not {"date"} & {*roles, *asked} and len(days) == 1:
+            found = {"date": days[0]}
+    elif not {"utc", "local"} & roles.keys() and "time" not in asked and len(clocks) == 1:
+        if "date" in roles and kinds.get(roles["date"]) == "dates":
+            found = {"time": clocks[0]}
+        elif not {"date"} & {*roles, *asked} and len(days) == 1:
+            found = {"date": days[0], "time": clocks[0]}
+    for role, name in found.items():
+        what = "day" if role == "date" else "clock time"
+        notes.append(f"column {shown.get(name, name)!r} was read as the {what}, by what it holds (`columns`)")
+    return {role: name for role, name in roles.items() if name not in found.values()} | found
 
 
 def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
@@ -318,8 +389,8 @@ def lat_first(a: Floats, b: Floats) -> bool | None:
     high = [float(np.mean(np.abs(side[np.isfinite(side)]) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
-    # both could be: nobody lives at sea
-    land = [land_share(a, b), land_share(b, a)]
+    # both could be: nobody lives at sea, or in the Antarctic
+    land = [land_share(lat, lon) * float(np.mean(lat[np.isfinite(lat)] > -60)) for lat, lon in ((a, b), (b, a))]
     return land[0] > land[1] if max(land) > MOSTLY and min(land) < 0.5 else None
 
 
@@ -335,6 +406,8 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
 def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, headed: bool) -> str:
     """One sentence: which roles have no column, all columns that there are, and what to type."""
     free = [name for name in names if name not in found.roles.values()]
+    # one column of numbers alone is hardly half a position
+    lone = {"lat", "lon"} <= set(missing) and sum(found.kinds.get(n) == "decimal numbers" for n in free) == 1
 
     def likely(role: str) -> str:
         kinds = {
@@ -342,10 +415,16 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
             "time": ("dates with times", "times since 1970", "clock times", "dates"),
         }.get(role, ("decimal numbers",))
         chosen = next((n for kind in kinds for n in free if found.kinds.get(n) == kind), None)
+        if role in ("lat", "lon") and lone:
+            chosen = None
         chosen = chosen or (free[0] if free and not found.kinds else None)
         if chosen is not None:
             free.remove(chosen)
-        return f"{role}={'NAME' if chosen is None else shown.get(chosen, chosen)}"
+        typed = f"{role}={'NAME' if chosen is None else shown.get(chosen, chosen)}"
+        if role == "time" and chosen is not None and found.kinds.get(chosen) == "clock times":
+            day = next((n for n in free if found.kinds.get(n) == "dates"), None)
+            typed += f",date={'NAME' if day is None else shown.get(day, day)}" if "date" not in found.roles else ""
+        return typed
 
     shown = dict(zip(names, found.shown or shown_names(names), strict=False))
     typed = ",".join(likely(role) for role in missing)
@@ -353,10 +432,16 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
         a, b = (part.partition("=")[2] for part in typed.split(",")[-2:])
         typed += f" (or lat={b},lon={a})" if a != "NAME" and b != "NAME" else ""
     also = ", or user=file if each file is one person" if "user" in missing else ""
-    also += ", or place=NAME" if "lat" in missing else ""
+    if "lat" in missing:
+        also += f", or place={shown.get(found.roles['category'], 'NAME') if 'category' in found.roles else 'NAME'}"
     unnamed = "" if headed else "the first line holds data, no names; "
     seen = _seen([shown.get(n, n) for n in names], {} if headed else found.kinds)
-    return f"{unnamed}no column for {', '.join(missing)}; {seen}; type --columns {typed}{also}."
+    return f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}type --columns {typed}{also}."
+
+
+def _decoded(names: Sequence[str]) -> str:
+    """What to try where names of columns are no UTF-8."""
+    return "some of these names are no UTF-8, try --encoding cp1252; " if any("\ufffd" in n for n in names) else ""
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
@@ -382,14 +467,16 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
         try:
             column = column.cast(pa.string())
         except pa.ArrowException:
-            raise table.refuse(f"column {name!r} holds no ids.", "E_USER") from None
+            raise table.refuse(f"column {table.shown(name)!r} holds no ids.", "E_USER") from None
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     encoded = encoded.unify_dictionaries().combine_chunks()
     values = encoded.dictionary.to_pylist()
     if pa.types.is_floating(encoded.dictionary.type):
         # whole numbers that met a missing value on their way through a frame
         if any(v == v and abs(v) >= SAFE_WHOLE for v in values):
-            raise table.refuse(f"column {name!r} holds whole numbers that have lost digits; give text.", "E_USER")
+            raise table.refuse(
+                f"column {table.shown(name)!r} holds whole numbers that have lost digits; give text.", "E_USER"
+            )
         values = ["" if v != v else str(int(v)) if v == int(v) else repr(v) for v in values]
     text = ["" if v is None else str(v) for v in values]
     codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -440,7 +527,7 @@ def numbers(table: Table, name: str) -> Floats:
     try:
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     except pa.ArrowException:
-        raise table.refuse(f"column {name!r} holds no numbers.", "E_NUMBER") from None
+        raise table.refuse(f"column {table.shown(name)!r} holds no numbers.", "E_NUMBER") from None
     values = np.array(values, dtype=np.float64)
     values[~np.isfinite(values)] = np.nan
     return values
@@ -463,7 +550,7 @@ def points(table: Table, name: str) -> tuple[Floats, Floats]:
         text = Table(table.name, sides, table.rows)
         return numbers(text, "lat"), numbers(text, "lon")
     if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
-        raise table.refuse(f"column {name!r} holds no points.", "E_COLUMN")
+        raise table.refuse(f"column {table.shown(name)!r} holds no points.", "E_COLUMN")
     lat, lon = np.full(table.rows, np.nan), np.full(table.rows, np.nan)
     for row, value in enumerate(column.to_pylist()):
         if value is not None and len(value) >= 21 and value[0] in (0, 1):

@@ -24,7 +24,7 @@ from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.model import Locations, Traces
 from elsewhere.traces.write import write_traces
 
-KIND = "elsewhere prepared traces"
+KIND, POOL = "elsewhere prepared traces", "elsewhere pool"
 FORMAT = 1
 TRACES = ("traces.parquet", "traces.csv")
 INDEX = "prepare.json"
@@ -125,6 +125,21 @@ def kept_in(source: Any) -> Kept | None:
     if index.get("kind") != KIND:
         return None
     return _checked(folder, path.name if path.name in TRACES else TRACES[0], index)
+
+
+def refuse_pool(source: Any) -> None:
+    """Refuse a folder of fakes, which holds the same traces several times, with the name of the file to read."""
+    if not isinstance(source, (str, PathLike)):
+        return
+    try:
+        found = Path(source).is_dir() and read_index(Path(source) / "manifest.json", LARGEST_INDEX)
+    except (OSError, ValueError):
+        return
+    if found and found.get("kind") == POOL:
+        name = "fakes.csv" if (Path(source) / "fakes.csv").is_file() else "pool.parquet"
+        raise InvalidTraces(
+            f"{Path(source).name} is a folder of fakes that `elsewhere` wrote; give {name} in it.", code="E_FORMAT"
+        )
 
 
 def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:

@@ -31,7 +31,11 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
     limit, n = max(shape.max_bad, 0.01), int(number.sum())
     if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
-        raise shape.table.refuse("the coordinates are no degrees; metres of a map?", "E_SWAPPED")
+        raise shape.table.refuse(
+            "the coordinates are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326), or "
+            "give the rows a column of places, and these with --locations as lines `x, y` in km.",
+            "E_SWAPPED",
+        )
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
     # all of them in the sea off Ghana; a box says that they really are
     if small and shape.box is None and np.any((lat != 0) | (lon != 0)):

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
-from elsewhere.traces.kept import kept_in
+from elsewhere.traces.kept import kept_in, refuse_pool
 from elsewhere.traces.locate import PLACES
 from elsewhere.traces.model import Traces, clock_minutes
 from elsewhere.traces.places import Map, places_beside, read_places
@@ -147,6 +148,7 @@ def read_traces(
 
     """
     require_between("max_bad", max_bad, 0, 1)
+    refuse_pool(source)
     kept = kept_in(source)
     if kept is not None:
         # prepared before: everything is decided, and stays as it is
@@ -277,7 +279,10 @@ def _roles(table: Table, asked: str) -> dict[str, str]:
     found = table.found
     if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    return dict(found.roles) if found is not None else {}
+    roles = dict(found.roles) if found is not None else {}
+    if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
+        del roles["date"]  # arrivals that tell their day themselves
+    return roles
 
 
 def _tomorrow() -> np.datetime64:

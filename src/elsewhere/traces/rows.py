@@ -117,10 +117,12 @@ class Shape:
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         tabular = self.table.format in (*TABLES, "frame", "json") and self.table.headed
         columns = {role_of[n]: n for n in names if n in role_of}
+        if "arrived" in columns:
+            columns.pop("date", None)  # arrivals are written with their days
         if columns.get("user") == FILE:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
         # a name that could be somebody's data must not become one of the output
-        named = tabular and not any(self._shown(n) != n for n in role_of)
+        named = tabular and not any(self.table.shown(n) != n for n in role_of)
         return Preparation(
             name=self.table.name,
             rows=self.tally.rows,
@@ -134,13 +136,10 @@ class Shape:
             notes=(*notes, *(self._left_out() if tabular else ())),
         )
 
-    def _shown(self, name: str) -> str:
-        """How messages call a column, see `shown_names`."""
-        found = self.table.found
-        return dict(zip(self.table.names, found.shown, strict=False)).get(name, name) if found is not None else name
-
     def _left_out(self) -> list[str]:
         """A word on columns that nobody asked for: the output will not have them."""
-        extra = [self._shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE]
+        extra = [
+            self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
+        ]
         shown = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
         return [f"{len(extra)} columns were not read: {shown}"] if extra else []

@@ -75,7 +75,9 @@ def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = 
     if named and given is None and "place" not in shape.chosen:
         place, place_names = labels(shape.table, shape.roles["place"])
         if spread(place, len(place_names), position) > shape.max_bad:
-            notes.append(f"column {shape.roles['place']!r} was not read: its values do not name places")
+            notes.append(
+                f"column {shape.table.shown(shape.roles['place'])!r} was not read: its values do not name places"
+            )
             named = False
     several = False
     while True:

@@ -108,6 +108,11 @@ class Table:
             column = pa.chunked_array([column])
         return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
+    def shown(self, name: str) -> str:
+        """How messages call a column: by number where its name could be somebody's data."""
+        shown = self.found.shown if self.found is not None else ()
+        return dict(zip(self.names, shown, strict=False)).get(name, name)
+
     def at(self, row: int) -> str:
         """Where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
         for part in self.files:

@@ -43,6 +43,7 @@ PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and i
 SAMPLED = 1000  # records of each piece
 MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
+UNEQUAL = " columns, got "  # in Arrow's words on a line of another width
 LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
 TIMES = ("time", "utc", "local", "arrived", "left")
 
@@ -146,6 +147,8 @@ def dialect_of(content: bytes, name: str) -> Dialect:
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
     notes = []
     delimiter = delimiter or _delimiter(lines[at])
+    if delimiter == BLANKS and _are_tabbed(lines[at : at + SAMPLED]):
+        delimiter = "\t"
     names, first = split(lines[at], delimiter), at
     headed = not _is_data(names)
     width = len(names)
@@ -191,9 +194,16 @@ def _typed(record: Sequence[str]) -> int:
 
 
 def _is_data(fields: Sequence[str]) -> bool:
-    """Whether a line holds data where names are expected: numbers or times, and no name that is known."""
+    """
+    Whether a line holds data where names are expected: numbers or times, and no name that is known.
+
+    A full time or two decimal numbers are data, whatever words stand beside them: a taxi may be called "taxi".
+    """
     from elsewhere.traces.columns import is_known
 
+    decimals = sum(is_number(f) and bool(re.search("[.,]", f)) for f in fields)
+    if decimals >= 2 or any(DATE_TIME.fullmatch(f.strip()) for f in fields):
+        return True
     return _typed(fields) > 0 and not any(is_known(f) for f in fields)
 
 
@@ -208,6 +218,12 @@ def _delimiter(line: str) -> str:
     best = max(inside, key=worth, default=BLANKS)
     # blanks stand within names and times too: they must tell more than any other
     return BLANKS if inside and worth(BLANKS)[0] > max(1, worth(best)[0]) else best
+
+
+def _are_tabbed(lines: Sequence[str]) -> bool:
+    """Whether all of these lines have the same number of tabs, two or more, and blanks stand within their fields."""
+    tabs = {line.count("\t") for line in lines if line.strip()}
+    return len(tabs) == 1 and min(tabs) >= 2
 
 
 def split(line: str, delimiter: str) -> list[str]:
@@ -432,19 +448,28 @@ def _parse(
     labels = {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if roles.get(role) in wanted}
     texts = dict.fromkeys(wanted, pa.string()) | labels
     quoted = dialect.quotes and body.find(b'"') >= 0
-    for kinds, size in ((texts | guessed, 1 << 21), (texts, LONGEST_LINE)):
+    # Threads of Arrow may let go of what they hold when Python is already gone, and abort if that is Python's: they
+    # get memory of Arrow's own, and lines of another width are judged by `odd` without threads.
+    owned = pa.allocate_buffer(len(body))
+    np.frombuffer(owned, np.uint8)[:] = np.frombuffer(body, np.uint8)
+    attempts = [(texts | guessed, 1 << 21, False), (texts, LONGEST_LINE, False)]
+    while attempts:
+        kinds, size, judged = attempts.pop(0)
         odd.clear()
         try:
             return arrow_csv.read_csv(
-                pa.BufferReader(pa.py_buffer(body)),
+                pa.BufferReader(owned),
                 read_options=arrow_csv.ReadOptions(
-                    column_names=dialect.names, skip_rows=skip, block_size=min(size, max(1 << 20, len(body)))
+                    column_names=dialect.names,
+                    skip_rows=skip,
+                    block_size=min(size, max(1 << 20, len(body))),
+                    use_threads=not judged,
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter="\t" if dialect.delimiter == BLANKS else dialect.delimiter,
                     quote_char='"' if dialect.quotes else False,
                     newlines_in_values=quoted,
-                    invalid_row_handler=odd,
+                    invalid_row_handler=odd if judged else None,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=kinds,
@@ -455,8 +480,9 @@ def _parse(
                     decimal_point="," if dialect.comma else ".",
                 ),
             )
-        except pa.ArrowException:
-            continue
+        except pa.ArrowException as error:
+            if UNEQUAL in str(error) and not judged:
+                attempts = [(k, s, True) for k, s, _ in ((kinds, size, True), *attempts)]
     return None
 
 
