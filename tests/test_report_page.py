@@ -598,3 +598,11 @@ def test_a_page_without_a_script_allows_none():
     assert "script-src 'none'" in read(html).tags[3][1]["content"]
     assert "<script" not in html
     assert 'href="#a-b"' in html
+
+
+def test_many_notes_are_shown_in_both_editions():
+    from elsewhere.reports.making import making
+
+    run = {"notes": [f"note {i}." for i in range(30)]}
+    assert "note 29." in making(run, shareable=True)
+    assert "note 29." in making(run, shareable=False)

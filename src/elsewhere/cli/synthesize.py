@@ -19,7 +19,18 @@ from elsewhere.cli.finish import (
 from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fakes, makes, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
-from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
+from elsewhere.cli.published import (
+    OURS,
+    Formats,
+    IKnow,
+    OutAs,
+    as_read,
+    check_forms,
+    on_output,
+    seal,
+    with_withheld,
+    write_fakes,
+)
 from elsewhere.cli.summary import closing, summary, tables, verdicts
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.files import check_folder, whole_folders
@@ -71,6 +82,7 @@ def synthesize(
     traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
+    fakes, read = with_withheld(fakes, read, traces)
     from elsewhere.fakes import publish_linked
     from elsewhere.pool import earlier_files
 
@@ -84,7 +96,8 @@ def synthesize(
         told = summary(fakes, traces)
         kept = write_links(traces, fakes, pool, rows, for_me)
         written = write_fakes(pool, new, fakes.frame, also or [], out_as)
-        told["notes"] += on_output(pool, fakes.frame, also or [], out_as)
+        pool, notes = on_output(pool, fakes.frame, also or [], out_as)
+        told["notes"] += notes
         told["read"] = counts(read)
         shown = [*opening(told["read"]), *tables(told)]
         if report:
