@@ -383,6 +383,17 @@ def test_advice_follows_what_was_learnt_about_people(audit, run, level, words):
     assert (said.level, words in said.because) == (level, True)
 
 
+def test_fakes_that_are_good_for_nothing_are_not_worth_publishing():
+    audit = {f"A{i}": {"status": "run", "passed": True, "main": 0.0, "bar": 0.01} for i in range(1, 15)}
+    bad = {"a": {"verdict": "not for this"}, "b": {"verdict": "cannot say"}, "sizes": {"people": 9}}
+    assert advice(audit, {}, bad)[:2] == ("no", "Publishing makes little sense")
+    for other in ("good", "rough"):
+        assert advice(audit, {}, {**bad, "b": {"verdict": other}}).level == "yes"
+    assert advice(audit, {}, {"b": {"verdict": "cannot say"}}).level == "yes"
+    # what speaks against publishing on account of people is said first
+    assert advice({"A3": {"status": "run", "passed": False, "main": 0.2}}, {}, bad).words == "Do not publish openly"
+
+
 def test_several_audits_stand_side_by_side(tmp_path):
     w = world()
     said = words(made(tmp_path, {"ours": w["audit"], "theirs": w["audit"]}))

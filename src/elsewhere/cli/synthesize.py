@@ -8,6 +8,7 @@ from elsewhere.cli.finish import (
     PRIVATE,
     Private,
     Report,
+    earlier_results,
     judged,
     private_folder,
     rescued,
@@ -84,13 +85,12 @@ def synthesize(
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
     fakes, read = with_withheld(fakes, read, traces)
     from elsewhere.fakes import publish_linked
-    from elsewhere.pool import earlier_files
 
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
     again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
         rescued(fakes, spare, again, force=force, of_all=aside is None),
-        whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),
+        whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new),
     ):
         pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())
         told = summary(fakes, traces)
