@@ -383,6 +383,11 @@ def test_advice_follows_what_was_learnt_about_people(audit, run, level, words):
     assert (said.level, words in said.because) == (level, True)
 
 
+def test_without_links_a_copied_day_is_no_shared_place():
+    said = claims({"A1": {"status": "run", "how": "whole day", "main": 0.5, "passed": False}}, {})[0]
+    assert (said.met, said.because) == (False, "A1 found that 50.0 % of the fakes are somebody's real day.")
+
+
 def test_fakes_that_are_good_for_nothing_are_not_worth_publishing():
     audit = {f"A{i}": {"status": "run", "passed": True, "main": 0.0, "bar": 0.01} for i in range(1, 15)}
     bad = {"a": {"verdict": "not for this"}, "b": {"verdict": "cannot say"}, "sizes": {"people": 9}}

@@ -66,6 +66,8 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     a1 = _ran(audit, "A1")
     if a1 is None:
         return Claim(sentence, False, "attack A1 was not run.")
+    if a1.get("how") == "whole day" and "own_seed_zero" not in a1:
+        return Claim(sentence, False, f"A1 found that {percent(a1.get('main'))} of the fakes are somebody's real day.")
     if a1.get("own_seed_zero") is not True:
         shared = (a1.get("own_shared") or {}).get("value", a1.get("main"))
         return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
