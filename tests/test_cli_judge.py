@@ -264,6 +264,13 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
     assert np.all(pool.on(real.locations).r != real.r[index])
     assert not (out / "report.html").exists()
+    # a report on other fakes does not stay beside these; what is somebody's own does
+    mine = tmp_path / "out-private"
+    (mine / "judgement.json").write_text(json.dumps({"uses": {}, "publishing": {}, "audit": {}, "notes": []}))
+    (mine / "report.html").write_text('<p><span class="edition private">')
+    (mine / "shareable-report.html").write_text("my own")
+    assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report", "--force")[0] == 0
+    assert sorted(p.name for p in mine.iterdir()) == ["links.csv", "shareable-report.html"]
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
     assert not (tmp_path / "a").exists()
@@ -424,7 +431,7 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
 
     assert result.in_words() == (
         "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 cannot tell with so "
-        "few people (A6); 2 were not run."
+        "few people (A6); 1 was not run; 1 is for people to review."
     )
     said = [line for line in audit_tables(result, 80) if isinstance(line, str)]
     assert said[-1] == result.in_words()
@@ -464,7 +471,7 @@ def test_audit_needs_nothing_but_real_and_fakes(run, world):
     said = run("audit", "--real", world / "real.csv", "--fakes", world / "fakes.csv")[1].splitlines()
     missing = [line for line in said if line.startswith("not run without")]
     assert [line.split()[3] for line in missing] == ["--links", "--holdout", "--model", "the"]
-    assert said[-1].endswith("18 were not run.")
+    assert said[-1].endswith("15 were not run; 3 are for people to review.")
     # fakes that carry the ids of real people: the option is named
     same = run("audit", "--real", world / "real.csv", "--fakes", world / "second.csv", "--attacks", "A13")[1]
     assert "add --links same" in same

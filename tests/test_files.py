@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.files import check_folder, whole_folder, whole_folders, write_files
+from elsewhere.files import check_folder, clean_up, whole_folder, whole_folders, write_files
 
 OLD = {"a.bin": b"old", "b.bin": b"old", "index.json": b"old", "mine.txt": b"mine"}
 NEW = {"a.bin": b"new", "c.bin": b"new", "index.json": b"new"}
@@ -168,6 +169,27 @@ def test_killed_at_any_step_the_next_run_finds_all_or_nothing(tmp_path, there):
         assert done.returncode == 9
     assert step > 10
     assert seen == {False, True}
+
+
+@posix
+def test_a_new_folder_that_another_run_removes_is_made_again(tmp_path, monkeypatch):
+    folder, made, make = tmp_path / "out", [], tempfile.mkdtemp
+
+    def swept(**where):
+        made.append(make(**where))
+        if len(made) == 1:  # another run begins before this one holds its folder
+            with pytest.warns(UserWarning, match="left unfinished"):
+                clean_up(folder)
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkdtemp", swept)
+    with whole_folder(folder) as new:
+        assert [str(new)] == made[1:]
+        clean_up(folder)  # now it is held
+        assert new.is_dir()
+        write_files(new, NEW)
+    assert holds(folder) == NEW
+    assert not Path(made[0]).exists()
 
 
 @posix

@@ -414,7 +414,7 @@ class TestDeniable:
                 assert np.bincount(roles.model.user).max() == 1
                 # and no note says that days serve the model which do not
                 assert "299 further days of the seed users are no seeds (`max_days`)." in roles.notes
-                assert "learnt from at most 1 day of each user, the median (E61)." in roles.notes
+                assert "learnt from at most 1 day of each user, the median." in roles.notes
         # the paper is reproduced as it is
         for kept in (others, None):
             roles = split_users(town.select(rows), PRESETS["paper"], kept, lab())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
-from elsewhere.cli.published import as_read
+from elsewhere.cli.published import as_read, on_output, with_withheld
 from elsewhere.fakes import _reading, publish_linked
 from elsewhere.files import write_files
 from elsewhere.frame import Frame, calendar, is_weekend
@@ -37,6 +37,49 @@ def fakes(town):
 
 
 class TestPublish:
+    def test_withheld_places_are_counted_for_whom_it_may_be(self, fakes, town):
+        known = fakes.frame.known.copy()
+        visited = np.unique(town.r)
+        known[visited] = np.arange(len(visited)) >= 12
+        kinds = ["Home" if not known[i] else "Shop" for i in range(town.R)]
+        where = fakes.frame.locations.called(categories=kinds)
+        frame, read = replace(fakes.frame, known=known, locations=where, m_min=5), Preparation()
+        made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town)
+        assert made.notes[0].startswith(f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5")
+        assert told == read
+        # with a ledger, or where few places are counted: the owner's notes alone
+        few = known.copy()
+        few[visited[2:]] = True
+        ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+        for odd in ({"ledger": ledger}, {"frame": replace(frame, known=few)}):
+            made, told = with_withheld(replace(fakes, **{"frame": frame, "notes": (), **odd}), read, town)
+            assert not made.notes
+            assert "are in no fake" in told.notes[0]
+        # a category is named only where enough people are behind it
+        made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town.of_users([0]))
+        assert not any("Home" in note for note in (*made.notes, *told.notes))
+
+    def test_with_a_ledger_categories_of_the_input_are_not_published(self, fakes):
+        R, ledger = len(fakes.frame.locations), ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+        for people, shown in ((np.full(R, 9), False), (None, True)):  # found in the rows, given with the map
+            where = fakes.frame.locations.called(categories=["Home"] * R, category_users=people)
+            pool = ew.publish(
+                replace(
+                    fakes,
+                    frame=replace(fakes.frame, locations=where),
+                    ledger=ledger,
+                    published=np.zeros(len(fakes), dtype=bool),
+                )
+            )
+            assert (pool.traces.locations.categories is not None) == shown
+            assert any("categories" in note for note in pool.provenance["notes"]) == (not shown)
+
+    def test_what_the_output_lacks_is_in_the_manifest_too(self, fakes):
+        pool = ew.publish(replace(fakes, frame=replace(fakes.frame, dates=None)))
+        told, notes = on_output(pool, fakes.frame, ["gpx"])
+        assert any("2001-01-01" in note for note in told.provenance["notes"])
+        assert notes == [note for note in told.provenance["notes"] if "2001-01-01" in note]
+
     def test_one_fake_per_seed(self, fakes):
         pool = ew.publish(fakes)
         assert len(pool) == len(np.unique(fakes.seed))
@@ -120,13 +163,17 @@ class TestPublish:
 
     def test_the_manifest_says_how_the_input_was_read(self, fakes, tmp_path):
         told = Preparation(
-            max_gap_minutes=720, max_gap_auto=True, people_by_gap={"1h": 5, "12h": 137}, map="auto", map_km=63.7
+            max_gap_minutes=720,
+            max_gap_auto=True,
+            people_by_gap={"1h": 1, "3h": 5, "12h": 137},
+            map="auto",
+            map_km=63.7,
         )
         read = as_read(fakes, told)
         read.save(tmp_path)
         pool = ew.publish(ew.Fakes.load(tmp_path))
         reading = pool.provenance["reading"]
-        assert reading["people_by_gap"] == {"1h": 5, "12h": 137}
+        assert reading["people_by_gap"] == {"1h": "<5", "3h": 5, "12h": 137}  # no count of few
         assert (reading["max_gap_minutes"], reading["map"], reading["map_km"]) == (720, "auto", 60)
         # with a ledger nothing that counts the seeds
         ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)

@@ -383,6 +383,22 @@ def test_advice_follows_what_was_learnt_about_people(audit, run, level, words):
     assert (said.level, words in said.because) == (level, True)
 
 
+def test_without_links_a_copied_day_is_no_shared_place():
+    said = claims({"A1": {"status": "run", "how": "whole day", "main": 0.5, "passed": False}}, {})[0]
+    assert (said.met, said.because) == (False, "A1 found that 50.0 % of the fakes are somebody's real day.")
+
+
+def test_fakes_that_are_good_for_nothing_are_not_worth_publishing():
+    audit = {f"A{i}": {"status": "run", "passed": True, "main": 0.0, "bar": 0.01} for i in range(1, 15)}
+    bad = {"a": {"verdict": "not for this"}, "b": {"verdict": "cannot say"}, "sizes": {"people": 9}}
+    assert advice(audit, {}, bad)[:2] == ("no", "Publishing makes little sense")
+    for other in ("good", "rough"):
+        assert advice(audit, {}, {**bad, "b": {"verdict": other}}).level == "yes"
+    assert advice(audit, {}, {"b": {"verdict": "cannot say"}}).level == "yes"
+    # what speaks against publishing on account of people is said first
+    assert advice({"A3": {"status": "run", "passed": False, "main": 0.2}}, {}, bad).words == "Do not publish openly"
+
+
 def test_several_audits_stand_side_by_side(tmp_path):
     w = world()
     said = words(made(tmp_path, {"ours": w["audit"], "theirs": w["audit"]}))
@@ -598,3 +614,11 @@ def test_a_page_without_a_script_allows_none():
     assert "script-src 'none'" in read(html).tags[3][1]["content"]
     assert "<script" not in html
     assert 'href="#a-b"' in html
+
+
+def test_many_notes_are_shown_in_both_editions():
+    from elsewhere.reports.making import making
+
+    run = {"notes": [f"note {i}." for i in range(30)]}
+    assert "note 29." in making(run, shareable=True)
+    assert "note 29." in making(run, shareable=False)

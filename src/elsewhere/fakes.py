@@ -11,7 +11,7 @@ import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +314,8 @@ def publish_linked(
     chosen = draw.permutation(chosen)
     ids = [secrets.token_hex(16) if rng is None else draw.bytes(16).hex() for _ in chosen]
     frame = fakes.frame
+    if _seeds_categories(fakes):
+        frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
     locations, r = frame.published(fakes.r[chosen])
     traces = Traces(
         r,
@@ -351,6 +353,19 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
     return np.asarray(order[rank < left[seed]])
 
 
+def _seeds_categories(fakes: Fakes) -> bool:
+    """Whether there is a ledger, and categories that it does not count: found in the rows of the input, seeds' too."""
+    return fakes.ledger is not None and fakes.frame.locations.category_users is not None
+
+
+def _on_categories(fakes: Fakes) -> list[str]:
+    said = (
+        "categories of places are not published: they were found in the input, seeds included, which eps and delta do "
+        "not cover; a map with a column of categories (`locations`) gives them."
+    )
+    return [said] * _seeds_categories(fakes)
+
+
 def _on_dates(fakes: Fakes) -> list[str]:
     said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None)
     return [said] if said else []
@@ -369,7 +384,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "choose": choose,
         "temp": temp,
         "per_seed": per_seed if fakes.ledger is None else None,
-        "notes": [*fakes.notes, *_on_dates(fakes)],
+        "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
         "ledger": None if fakes.ledger is None else fakes.ledger.told(),
         # of a laboratory run nothing is claimed (R5), in its manifest neither
         "in_words": None if fakes.ledger is None else fakes.promise() if fakes.laboratory else fakes.ledger.in_words(),

@@ -109,10 +109,7 @@ class _Stage:
         clean_up(folder)
         # a folder that is there may be mounted, or somebody's working directory: it is filled, never renamed
         where = folder if folder.is_dir() else folder.parent
-        new = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=where))
-        lock = None
-        with contextlib.suppress(OSError):
-            lock = _lock(new)
+        new, lock = _held(where, _hidden(folder, PARTIAL))
         return _Stage(folder, new, above, lock)
 
     def put(self, force: bool, outdated: Outdated | None) -> None:
@@ -198,6 +195,21 @@ def _move_in(ready: Path, folder: Path) -> None:
             path.replace(folder / path.name)
     _sync(folder)
     shutil.rmtree(ready, ignore_errors=True)
+
+
+def _held(where: Path, prefix: str) -> tuple[Path, int | None]:
+    """Make a folder and hold it; None where there are no locks."""
+    while True:
+        new = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
+        try:
+            lock = _lock(new)
+        except (BlockingIOError, FileNotFoundError):
+            continue  # before it was held, another run took it for one that was left behind, and removes it
+        except OSError:
+            return new, None
+        if new.is_dir():
+            return new, lock
+        os.close(lock)
 
 
 def _lock(folder: Path) -> int:

@@ -11,7 +11,7 @@ from elsewhere.traces.model import Ints, Traces
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
 MODEL_USERS = 20  # the least the deniable mode learns from
 # without a count: how many days the seeds have is theirs, and the theorem of section 11 does not cover it
-ONE_DAY = "every seed user is one seed: of several days one is taken, the others are not used (E61)."
+ONE_DAY = "every seed user is one seed: of several days one is taken, the others are not used."
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Trace
     most = int(np.ceil(np.median(days)))
     if days.max() <= most:
         return traces.select(rows), ()
-    note = f"learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median (E61)."
+    note = f"learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median."
     return traces.select(_some_days(traces, rows, most, rng)), (note,)
 
 

@@ -231,4 +231,4 @@ def _not_run(result: Any) -> list[str]:
                 missing.setdefault(each, []).append(f.id)
     lines = [f"not run without {what}: {', '.join(ids)}" for what, ids in missing.items() if ids]
     reviews = [f.id for f in result.findings if f.status == REVIEW]
-    return lines + [f"not run here, for people to review: {', '.join(reviews)}"] * bool(reviews)
+    return lines + [f"for people to review, no program runs them: {', '.join(reviews)}"] * bool(reviews)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from elsewhere.cli.finish import Report, judged, private_folder, write_links, write_reports
+from elsewhere.cli.finish import Report, earlier_results, judged, private_folder, write_links, write_reports
 from elsewhere.cli.options import Force, Json, Out, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
@@ -40,7 +40,6 @@ def demo(
 
     from elsewhere.fakes import publish_linked
     from elsewhere.generate import generate_fakes
-    from elsewhere.pool import earlier_files
     from elsewhere.profiles.markov import fit_profiles
     from elsewhere.traces.town import simulate_town
 
@@ -61,7 +60,7 @@ def demo(
     if out is not None:
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
         assert mine is not None  # noqa: S101 - there is a folder for fakes
-        with whole_folders((mine, out), force=force, outdated=earlier_files) as (private, new):
+        with whole_folders((mine, out), force=force, outdated=earlier_results) as (private, new):
             write_files(new, pictures)
             written, kept = write_fakes(pool, new, fakes.frame, []), write_links(traces, fakes, pool, rows, private)
             if report:

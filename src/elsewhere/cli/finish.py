@@ -17,7 +17,7 @@ import typer
 from elsewhere.cli.output import bar, stage
 from elsewhere.cli.sources import FROM_SEEDS
 from elsewhere.errors import InvalidParameter, OutputRefused
-from elsewhere.files import check_folder, write_files
+from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,6 +96,27 @@ def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", pr
 
     write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
     return [LINKS]
+
+
+def earlier_results(folder: Path) -> set[str]:
+    """
+    The files of an earlier run in a folder, which this run makes obsolete: the pool's, or the owner's beside the links.
+
+    A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
+    """
+    from elsewhere.pool import earlier_files
+
+    found = earlier_files(folder)
+    if not (folder / LINKS).exists():
+        return found
+    for name in (REPORT, f"shareable-{REPORT}"):
+        with suppress(OSError):
+            if b'class="edition' in read_regular(folder / name, 1 << 28):
+                found.add(name)
+    with suppress(OSError, ValueError):
+        if {"uses", "publishing", "audit", "notes"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
+            found.add(JUDGEMENT)
+    return found
 
 
 def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:

@@ -185,7 +185,9 @@ def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> li
         why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
         notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
     if len(whole) < len(traces):
-        notes.append(f"{len(traces) - len(whole):,} of {len(traces):,} days have gaps and are left out")
+        days, gaps = len(traces) + read.days_dropped, len(traces) - len(whole)
+        dropped = f"{read.days_dropped:,} were dropped, {gaps:,} more" if read.days_dropped else f"{gaps:,}"
+        notes.append(f"{len(whole):,} of {days:,} days can be used: {dropped} have gaps and are left out")
     return notes
 
 

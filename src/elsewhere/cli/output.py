@@ -42,7 +42,13 @@ def opening(read: dict[str, Any]) -> list[str]:
 
 def repairs(read: dict[str, Any]) -> list[str]:
     """How many rows were dropped or repaired, one line per reason."""
-    return [f"{did}: {n:,} rows, {why}" for did in ("dropped", "fixed") for why, n in read[did].items()]
+    from elsewhere.reports.preparation import REASONS
+
+    return [
+        f"{did}: {n:,} {'row' if n == 1 else 'rows'}, {REASONS.get(why, why)}"
+        for did in ("dropped", "fixed")
+        for why, n in read[did].items()
+    ]
 
 
 def columns() -> int:

@@ -64,5 +64,8 @@ def _tables(read: dict[str, Any]) -> list[Any]:
         for name, word in (("slots_observed", "observed"), ("slots_held", "filled"), ("slots_missing", "missing"))
     )
     usable = f"usable: {read['users_usable']:,} people have a day that is known from end to end"
-    shown = [what, usable, f"slots: {shares}", f"places: {read['places']:,} of {read['places_found']:,} found"]
+    places = f"places: {read['places']:,}"
+    if read["places"] < read["places_found"]:
+        places += f", joined from the {read['places_found']:,} that were found"
+    shown = [what, usable, f"slots: {shares}", places]
     return [*shown, *repairs(read), *read["notes"]]

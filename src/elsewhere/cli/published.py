@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elsewhere.frame import Frame
     from elsewhere.pool import Pool
     from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.model import Traces
 
 IKnow = Annotated[
     bool, typer.Option("--i-know", help="Write a laboratory run as if it were published; it stays stamped.")
@@ -39,11 +40,15 @@ LINES = ("slots", "visits", "events")
 OURS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations", REPORT)  # beside the pool
 
 
+FEWEST = 5  # what is counted of fewer is for the owner alone
+
+
 def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     """The same fakes, which remember the columns and the format of the input: they are published as it is."""
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written
     columns = read.columns if "user" in read.columns else {}
-    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=read.in_public())
+    reading = read.in_public(max(FEWEST, fakes.preset.m_min))
+    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
     notes = fakes.notes
     if fakes.ledger is not None and read.max_gap_auto and read.slots_held:
         notes += (
@@ -51,6 +56,46 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
             "--max-gap sets it.",
         )
     return replace(fakes, frame=frame, notes=notes)
+
+
+def with_withheld(fakes: "Fakes", read: "Preparation", traces: "Traces") -> "tuple[Fakes, Preparation]":
+    """
+    The same, with a note on the places that are in no fake because too few people share them.
+
+    It is a note of the fakes, for everybody, or of the reading, for the owner alone: with a ledger, and where it would
+    count fewer than five places.
+    """
+    note, places = on_withheld(fakes, traces)
+    if not places:
+        return fakes, read
+    if fakes.ledger is not None or places < FEWEST:
+        return fakes, replace(read, notes=(*read.notes, note))
+    return replace(fakes, notes=(*fakes.notes, note)), read
+
+
+def on_withheld(fakes: "Fakes", traces: "Traces") -> tuple[str, int]:
+    """How many places are withheld, and of which category most are, where enough people and places are behind it."""
+    import numpy as np
+
+    frame = fakes.frame
+    fewest, categories = max(FEWEST, frame.m_min), frame.locations.categories
+    row, slot = np.nonzero(traces.r >= 0)
+    place, user = traces.r[row, slot], traces.user[row]
+    visited = np.unique(place)
+    lost = visited[~frame.known[visited]]
+    mostly = ""
+    if categories is not None and len(lost):
+        words = np.array(categories, dtype=object)
+        names, count = np.unique(words[lost].astype(str), return_counts=True)
+        name, many = str(names[np.argmax(count)]), int(count.max())
+        behind = np.unique(user[~frame.known[place] & (words[place] == name)])
+        if name and many >= FEWEST and 2 * many > len(lost) and len(behind) >= fewest:
+            mostly = f", mostly {name!r},"
+    note = (
+        f"{len(lost):,} of {len(visited):,} places{mostly} {'is' if len(lost) == 1 else 'are'} in no fake: fewer than "
+        f"{frame.m_min} people share {'it' if len(lost) == 1 else 'them'} (`m_min`)."
+    )
+    return note, len(lost)
 
 
 def check_forms(also: list[str] | None, out_as: str | None) -> None:
@@ -81,11 +126,11 @@ def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as
     return names
 
 
-def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
-    """Words on what the dates of the fakes mean, and on fakes that have no line among events."""
+def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None = None) -> "tuple[Pool, list[str]]":
+    """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
     import numpy as np
 
-    notes = [note for note in pool.provenance["notes"] if note.startswith("dates: ")]
+    notes = [note for note in pool.provenance["notes"] if note.startswith(("dates: ", "categories of places"))]
     # every form that is no table has times, but SGLT
     dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (
         frame.columns or frame.format in ("", "sglt")
@@ -98,7 +143,9 @@ def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None 
     if out_as == "events":
         still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
         notes += [f"{still} fakes stay at one place all day: they arrive nowhere, and have no event."] * (still > 0)
-    return notes
+    said = pool.provenance["notes"]
+    more = [*said, *(note for note in notes if note not in said)]
+    return replace(pool, provenance={**pool.provenance, "notes": more}), notes
 
 
 def seal(pool: "Pool", out: Path, names: list[str]) -> list[str]:

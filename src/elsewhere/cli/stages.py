@@ -18,7 +18,18 @@ from elsewhere.cli.making import (
 )
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say, stage
-from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
+from elsewhere.cli.published import (
+    OURS,
+    Formats,
+    IKnow,
+    OutAs,
+    as_read,
+    check_forms,
+    on_output,
+    seal,
+    with_withheld,
+    write_fakes,
+)
 from elsewhere.cli.summary import summary, tables
 from elsewhere.files import check_folder, whole_folder
 
@@ -85,6 +96,7 @@ def generate(
     settings = making.check(per_seed, workers)
     traces, read = read_whole(source, reading, settings, 1 if model else None)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
+    fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     told = summary(fakes, traces) | {"read": counts(read)}
     say(
@@ -122,11 +134,11 @@ def publish(
     private = Fakes.load(fakes)
     pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
     with whole_folder(out, force=force, outdated=earlier_files) as new:
+        pool, notes = on_output(pool, private.frame, also or [], out_as)
         written = seal(pool, new, write_fakes(pool, new, private.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
         private.save(fakes, force=True)
     warn_of_strangers(out, OURS, written)
-    notes = on_output(pool, private.frame, also or [], out_as)
     say(
         {"fakes": len(pool), "notes": notes, "files": written},
         [*notes, f"published {len(pool)} fakes into {out}"],

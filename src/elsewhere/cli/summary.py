@@ -49,7 +49,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
     shown: list[Any] = [
         f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
-        f"usable day; {told['kappa']} classes"
+        f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
     ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
@@ -58,7 +58,9 @@ def tables(told: dict[str, Any]) -> list[Any]:
         rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
         shown.append(rules)
         if told["k"] > 1:
-            shown.append(f"alternate users within the differential bound: {told['k'] - 1} or more for every fake")
+            shown.append(
+                f"every fake resembles {told['k'] - 1} or more other people about as much as the one it was made from"
+            )
     else:
         shown.append(told["in_words"])
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
@@ -74,7 +76,11 @@ def verdicts(judgement: "Judgement") -> dict[str, Any]:
     from elsewhere.reports.claims import advice
 
     told = judgement.to_dict()
-    return {"uses": told["uses"], "publish": advice(told["audit"], judgement.run)._asdict(), "judgement": told}
+    return {
+        "uses": told["uses"],
+        "publish": advice(told["audit"], judgement.run, told["uses"])._asdict(),
+        "judgement": told,
+    }
 
 
 def closing(judgement: "Judgement") -> list[str]:

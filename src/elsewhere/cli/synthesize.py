@@ -8,6 +8,7 @@ from elsewhere.cli.finish import (
     PRIVATE,
     Private,
     Report,
+    earlier_results,
     judged,
     private_folder,
     rescued,
@@ -19,7 +20,18 @@ from elsewhere.cli.finish import (
 from elsewhere.cli.making import BY_DEFAULT, Making, PerSeed, Workers, make_fakes, makes, read_whole
 from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
 from elsewhere.cli.output import counts, opening, say
-from elsewhere.cli.published import OURS, Formats, IKnow, OutAs, as_read, check_forms, on_output, seal, write_fakes
+from elsewhere.cli.published import (
+    OURS,
+    Formats,
+    IKnow,
+    OutAs,
+    as_read,
+    check_forms,
+    on_output,
+    seal,
+    with_withheld,
+    write_fakes,
+)
 from elsewhere.cli.summary import closing, summary, tables, verdicts
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.files import check_folder, whole_folders
@@ -71,20 +83,21 @@ def synthesize(
     traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
     fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
+    fakes, read = with_withheld(fakes, read, traces)
     from elsewhere.fakes import publish_linked
-    from elsewhere.pool import earlier_files
 
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
     again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
         rescued(fakes, spare, again, force=force, of_all=aside is None),
-        whole_folders((mine, out), force=force, outdated=earlier_files) as (for_me, new),
+        whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new),
     ):
         pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())
         told = summary(fakes, traces)
         kept = write_links(traces, fakes, pool, rows, for_me)
         written = write_fakes(pool, new, fakes.frame, also or [], out_as)
-        told["notes"] += on_output(pool, fakes.frame, also or [], out_as)
+        pool, notes = on_output(pool, fakes.frame, also or [], out_as)
+        told["notes"] += notes
         told["read"] = counts(read)
         shown = [*opening(told["read"]), *tables(told)]
         if report:

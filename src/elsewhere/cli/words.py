@@ -38,6 +38,8 @@ def _option(name: str, value: str | None) -> str | None:
     for option in (f"--{name.replace('_', '-')}", f"-{name}"):
         if option in options and name not in OTHERS:
             return option if plain in ("", "True") else f"{option} {plain}"
+    if name == "out_as":  # what is prepared here is written by another command
+        return f"--out-as {plain} (of synthesize)"
     if "--set" in options and name in _parameters():
         return f"--set {name}={plain}" if plain else f"--set {name}"
     return None

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 from elsewhere.evaluation.attacks.criterion import gate
-from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
+from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.suite import ALL, run
 from elsewhere.traces.model import Locations, Traces
@@ -83,9 +83,10 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     """How many attacks learnt something, by the outcome of each (`Finding.outcome`)."""
     found: dict[str, list[str]] = {}
     for attack, outcome in outcomes.items():
-        found.setdefault(outcome if outcome in (LEARNT, WITHIN, NOTHING, UNCLEAR) else NOT_RUN, []).append(attack)
+        known = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
+        found.setdefault(outcome if outcome in known else NOT_RUN, []).append(attack)
     more, within = found.get(LEARNT, []), found.get(WITHIN, [])
-    learnt, ran = more + within, len(outcomes) - len(found.get(NOT_RUN, []))
+    learnt, ran = more + within, len(outcomes) - sum(len(found.get(word, [])) for word in (NOT_RUN, FOR_REVIEW))
     which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
     parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
     if not learnt:
@@ -98,6 +99,9 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     if NOT_RUN in found:
         n = len(found[NOT_RUN])
         parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
+    if FOR_REVIEW in found:
+        n = len(found[FOR_REVIEW])
+        parts.append(f"{n} {'is' if n == 1 else 'are'} for people to review")
     return f"of {len(outcomes)} attacks, {'; '.join(parts)}."
 
 

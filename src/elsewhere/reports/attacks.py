@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from elsewhere.evaluation.attacks.finding import LEARNT, NOTHING, UNCLEAR, WITHIN
+from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
 from elsewhere.evaluation.audit import in_one_sentence
 from elsewhere.reports.given import SMALLEST_GROUP, Plain, findings
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
@@ -63,7 +63,7 @@ def shown(value: Any, unit: str) -> str:
 def outcome(finding: Plain) -> str:
     """What an attack learnt, in the words of `Finding.outcome`; from its bar where an older file does not say it."""
     if finding.get("status") != "run":
-        return "not run" if finding.get("status") == "not run" else "for review"
+        return "not run" if finding.get("status") == "not run" else FOR_REVIEW
     known = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]
     return str(finding.get("outcome") or known)
 

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from elsewhere.evaluation.attacks.finding import LEARNT, UNCLEAR, WITHIN
+from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, UNCLEAR, WITHIN
+from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.deniability import MEANINGLESS, odds_factor, vacuous
 from elsewhere.reports.attacks import QUESTIONS, counts, outcome, shown
 from elsewhere.reports.given import Plain, findings
@@ -65,6 +66,8 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     a1 = _ran(audit, "A1")
     if a1 is None:
         return Claim(sentence, False, "attack A1 was not run.")
+    if a1.get("how") == "whole day" and "own_seed_zero" not in a1:
+        return Claim(sentence, False, f"A1 found that {percent(a1.get('main'))} of the fakes are somebody's real day.")
     if a1.get("own_seed_zero") is not True:
         shared = (a1.get("own_shared") or {}).get("value", a1.get("main"))
         return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
@@ -222,12 +225,19 @@ class Advice(NamedTuple):
     because: str
 
 
-def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
+def useless(uses: Plain | None) -> bool:
+    """Whether something was judged, and the fakes are good for nothing of it, not even roughly."""
+    words = [use.get("verdict") for use in (uses or {}).values() if isinstance(use, Mapping)]
+    return NOT_FOR in words and not {GOOD_FOR, ROUGH_FOR} & set(words)
+
+
+def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = None) -> Advice:
     """
     Return what the attacks mean for publishing; nothing is advised that no attack has looked at.
 
     "no" where an attack from outside learnt more about people than its bar allows; "care" where only attacks with
     inside knowledge did, or others learnt something within their bar, cannot tell or were not run; otherwise "yes".
+    Where `uses` say that the fakes are good for nothing, publishing makes little sense, however private they are.
 
     Examples
     --------
@@ -241,7 +251,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
         why = "Whoever knows the random number it started from can make the same fakes again; leave out --seed."
         return Advice("no", "Do not publish: this is a laboratory run", why)
     about = {n: outcome(f) for n, f in findings(audit or {}).items() if n not in NOT_ABOUT_PEOPLE}
-    if all(word in ("not run", "for review") for word in about.values()):
+    if all(word in ("not run", FOR_REVIEW) for word in about.values()):
         return Advice("no", "Do not publish yet", "No attack was run on these fakes: nothing is known about privacy.")
     learnt = [n for n, word in about.items() if word == LEARNT]
     outside, inside = [n for n in learnt if n not in INSIDE], [n for n in learnt if n in INSIDE]
@@ -261,6 +271,9 @@ def advice(audit: Plain | None, run: Mapping[str, Any]) -> Advice:
         )
     lists = (("Learnt something, within the bar", within), ("Cannot be told", unclear), ("Not run", missing))
     whys += [f"{what}: {_names(attacks)}." for what, attacks in lists if attacks]
+    if useless(uses):
+        why = "The fakes are good for none of the uses that were judged, not even roughly: nobody could work with them."
+        return Advice("no", "Publishing makes little sense", " ".join([why, *whys]))
     if whys:
         whys.append("Read what these attacks found, or need, before you publish.")
         return Advice("care", "Publish with care", " ".join(whys))

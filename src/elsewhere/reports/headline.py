@@ -31,11 +31,11 @@ def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shar
         else tag("p", tag("span", "Owner's edition: private", class_="edition private"),
                  tag("small", " may show real people's days; not to be given away"))
     )  # fmt: skip
-    publishing: list[Child] = [tag("h2", "Should they be published?", class_="first"), _advice(audit, run)]
+    publishing: list[Child] = [tag("h2", "Should they be published?", class_="first"), _advice(audit, run, uses)]
     parts: list[Child] = [edition, tag("p", _what(given, fakes), class_="lead")]
     if uses is None:
         return tag("div", parts, publishing)
-    parts.append(tag("p", tag("b", _counted(uses), " ", advice(audit, run).words, "."), class_="lead"))
+    parts.append(tag("p", tag("b", _counted(uses), " ", advice(audit, run, uses).words, "."), class_="lead"))
     good = tag("div", tag("h2", "What are they good for?", class_="first"), _in_short(uses))
     return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
 
@@ -81,15 +81,17 @@ def _in_short(uses: Plain) -> Markup:
 
 
 def in_detail(uses: Plain) -> Markup:
-    """Every use with all figures and the rule behind the words."""
-    rows = []
+    """Every use with all figures and the rule behind the words; sentences stand below the table, for phones' sake."""
+    rows, said = [], []
     for m in MEASURES:
         use = uses.get(m.id) or {}
         figures = [_hundred(use.get(name)) for name in ("fakes", "halves", "same", "chance")]
         spread = f" ± {_hundred(use.get('spread'))}" if use.get("spread") is not None else ""
         figures[1] += spread
-        rows.append([use.get("title", m.title), word(use), *figures, use.get("words", "")])
-    head = ["Use", "Word", "Fakes", "Other half of the people", "Same people", "Chance", "In words"]
+        rows.append([use.get("title", m.title), word(use), *figures])
+        if use.get("words"):
+            said.append([tag("b", use.get("title", m.title)), ": ", use["words"]])
+    head = ["Use", "Word", "Fakes", "Other half of the people", "Same people", "Chance"]
     caption = (
         "What does not match, of 100 busiest places, people, trips or stays. Means over the splits; ± is the standard "
         "deviation. Same people: real days again, nothing can be closer."
@@ -97,6 +99,7 @@ def in_detail(uses: Plain) -> Markup:
     return tag(
         "div",
         table(head, rows, numbers=range(2, 6), caption=caption),
+        listing(said, class_="words") if said else None,
         tag("p", RULE, class_="note"),
     )
 
@@ -105,8 +108,8 @@ def _hundred(value: Any) -> str:
     return f"{100 * value:.0f}" if isinstance(value, (int, float)) else "–"
 
 
-def _advice(audit: Plain | None, run: Mapping[str, Any]) -> Markup:
-    said = advice(audit, run)
+def _advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> Markup:
+    said = advice(audit, run, uses)
     kind = {"no": "bad", "care": "rough", "yes": "good"}[said.level]
     sign = {"no": "✗", "care": "≈", "yes": "✓"}[said.level]
     words = [tag("p", tag("b", f"{sign} {said.words}."), class_="lead"), tag("p", said.because)]

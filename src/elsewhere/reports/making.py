@@ -57,7 +57,9 @@ def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
     hidden = PRIVATE | (TRIES if run.get("ledger") else set())
     # inside, `acceptance` is a parameter: the floor that was fixed in advance
     inside = hidden - {"acceptance"}
-    return {n: _public(v, inside) for n, v in run.items() if str(n).lower() not in hidden and _small(v)}
+    return {
+        n: _public(v, inside) for n, v in run.items() if str(n).lower() not in hidden and (n == "notes" or _small(v))
+    }
 
 
 def _public(value: Any, hidden: set[str]) -> Any:

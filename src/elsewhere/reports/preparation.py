@@ -19,6 +19,8 @@ from elsewhere.traces.model import Traces
 MOST_USERS, MOST_DAYS = 120, 140  # in the picture of coverage
 MOST_NAMES = 200
 REASONS = {
+    "E_CSV": "more or fewer fields than the first line",
+    "E_ENCODING": "an id with characters that are no text",
     "E_USER": "no user id",
     "E_DATE": "no readable time",
     "E_NUMBER": "a number that cannot be read",
@@ -92,7 +94,7 @@ def _tiles(p: Preparation) -> list[tuple[str, str]]:
         (percent(p.slots_observed / _slots(p)), "of slots observed"),
         (percent(p.slots_held / _slots(p)), "of slots filled"),
         (percent(p.slots_missing / _slots(p)), "of slots missing"),
-        (number(p.places), f"places, of {p.places_found:,} found"),
+        (number(p.places), f"places, joined from {p.places_found:,}" if p.places < p.places_found else "places"),
     ]
 
 

@@ -175,13 +175,13 @@ class Preparation:
         plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "coverage"}
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
 
-    def in_public(self) -> dict[str, Any]:
-        """Return how the input became slots and places, as the manifest of fakes may show it."""
+    def in_public(self, fewest: int = 5) -> dict[str, Any]:
+        """Return how the input became slots and places, as the manifest may show it: no count below `fewest`."""
         names = ("step_minutes", "gaps", "max_gap_minutes", "max_gap_auto", "map", "places_by", "grid_metres")
         filled = self.slots_held / max(1, self.slots_held + self.slots_observed)
         return {
             **{name: getattr(self, name) for name in names},
-            "people_by_gap": dict(self.people_by_gap),
+            "people_by_gap": {gap: n if n >= fewest else f"<{fewest}" for gap, n in self.people_by_gap.items()},
             "map_km": None if self.map_km is None else 10 * round(self.map_km / 10),
             "share_filled": round(filled, 2),
         }

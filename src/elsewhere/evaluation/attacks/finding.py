@@ -18,6 +18,7 @@ from elsewhere.evaluation.attacks.intervals import Rate
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"
 LEARNT, NOTHING, UNCLEAR = "learnt something", "learnt nothing measurable", "cannot tell"
 WITHIN = "learnt something, within its bar"
+FOR_REVIEW = "for people to review"  # no program runs it
 SELDOM = 0.05  # share of groups of fresh real people that a usable bar may flag
 
 
@@ -125,7 +126,7 @@ class Finding:
     def outcome(self) -> str:
         """The verdict in words that nobody can take for the other side's: what the attack learnt, or why it is open."""
         if self.status != RUN:
-            return NOT_RUN if self.status == NOT_RUN else "not run here: for review"
+            return NOT_RUN if self.status == NOT_RUN else FOR_REVIEW
         return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
 
     def to_dict(self) -> dict[str, Any]:

@@ -106,7 +106,9 @@ def attack_A19(ground: Ground) -> Finding:
         control=other.value,
         control_interval=other,
         baseline=1 / (n + 1),
-        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {_fakes(n)}: "
+        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {_fakes(n)} "
+        f"(of users of whom no fake was made: {percent(other.value)}): it learns where anybody is who hides behind "
+        "this pool, not whom the fakes were made of; "
         "decoys must be drawn from fakes that the service cannot have, with a secret of the user.",
         details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in numbers}},
     )
