@@ -129,7 +129,7 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
     """
     S, N = K.shape
     wanted = (goal * N).astype(np.float32)
-    V = wanted / wanted.max()
+    V: NDArray[np.float32] = wanted / wanted.max()
     if balance == 0:
         return V
     with threadpool_limits(1):  # sums in one order on every machine (R5)
