@@ -1895,3 +1895,15 @@ def sinkhorn(K, sweeps):
         V = [v / max(x, 1e-6) for v, x in zip(V, load, strict=True)]
         V = [v / max(V) for v in V]
     return V
+
+
+def whole_day_score(fake, seed, label, shift):
+    """Most slots at which fake and seed are in one class, over whole-day shifts; -1 where they share a place."""
+    if set(fake) & {r for r in seed if r >= 0}:
+        return -1
+    kinds = [label[r] if r >= 0 else -1 for r in seed]
+    best = 0
+    for early in range(-shift, shift + 1):
+        moved = shifted_skeleton(kinds, early)
+        best = max(best, sum(c >= 0 and label[f] == c for f, c in zip(fake, moved, strict=True)))
+    return best

@@ -318,7 +318,7 @@ def test_who_knows_classes_and_shifts_is_the_strongest():
     found = attacked("A5", seeds, holdout, fakes, np.arange(len(seeds)), classes=label)
     figures = {name: found.details[name].value for name in ("plain", "half_known", "rank_by_sim_s", "with_classes")}
 
-    assert found.details["strongest"] in ("with_classes_1h", "with_classes_2h")
+    assert found.details["strongest"] in ("with_classes_1h", "with_classes_2h", "with_classes_day")
     assert found.main == found.details[found.details["strongest"]].value
     assert found.main > 1.5 * max(figures.values())
     assert found.main > 0.3
@@ -337,3 +337,16 @@ def test_avoiding_the_own_seed_gives_it_away():
 
     assert linkage.same_class(link, np.zeros(30, dtype=np.int64), 30, 0).mean() > 0.3
     assert (linkage.meets(fakes, seeds, 30) == [[bool(set(f) & set(s)) for s in seeds] for f in fakes]).all()
+
+
+@given(st.integers(0, 10_000), st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_whole_days_early_or_late_are_compared_as_defined(number, shift):
+    rng = np.random.default_rng(number)
+    seeds, fakes, label = rng.integers(0, 12, (5, 6)), rng.integers(0, 12, (5, 6)), rng.integers(-1, 3, 12)
+    link = Link(fakes, np.arange(5), People(seeds, np.arange(5), 5))
+    expected = []
+    for i, fake in enumerate(fakes.tolist()):
+        score = [naive.whole_day_score(fake, seed, label.tolist(), shift) for seed in seeds.tolist()]
+        expected.append((score[i] == max(score)) / score.count(max(score)))
+    assert_allclose(linkage.same_day(link, label, 12, shift), expected)

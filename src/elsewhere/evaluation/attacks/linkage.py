@@ -239,6 +239,29 @@ def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
     return out
 
 
+def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floats:
+    """
+    Success of who holds the classes and tries whole days up to `shift` slots early or late; strangers share no place.
+
+    The score of a candidate is the largest number of slots at which both are in one class, over all shifts.
+    """
+    theirs = np.where(link.people.r >= 0, label[link.people.r], -1)
+    L, out = theirs.shape[1], np.empty(len(link.fakes))
+    for rows in blocks(link):
+        mine = label[link.fakes[rows]]
+        best = np.zeros((len(rows), len(theirs)), dtype=np.int64)
+        for early in range(-shift, shift + 1):
+            at = np.clip(np.arange(L) - early, 0, L - 1)
+            agree = np.zeros_like(best)
+            for t in range(L):
+                other = theirs[:, at[t]]
+                agree += (mine[:, t, None] == other) & (other >= 0)
+            best = np.maximum(best, agree)
+        score = by_candidate(best, link.people)
+        out[rows] = shared_top(np.where(_met(link, rows, R), -1, score), link.user[rows])
+    return out
+
+
 def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
     """Whether fakes go to any place of each user, (rows, U)."""
     return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int64), link.people) > 0
@@ -277,6 +300,12 @@ def class_linkage(ground: Ground) -> Finding:
                 f"Whoever holds the classes of the places{late} {among}",
                 some,
             )
+        whole = int(120 / ground.step_minutes + 0.5)
+        beside["with_classes_day"] = Variant(
+            lambda link: same_day(link, label, R, whole),
+            f"Whoever holds the classes of the places, and knows that a whole day may be two hours early or late, {among}",
+            some,
+        )
     if ground.generator is not None:
         from elsewhere.evaluation.attacks.shadows import make_fakes
 
