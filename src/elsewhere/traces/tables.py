@@ -9,6 +9,7 @@ no id loses a digit and no type is guessed by chunk (B45-B48). Messages name fil
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
@@ -35,6 +36,7 @@ HELD_ROW = 400  # bytes that a row takes where a table is read as a whole
 STREAMED = ("csv", "parquet", "geolife", "foursquare")
 SMALL = 1 << 23  # bytes of a file that is read at once
 BATCH = 1 << 19  # rows of a Parquet file at a time
+RECORDS = 500  # rows that tell what columns of a frame hold
 FEW = 12  # files of a folder on which is decided how all are read
 
 
@@ -315,7 +317,28 @@ def _asked(table: Table, reading: Reading) -> Table:
     """The table, told what its columns mean if that is asked and not known yet."""
     if reading.roles is None or table.found is not None:
         return table
-    return replace(table, found=reading.roles(table.names, table.headed, ()))
+    records = _some_records(table) if table.format in ("frame", "json", "excel") else ()
+    return replace(table, found=reading.roles(table.names, table.headed, records))
+
+
+def _some_records(table: Table) -> list[tuple[str, ...]]:
+    """The first rows of a table that is no text, as text: what its columns hold."""
+    n = min(RECORDS, table.rows)
+    few = {name: column.iloc[:n] if hasattr(column, "iloc") else column[:n] for name, column in table.columns.items()}
+    first = replace(table, columns=few, rows=n)
+    records = []
+    for name in table.names:
+        try:
+            records.append([_as_text(value) for value in first.column(name).to_pylist()])
+        except (ValueError, OverflowError):
+            records.append([""] * n)  # times of no calendar, text that is no text: its reader will say so
+    return list(zip(*records, strict=True))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, datetime) and value.time() == time.min:
+        return value.date().isoformat()  # a day, as frames and spreadsheets keep them
+    return "" if value is None else str(value)[:LONGEST_TEXT]
 
 
 def _of_file(table: Table, source: Source) -> Table:
