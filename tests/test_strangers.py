@@ -465,6 +465,8 @@ class TestDiaries:
         expected, _ = self.diary(tmp_path, "Person,Tag,von,bis,Ort", (*self.ROWS, self.NIGHT))
 
         assert np.array_equal(read(frame, gaps="split")[0].r, expected.r)
+        frame.to_parquet(tmp_path / "diary.parquet")
+        assert np.array_equal(read(tmp_path / "diary.parquet", gaps="split")[0].r, expected.r)
 
     def test_midnight_to_midnight_is_a_day(self, tmp_path):
         traces, _ = self.diary(tmp_path, "user,date,start,end,place", [("2024-03-11", "00:00", "00:00", "home")])

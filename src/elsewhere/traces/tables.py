@@ -494,7 +494,7 @@ def _parquet(source: Source, reading: Reading) -> Iterator[Table]:
         file = pq.ParquetFile(at, read_dictionary=texts)
         names = schema.names
         check_names(names, name)
-        found = None if roles is None else roles(names, True, ())
+        found = None if roles is None else roles(names, True, _head_of(file, name))
         wanted = None if found is None else list(dict.fromkeys(n for n in found.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
         if reading.sample and len(groups) > 3:
@@ -518,6 +518,20 @@ def _parquet(source: Source, reading: Reading) -> Iterator[Table]:
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
     if not before:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
+
+
+def _head_of(file: Any, name: str) -> list[tuple[str, ...]]:
+    """The first rows of a Parquet file as text."""
+    import pyarrow as pa
+
+    if not file.num_row_groups:
+        return []
+    for batch in file.iter_batches(RECORDS, [0]):
+        table = pa.Table.from_batches([batch])
+        _refuse_endless(table, name, file.metadata.num_rows)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        return _some_records(Table(name, columns, table.num_rows, names=tuple(table.column_names)))
+    return []
 
 
 def _refuse_endless(table: Any, name: str, rows: int) -> None:
