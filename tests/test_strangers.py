@@ -455,6 +455,19 @@ class TestDiaries:
         assert prepared.dropped == {}
         assert "date" not in prepared.columns
 
+    def test_frames_of_days_and_clocks_are_visits_too(self, tmp_path):
+        import pandas as pd
+
+        rows = [(who, *row) for who in ("p1", "p2") for row in (*self.ROWS, self.NIGHT)]
+        frame = pd.DataFrame(rows, columns=["Person", "Tag", "von", "bis", "Ort"])
+        frame["Tag"] = pd.to_datetime(frame["Tag"])
+        frame["von"] = [dt.time.fromisoformat(clock) for clock in frame["von"]]
+        expected, _ = self.diary(tmp_path, "Person,Tag,von,bis,Ort", (*self.ROWS, self.NIGHT))
+
+        assert np.array_equal(read(frame, gaps="split")[0].r, expected.r)
+        frame.to_parquet(tmp_path / "diary.parquet")
+        assert np.array_equal(read(tmp_path / "diary.parquet", gaps="split")[0].r, expected.r)
+
     def test_midnight_to_midnight_is_a_day(self, tmp_path):
         traces, _ = self.diary(tmp_path, "user,date,start,end,place", [("2024-03-11", "00:00", "00:00", "home")])
 

@@ -221,7 +221,8 @@ def meaning(
                 roles["geometry"] = pairs[0]
                 if roles.get("place") == pairs[0]:
                     del roles["place"]
-                notes.append(f"column {pairs[0]!r} was read as latitude and longitude")
+                called = dict(zip(names, shown, strict=True))[pairs[0]]
+                notes.append(f"column {called!r} was read as latitude and longitude")
         return Found(roles, tuple(notes), kinds, shown=shown)
     if len(names) == 3 and not asked and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
         return Found(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, shown)

@@ -9,6 +9,7 @@ no id loses a digit and no type is guessed by chunk (B45-B48). Messages name fil
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
@@ -35,6 +36,7 @@ HELD_ROW = 400  # bytes that a row takes where a table is read as a whole
 STREAMED = ("csv", "parquet", "geolife", "foursquare")
 SMALL = 1 << 23  # bytes of a file that is read at once
 BATCH = 1 << 19  # rows of a Parquet file at a time
+RECORDS = 500  # rows that tell what columns of a frame hold
 FEW = 12  # files of a folder on which is decided how all are read
 
 
@@ -315,7 +317,28 @@ def _asked(table: Table, reading: Reading) -> Table:
     """The table, told what its columns mean if that is asked and not known yet."""
     if reading.roles is None or table.found is not None:
         return table
-    return replace(table, found=reading.roles(table.names, table.headed, ()))
+    records = _some_records(table) if table.format in ("frame", "json", "excel") else ()
+    return replace(table, found=reading.roles(table.names, table.headed, records))
+
+
+def _some_records(table: Table) -> list[tuple[str, ...]]:
+    """The first rows of a table that is no text, as text: what its columns hold."""
+    n = min(RECORDS, table.rows)
+    few = {name: column.iloc[:n] if hasattr(column, "iloc") else column[:n] for name, column in table.columns.items()}
+    first = replace(table, columns=few, rows=n)
+    records = []
+    for name in table.names:
+        try:
+            records.append([_as_text(value) for value in first.column(name).to_pylist()])
+        except (ValueError, OverflowError):
+            records.append([""] * n)  # times of no calendar, text that is no text: its reader will say so
+    return list(zip(*records, strict=True))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, datetime) and value.time() == time.min:
+        return value.date().isoformat()  # a day, as frames and spreadsheets keep them
+    return "" if value is None else str(value)[:LONGEST_TEXT]
 
 
 def _of_file(table: Table, source: Source) -> Table:
@@ -471,7 +494,7 @@ def _parquet(source: Source, reading: Reading) -> Iterator[Table]:
         file = pq.ParquetFile(at, read_dictionary=texts)
         names = schema.names
         check_names(names, name)
-        found = None if roles is None else roles(names, True, ())
+        found = None if roles is None else roles(names, True, _head_of(file, name))
         wanted = None if found is None else list(dict.fromkeys(n for n in found.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
         if reading.sample and len(groups) > 3:
@@ -495,6 +518,20 @@ def _parquet(source: Source, reading: Reading) -> Iterator[Table]:
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
     if not before:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
+
+
+def _head_of(file: Any, name: str) -> list[tuple[str, ...]]:
+    """The first rows of a Parquet file as text."""
+    import pyarrow as pa
+
+    if not file.num_row_groups:
+        return []
+    for batch in file.iter_batches(RECORDS, [0]):
+        table = pa.Table.from_batches([batch])
+        _refuse_endless(table, name, file.metadata.num_rows)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        return _some_records(Table(name, columns, table.num_rows, names=tuple(table.column_names)))
+    return []
 
 
 def _refuse_endless(table: Any, name: str, rows: int) -> None:
