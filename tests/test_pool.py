@@ -45,7 +45,9 @@ class TestPublish:
         where = fakes.frame.locations.called(categories=kinds)
         frame, read = replace(fakes.frame, known=known, locations=where, m_min=5), Preparation()
         made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town)
-        assert made.notes[0].startswith(f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5")
+        assert made.notes[0].startswith(
+            f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5 of the people"
+        )
         assert told == read
         # with a ledger, or where few places are counted: the owner's notes alone
         few = known.copy()

@@ -93,7 +93,7 @@ def on_withheld(fakes: "Fakes", traces: "Traces") -> tuple[str, int]:
             mostly = f", mostly {name!r},"
     note = (
         f"{len(lost):,} of {len(visited):,} places{mostly} {'is' if len(lost) == 1 else 'are'} in no fake: fewer than "
-        f"{frame.m_min} people share {'it' if len(lost) == 1 else 'them'} (`m_min`)."
+        f"{frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
     )
     return note, len(lost)
 
