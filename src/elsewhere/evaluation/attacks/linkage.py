@@ -303,7 +303,7 @@ def class_linkage(ground: Ground) -> Finding:
         whole = int(120 / ground.step_minutes + 0.5)
         beside["with_classes_day"] = Variant(
             lambda link: same_day(link, label, R, whole),
-            f"Whoever holds the classes of the places, and knows that a whole day may be two hours early or late, {among}",
+            f"Whoever holds the classes of the places, and knows that a day may be two hours early or late, {among}",
             some,
         )
     if ground.generator is not None:
