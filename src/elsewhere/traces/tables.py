@@ -299,7 +299,9 @@ def _read_as(kind: str, source: Source, reading: Reading, like: Any = None) -> I
 def _document(kind: str, source: Source, reading: Reading) -> Table:
     from elsewhere.traces.formats import READERS
 
-    source = whole_characters(source) if reading.allow_truncated and kind != "excel" else source
+    if reading.allow_truncated and kind != "excel":
+        whole = whole_characters(source.content)
+        source = replace(source, raw=whole, packed=False, cut=True) if len(whole) < len(source.content) else source
     try:
         table = READERS[kind]()(source, replace(reading, cut=source.cut))
     except InvalidTraces as error:
