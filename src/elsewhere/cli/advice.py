@@ -97,7 +97,7 @@ def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
     """Larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
-            found = _shared(_visitors(_joined(traces, cells)), traces.U, settings)
+            found = _shared(_visitors(with_joined(traces, cells)), traces.U, settings)
             if found >= settings.c_min:
                 return [f"larger places, `--cells {cells}`: about {found:,} of them would be shared by enough people"]
     elif traces.locations.names is not None:
@@ -116,7 +116,7 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     before, wanted = _shared(_visitors(traces), traces.U, settings), 2 * max(settings.c_min, 2)
     if before >= wanted or traces.R < 2:
         return traces, []
-    joined = _joined(traces, traces.R)
+    joined = with_joined(traces)
     after = _shared(_visitors(joined), traces.U, settings)
     if after <= before or joined.R < 2:
         return traces, []
@@ -126,25 +126,21 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     ]
 
 
-def _joined(traces: "Traces", cells: int) -> "Traces":
-    """The same days at places that several people share, at most `cells` of them."""
+def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
+    """
+    The same days at places that several people share, at most `cells` of them.
+
+    Who shares a place is told by the days without a gap, of which fakes are made.
+    """
     import numpy as np
 
-    from elsewhere.traces.model import Traces
     from elsewhere.traces.places import share_places
 
-    row, slot = np.nonzero(traces.r >= 0)
-    pairs = np.unique(traces.r[row, slot].astype(np.int64) * traces.U + traces.user[row])
-    fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=cells)
-    return Traces(
-        np.where(traces.r >= 0, becomes[traces.r], -1),
-        fewer,
-        users=traces.users,
-        dates=traces.dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-    )
+    whole = np.all(traces.r >= 0, axis=1)
+    pairs = np.unique(traces.r[whole].astype(np.int64) * traces.U + traces.user[whole, None])
+    most = traces.R if cells is None else cells
+    fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=most)
+    return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
 
 
 def _people(settings: "Preset") -> int:
