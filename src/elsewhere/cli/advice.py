@@ -35,14 +35,15 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     Only some people are learnt from, so a place needs more visitors than `m_min`: see `_shared`.
     """
     from elsewhere.presets import PRESETS
+    from elsewhere.split import least_users
 
-    visitors, needed = _visitors(traces), _people(settings)
+    visitors, needed = _visitors(traces), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
         f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
         f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
     )
-    others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
+    others = [f'"{name}" {least_users(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
         f"{max(2, 2 * settings.c_min):,} such places; of people, {' and '.join(others)}."
@@ -74,6 +75,8 @@ def advice(traces: "Traces", settings: "Preset") -> str:
 
 def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
     """The smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
+    from elsewhere.split import least_users
+
     if settings.name != "product":
         return []
     for m in (settings.m_min, 3, 2):
@@ -82,7 +85,7 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
             found = _shared(visitors, traces.U, weaker)
             if k > settings.k or m > settings.m_min or weaker == settings:
                 continue
-            if traces.U < _people(weaker) or found < FEWEST:
+            if traces.U < least_users(weaker) or found < FEWEST:
                 continue
             c = min(settings.c_min, found // 2)
             given = [f"-k {k}"] * (k < settings.k) + [f"--set m_min={m}"] * (m < settings.m_min)
@@ -141,14 +144,6 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     most = traces.R if cells is None else cells
     fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=most)
     return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
-
-
-def _people(settings: "Preset") -> int:
-    """How many people it takes: as `split_users` asks, and as many to learn from as must share a place."""
-    from elsewhere.split import least_users
-
-    least = least_users(settings)
-    return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
 
 
 def _visitors(traces: "Traces") -> "Ints":
