@@ -419,8 +419,10 @@ def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) ->
 
 
 def has_positions(found: Found | None) -> bool:
-    """Whether anything tells where rows are, as far as that was asked."""
-    return found is None or bool({"lat", "geometry", "place"} & set(found.roles))
+    """Whether anything tells where rows are, and when, as far as that was asked."""
+    roles = set() if found is None else set(found.roles)
+    when = {"time", "utc", "local", "date", "arrived", "slot"}
+    return found is None or bool({"lat", "geometry", "place"} & roles and when & roles)
 
 
 def _with_user(table: Table, user: str) -> Table:
