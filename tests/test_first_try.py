@@ -485,9 +485,9 @@ def rides(town, folder):
 
 
 def calls(town, folder):
-    """Calls, some one in three slots, by the id of a tower; and the towers."""
+    """Calls by the id of a tower, one in each slot; and the towers."""
     (folder / "calls").mkdir()
-    rows = [[u, f"{t:%Y-%m-%d %H:%M:%S}", 60, f"place {place}"] for u, t, _, _, place in town.fixes(some(town))]
+    rows = [[u, f"{t:%Y-%m-%d %H:%M:%S}", 60, f"place {place}"] for u, t, _, _, place in town.fixes()]
     table(folder / "calls" / "calls.csv", ["caller_id", "call_start", "duration", "cell_id"], rows)
     where = [[f"place {p}", f"{y:.5f}", f"{x:.5f}"] for p, (y, x) in enumerate(zip(town.lat, town.lon, strict=True))]
     table(folder / "calls" / "towers.csv", ["cell_id", "latitude", "longitude"], where)
@@ -574,7 +574,7 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     # clock
     who = np.unique(np.array(user), return_inverse=True)[1]
     when = np.array(time, dtype="datetime64[s]")
-    known = {sparse: some, calls: some, check_ins: few}.get(write, lambda town: np.ones(len(town.who), bool))(town)
+    known = {sparse: some, check_ins: few}.get(write, lambda town: np.ones(len(town.who), bool))(town)
     assert abs(told_shift(moves_by_hour(who, when, where), real_moves(town, known))) <= 1 + (not known.all())
 
     # kind of day: a fake of a Saturday is on a Saturday
