@@ -1105,6 +1105,39 @@ def stays(fixes, distance, reach, least):
     return told
 
 
+def anchored(fixes, distance, mean):
+    """
+    Where each (user, second, point) counts, in order, or None where it is: decision 32, person by person, in km.
+
+    Stays of 20 minutes within 100 m; the longest (most fixes) first, a stay within 100 m of the first stay of an anchor
+    joins the nearest such; a fix within 200 m of own anchors (means of all fixes of their stays) is at the nearest.
+    """
+    told = [None] * len(fixes)
+    for user in {f[0] for f in fixes}:
+        mine = [i for i, f in enumerate(fixes) if f[0] == user]
+        points = [fixes[i][2] for i in mine]
+        steps = [(a, b) for a, b in itertools.pairwise(points) if distance(a, b) <= 0.2]
+        if 2 * sum(a == b for a, b in steps) >= len(steps):
+            continue
+        of = stays([fixes[i] for i in mine], distance, 0.1, 1200)
+        found = [
+            [points[i] for i in range(len(mine)) if of[i] == s]
+            for s in range(max([-1 if s is None else s for s in of]) + 1)
+        ]
+        anchors = []  # [mean of the first stay, all fixes]
+        for stay in sorted(found, key=len, reverse=True):
+            near = [a for a in anchors if distance(mean(stay), a[0]) <= 0.1]
+            if near:
+                min(near, key=lambda a: distance(mean(stay), a[0]))[1].extend(stay)
+            else:
+                anchors.append([mean(stay), list(stay)])
+        for i, point in zip(mine, points, strict=True):
+            near = [mean(all_of) for _, all_of in anchors if distance(point, mean(all_of)) <= 0.2]
+            if near:
+                told[i] = min(near, key=lambda a: distance(point, a))
+    return told
+
+
 def winding(point, ring):
     """How often a closed ring of (x, y) goes round a point, by adding up angles."""
     total = 0.0

@@ -302,8 +302,8 @@ class TestOddShapes:
 
 class TestRefusals:
     def test_one_user_short(self, town):
-        with pytest.raises(ew.NotEnoughAlternates, match="at least 10 users"):
-            ew.generate_fakes(town.select(np.arange(9)), rng=lab())
+        with pytest.raises(ew.NotEnoughAlternates, match="at least 14 users"):
+            ew.generate_fakes(town.select(np.arange(13)), rng=lab())
         with pytest.raises(ew.NotEnoughAlternates, match="at least 2 users"):
             ew.generate_fakes(town.select([0]), preset="paper", rng=lab())
 

@@ -79,7 +79,7 @@ ROWS = {
         code="E_TOO_FEW",
         message="need at least 2 users for -k",
     ),
-    "B37 product": Row(lambda: town(9), code="E_TOO_FEW", message="need at least 10 users for -k = 10"),
+    "B37 product": Row(lambda: town(13), code="E_TOO_FEW", message="need at least 14 users for -k = 10"),
     "B37 deniable": Row(
         lambda: town(60),
         (*SYNTHESIZE, "--preset", "deniable"),

@@ -35,10 +35,13 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 10, 70]
+    [2, 14, 70]
 
     """
-    return max(2, settings.k + (MODEL_USERS if settings.name == "deniable" else 0))
+    if settings.name == "deniable":
+        return settings.k + MODEL_USERS
+    # beside the alternates, as many to learn from as must share a place
+    return settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k)
 
 
 def split_users(
@@ -79,9 +82,12 @@ def split_users(
         notes = (*_days_note(traces, rows), *even)
         return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
     wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
-    if traces.U < wanted + 1:
+    least = 1 if learnt else settings.m_min
+    if traces.U < wanted + least:
+        rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
         raise NotEnoughAlternates(
-            f"need at least {wanted + 1} users for `k` = {settings.k} ({wanted} alternates and a seed), got {traces.U}."
+            f"need at least {wanted + least} users for `k` = {settings.k}, {wanted} alternates and {rest}; "
+            f"got {traces.U}."
         )
     people = rng.permutation(traces.U)
     seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])

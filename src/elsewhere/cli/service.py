@@ -71,7 +71,7 @@ def lbs(
         with stage("simulating a town"):
             train, truth = two_days(simulate_town(users=60, days=2, locations=150, rng=rng).traces)
     else:
-        sources = read_real(real, reading, fakes)
+        sources = read_real(real, reading, fakes, model)
         truth, sources = sources.further(test, "--test")
         train = sources.real
         if truth is None:
