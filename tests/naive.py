@@ -1643,6 +1643,40 @@ def life_measures(days, numbers, weekend, minutes, xy):
     return f
 
 
+def places_grown(days):
+    """Distinct places after 1, 2, ... days."""
+    return [len({r for day in days[: d + 1] for r in day}) for d in range(len(days))]
+
+
+def week_of(days, kind, weekend, minutes, kinds):
+    """For home and main place, by kind of day and hour: the share of instants there; NaN where there are none."""
+    night = [r for day in days for r, m in zip(day, minutes, strict=True) if m < 360]
+    everything = [r for day in days for r in day]
+    usual = lambda places: max(sorted(set(places)), key=places.count)  # noqa: E731
+    home = usual(night or everything)
+    at_work = [
+        r
+        for day, off in zip(days, weekend, strict=True)
+        for r, m in zip(day, minutes, strict=True)
+        if not off and 540 <= m < 1020 and r != home
+    ]
+    rest = at_work or [r for r in everything if r != home]
+    found = []
+    for place in (home, usual(rest) if rest else None):
+        shares = []
+        for k in range(kinds):
+            for hour in range(24):
+                seen = [
+                    r
+                    for day, mine in zip(days, kind, strict=True)
+                    for r, m in zip(day, minutes, strict=True)
+                    if mine == k and m // 60 == hour
+                ]
+                shares.append(seen.count(place) / len(seen) if seen and place is not None else math.nan)
+        found.append(shares)
+    return found
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0

@@ -106,7 +106,7 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users():
 def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
     town, fakes, _, rows = made
     found = judged(["A1"])
-    again = ew.judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(5)[4])
+    again = ew.judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(6)[4])
 
     assert found.to_dict()["uses"]["dwell"] == again.to_dict()["dwell"]
     assert found.results[0] is found.uses
@@ -119,6 +119,31 @@ def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
     found = judged(["A1"])
     assert found.uses is None
     assert "could not be judged: no such clock." in " ".join(found.in_words())
+
+
+def test_the_lives_are_those_of_the_published_pool(monkeypatch):
+    town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    whole = judge.audit
+    monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**given, "attacks": ["A1"]}))
+    single = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
+
+    assert single.lives is None
+    assert single.to_dict()["lives"] is None
+    assert "all fakes have one day" in " ".join(closing(single))
+    # days that share an opaque id are one life
+    t = pool.traces
+    life = np.array([f"{i % 14:032x}" for i in range(len(t))])
+    clock = {"step_minutes": t.step_minutes, "start": t.start, "tz": t.tz}
+    lived = ew.Pool(ew.Traces(t.r, t.locations, users=life, dates=t.dates, **clock), pool.provenance)
+    found = judge.judge_run(town, fakes, lived, rows, rng=np.random.default_rng(3))
+
+    assert found.lives.sizes["fakes"] == 14
+    assert found.lives["jaccard"].within is False  # days of different fakes, patched together
+    assert found.to_dict()["lives"] == verdicts(found)["lives"]
+    assert found.lives.summary() in " ".join(closing(found))
+    assert found.lives in found.results
 
 
 def test_the_last_lines_say_what_for_and_whether_to_publish(judged):

@@ -16,6 +16,7 @@ from elsewhere.errors import ElsewhereError
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
 from elsewhere.evaluation.audit import AuditResult, audit
+from elsewhere.evaluation.lives import LivesResult, judge_lives, no_lives
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
 from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.fakes import Fakes
@@ -35,16 +36,18 @@ class Judgement:
     audit: AuditResult | None
     run: dict[str, Any] = field(repr=False)
     notes: tuple[str, ...] = ()
+    lives: LivesResult | None = None
 
     @property
     def results(self) -> list[Any]:
         """The results there are, for `report`."""
-        return [r for r in (self.uses, self.publishing, self.audit) if r is not None]
+        return [r for r in (self.uses, self.lives, self.publishing, self.audit) if r is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON; None where something could not be judged."""
         return {
             "uses": None if self.uses is None else self.uses.to_dict(),
+            "lives": None if self.lives is None else self.lives.to_dict(),
             "publishing": None if self.publishing is None else self.publishing.to_dict(),
             "audit": None if self.audit is None else self.audit.to_dict(),
             "categories": self.run.get("categories"),
@@ -89,7 +92,7 @@ def judge_run(
         Draws of the judge.
 
     """
-    first, second, third, fourth, fifth = rng.spawn(5)
+    first, second, third, fourth, fifth, sixth = rng.spawn(6)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
     seeds = traces.select(seed_rows)
     owner = np.searchsorted(seed_rows, fakes.seed[rows])
@@ -103,6 +106,7 @@ def judge_run(
     published = Traces(
         fakes.r[rows],
         traces.locations,
+        users=pool.traces.users,  # the days of one life share an id
         dates=pool.traces.dates,
         step_minutes=traces.step_minutes,
         start=traces.start,
@@ -112,6 +116,8 @@ def judge_run(
         uses: Uses | None = judge_uses(traces, published, rng=fifth)
     except ElsewhereError as error:
         uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
+    why = no_lives(traces, published)
+    lives, notes = (None, (*notes, why)) if why else (judge_lives(traces, published, rng=sixth), notes)
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     attacked, more = _attacked(
         seeds, days, control, holdout is None, fakes, fakes.r[rows], owner, progress, second, third
@@ -120,7 +126,7 @@ def judge_run(
     if fakes.learnt is not None:
         m_min = fakes.preset.m_min
         told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
-    return Judgement(uses, kept, attacked, told, (*notes, *more))
+    return Judgement(uses, kept, attacked, told, (*notes, *more), lives)
 
 
 def _control(
