@@ -341,11 +341,33 @@ def test_lbs_hides_users_behind_fakes(run, world, tmp_path):
     assert set(found["generators"]) == {
         "uniform IID", "aggregate IID", "walk on aggregate", "walk on user", "elsewhere"
     }  # fmt: skip
-    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == ["lbs.json", "lbs.png"]
+    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == ["lbs.json", "lbs.png", "report.html"]
+    assert found["over_days"] == {}  # two days are no watch
     assert "CANARY" not in said
     assert not any("descent" in note for note in found["notes"])  # the links tell whose fakes are whose
     unknown = json.loads(run("lbs", *words, "--n-fakes", "1", "--json")[1])
     assert any("descent" in note for note in unknown["notes"])
+
+
+def test_lbs_watches_for_many_days(run, tmp_path):
+    town = ew.simulate_town(users=40, days=8, locations=60, rng=np.random.default_rng(5)).traces
+    names = np.array([f"CANARY-{u:02}" for u in range(40)])[town.user]
+    whole = ew.Traces(town.r, town.locations, users=names, dates=town.dates, tz=town.tz)
+    ew.write_traces(whole.of_users(range(20)), tmp_path / "real.csv")
+    ew.write_traces(whole.of_users(range(20, 40)), tmp_path / "lives.csv")
+    words = ["lbs", "--real", tmp_path / "real.csv", "--fakes", tmp_path / "lives.csv", "--n-fakes", "4", "--seed", "1"]
+    status, said, _ = run(*words, "--json", "-o", tmp_path / "out")
+    told = json.loads(said)["over_days"]["4"]
+
+    assert status == 0
+    assert told["users"] == {"1": 20, "7": 20}
+    assert told["found"]["persona"]["home"]["7"]["value"] < 0.6 < told["found"]["fresh"]["home"]["7"]["value"]
+    assert told["persona_days"] == 8  # the rows of one id are one life
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Found behind 4 decoys" in page
+    assert "CANARY" not in page + said
+    _, said, _ = run(*words)
+    assert told["in_words"] in said
 
 
 def test_help_stays_light_and_has_an_example():

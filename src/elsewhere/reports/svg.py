@@ -265,13 +265,14 @@ def plot(
     y_range: tuple[float, float] | None = None,
     lines: Sequence[tuple[str, float]] = (),
     x_ticks: Sequence[float] | None = None,
+    x_names: Sequence[str] = (),
     size: float = 4.5,
     legend: bool = True,
 ) -> Markup:
     """
     Points with intervals, joined by lines where a series has a dash; `lines` are named heights, `diagonal` is y = x.
 
-    `x_ticks` are the numbers along x, by default round ones.
+    `x_ticks` are the numbers along x, by default round ones, `x_names` what stands at them instead.
 
     Examples
     --------
@@ -284,7 +285,8 @@ def plot(
     ys = [v for s in series for v in (*s.y, *(s.low or ()), *(s.high or ())) if math.isfinite(v)] or [0.0, 1.0]
     ys += [value for _, value in lines]
     across, up = x_range or (min(xs), max(xs)), y_range or (min(0.0, *ys), max(ys))
-    frame = Frame(ticks(*across) if x_ticks is None else x_ticks, ticks(*up), x, y, height=270)
+    names = list(zip(x_ticks or (), x_names, strict=False))
+    frame = Frame(ticks(*across) if x_ticks is None else x_ticks, ticks(*up), x, y, height=270, names=names)
     parts: list[Child] = [frame.axes()]
     if diagonal:
         low, high = max(frame.x[0], frame.y[0]), min(frame.x[-1], frame.y[-1])

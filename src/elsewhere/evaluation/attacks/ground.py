@@ -48,6 +48,8 @@ class Ground:
     holdout: People | None
     fakes: Ints
     owner: Ints | None
+    life: Ints
+    dates: Mapping[str, Any] = field(repr=False)
     locations: Locations
     minutes: Floats
     step_minutes: float
@@ -189,11 +191,14 @@ class Ground:
         gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
         notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
+        life = getattr(fakes, "life", None)
         return Ground(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
             fakes=filled(tables["fakes"].r),
             owner=owner,
+            life=np.asarray(tables["fakes"].user if life is None else np.unique(life, return_inverse=True)[1]),
+            dates={name: tables[name].dates for name in ("seeds", "holdout", "fakes") if name in tables},
             locations=where,
             minutes=clock.minutes(),
             step_minutes=clock.step_minutes,
