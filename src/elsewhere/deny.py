@@ -175,8 +175,6 @@ def release_fakes(
     """`per_seed` times the number of seeds, through the gate, with their ledger."""
     seeds = learnt.translate(roles.seeds)
     idle = not_read(settings)
-    if len(np.unique(seeds.user)) != len(seeds):
-        raise InvalidParameter("one trace per user may be a seed in the deniable mode: `max_days` must be 1 (E61).")
     if len(seeds) < settings.k:  # those who visit rare places alone are no seeds any more
         raise NotEnoughUsers(
             f"the gate needs at least {settings.k} seed users for `k` = {settings.k}, and {len(seeds)} seeds visit a "

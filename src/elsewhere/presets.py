@@ -45,7 +45,6 @@ class Preset:
     against: str = "own"  # E15
     min_sim: float | None = None  # E56
     alternates: str = "all"  # E53: "all" other users, or "split" off
-    max_days: int | None = None  # E61: rows of one user that may be seeds; None: all
     max_tries: int = 50  # E63
     emission: str = "window"  # section 11, from here on
     eta: float = 1e-3
@@ -94,8 +93,6 @@ class Preset:
         if self.min_sim is not None:
             require_between("min_sim", self.min_sim, 0, 1)
         require_choice("alternates", self.alternates, ("all", "split"))
-        if self.max_days is not None:
-            require_whole("max_days", self.max_days, 1, 1 if self.name == "deniable" else None)
         require_whole("max_tries", self.max_tries, 1)
         require_between("eta", self.eta, 0, 1, open_low=True, open_high=True)
         require_between("lam", self.lam, 0, 1)
@@ -148,7 +145,6 @@ PRESETS = {
         k=10,
         against="all",
         alternates="split",
-        max_days=1,
     ),
     "deniable": Preset(
         "deniable",
@@ -160,7 +156,6 @@ PRESETS = {
         m_min=5,
         k=50,
         alternates="split",
-        max_days=1,
         emission="walk",  # docs/decisions/0006-walk.md
         eta=0.01,
     ),
