@@ -1728,6 +1728,23 @@ def portrait(days, weekend, minutes):
     return [home, main, kind]
 
 
+def best_explained(fakes, people):
+    """Share of the fakes that each user's own moves make most likely, ties shared: people[user] is a list of days."""
+    share = [0.0] * len(people)
+    for fake in fakes:
+        scores = []
+        for days in people:
+            steps = [step for day in days for step in pairwise(day)]
+            score = 0.0
+            for a, b in pairwise(fake):
+                leaving = sum(x == a for x, _ in steps)
+                score += math.log(steps.count((a, b)) / leaving if (a, b) in steps else 1e-8)
+            scores.append(round(score, 9))
+        for user, score in enumerate(scores):
+            share[user] += (score == max(scores)) / scores.count(max(scores)) / len(fakes)
+    return share
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0
