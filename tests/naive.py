@@ -1676,6 +1676,108 @@ def life_measures(days, numbers, weekend, minutes, xy):
     return f
 
 
+def places_grown(days):
+    """Distinct places after 1, 2, ... days."""
+    return [len({r for day in days[: d + 1] for r in day}) for d in range(len(days))]
+
+
+def week_of(days, kind, weekend, minutes, kinds):
+    """For home and main place, by kind of day and hour: the share of instants there; NaN where there are none."""
+    found = []
+    for place in home_and_main(days, weekend, minutes):
+        shares = []
+        for k in range(kinds):
+            for hour in range(24):
+                seen = [
+                    r
+                    for day, mine in zip(days, kind, strict=True)
+                    for r, m in zip(day, minutes, strict=True)
+                    if mine == k and m // 60 == hour
+                ]
+                shares.append(seen.count(place) / len(seen) if seen and place >= 0 else math.nan)
+        found.append(shares)
+    return found
+
+
+def home_and_main(days, weekend, minutes):
+    """The usual place at night, and the usual other one at the office hours of weekdays; [home, main], -1 for none."""
+    usual = lambda places: max(sorted(set(places)), key=places.count)  # noqa: E731
+    everything = [r for day in days for r in day]
+    home = usual([r for day in days for r, m in zip(day, minutes, strict=True) if m < 360] or everything)
+    work = [
+        r
+        for day, off in zip(days, weekend, strict=True)
+        for r, m in zip(day, minutes, strict=True)
+        if not off and 540 <= m < 1020 and r != home
+    ]
+    rest = work or [r for r in everything if r != home]
+    return [home, usual(rest) if rest else -1]
+
+
+def recurring(sent, weekend, minutes, R):
+    """For each place the chance to be guessed as home, and as main place: sent[day][line][instant]."""
+
+    def hours(day_numbers, when):
+        seen = [set() for _ in range(R)]
+        for d in day_numbers:
+            for line in sent[d]:
+                for r, m in zip(line, minutes, strict=True):
+                    if when(m):
+                        seen[r].add((d, m // 60))
+        return [len(s) for s in seen]
+
+    def top(score):
+        return [1 / score.count(max(score)) if s == max(score) else 0 for s in score]
+
+    everyday = range(len(sent))
+    night = (lambda m: m < 360) if any(m < 360 for m in minutes) else (lambda m: True)
+    home = top(hours(everyday, night))
+    workdays = [d for d in everyday if not weekend[d]]
+    for days, when in ((workdays, lambda m: 540 <= m < 1020), (everyday, lambda m: True)):
+        score = [0 if h else s for s, h in zip(hours(days, when), home, strict=True)]
+        if any(score):
+            return home, top(score)
+    return home, [0] * R
+
+
+def portrait(days, weekend, minutes):
+    """Home, main place, and eight figures of a life."""
+    home, main = home_and_main(days, weekend, minutes)
+    mean = lambda x: sum(x) / len(x) if x else math.nan  # noqa: E731
+    pairs = lambda wanted: [  # noqa: E731
+        r for day, off in zip(days, weekend, strict=True) for r, m in zip(day, minutes, strict=True) if wanted(m, off)
+    ]
+    moves = [sum(a != b for a, b in pairwise(day)) for day in days]
+    kind = [
+        mean([r == home for day in days for r in day]),
+        mean([r == home for r in pairs(lambda m, off: m < 360)]),
+        mean([r == main for r in pairs(lambda m, off: 540 <= m < 1020 and not off)]),
+        mean(moves),
+        mean([len(set(day)) for day in days]),
+        math.sqrt(mean([(m - mean(moves)) ** 2 for m in moves])) if len(days) > 1 else math.nan,
+        len({r for day in days for r in day}),
+        mean([len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in pairwise(days)]),
+    ]
+    return [home, main, kind]
+
+
+def best_explained(fakes, people):
+    """Share of the fakes that each user's own moves make most likely, ties shared: people[user] is a list of days."""
+    share = [0.0] * len(people)
+    for fake in fakes:
+        scores = []
+        for days in people:
+            steps = [step for day in days for step in pairwise(day)]
+            score = 0.0
+            for a, b in pairwise(fake):
+                leaving = sum(x == a for x, _ in steps)
+                score += math.log(steps.count((a, b)) / leaving if (a, b) in steps else 1e-8)
+            scores.append(round(score, 9))
+        for user, score in enumerate(scores):
+            share[user] += (score == max(scores)) / scores.count(max(scores)) / len(fakes)
+    return share
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0

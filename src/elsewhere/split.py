@@ -107,13 +107,17 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     rows = np.flatnonzero(np.isin(traces.user, users))
     if settings.name == "paper":
         return rows
-    if settings.name == "deniable" or not live_for_days(traces.user[rows], settings.m_min):
-        return _some_days(traces, rows, 1, rng)
     when = np.arange(len(rows)) if traces.dates is None else traces.dates[rows].astype(np.int64)
-    return _first_of_each(traces, rows[np.lexsort((when, traces.user[rows]))], MOST_DAYS)
+    order = np.lexsort((when, traces.user[rows]))
+    # of several traces of one date one is a day
+    again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
+    days = rows[order][~again]
+    if settings.name == "deniable" or not _lives(traces.user[days], settings.m_min):
+        return _some_days(traces, rows, 1, rng)
+    return _first_of_each(traces, days, MOST_DAYS)
 
 
-def live_for_days(user: Ints, m_min: int) -> bool:
+def _lives(user: Ints, m_min: int) -> bool:
     """Return whether half of the people, and at least `m_min`, have several days."""
     days = np.bincount(user)
     several = int((days > 1).sum())
