@@ -438,7 +438,7 @@ def read_diary(out, town):
 
 def read_diary_slots(out, town):
     for row in rows_of(out):
-        time = datetime(2024, 3, 15) + timedelta(minutes=STEP * int(row["slot"]))
+        time = datetime(2024, 3, 15) + timedelta(days=int(row["day"]), minutes=STEP * int(row["slot"]))
         yield row["person"], time, row["place"], None
 
 
