@@ -12,7 +12,7 @@ from elsewhere.links import links_file, read_links
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.traces.days import People, is_weekend
 
-SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 2}
+SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1}
 
 
 def rng(number=1):
