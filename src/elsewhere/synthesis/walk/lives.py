@@ -509,13 +509,17 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     """Weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
     everybody = np.arange(days.people)
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
-    slept = days.people_at(days.r.ravel(), np.repeat(days.who, days.L)).astype(np.float64)
-    home = _pooled(home, slept, days.m_min)
+    been = days.people_at(days.r.ravel(), np.repeat(days.who, days.L))
+    # whoever stays for two hours does not pass; where fewer than `m_min` have stayed, as if half of them had
+    long = days.end - days.arrived >= min(6, days.L // 4)
+    stayed = days.people_at(days.place[long], days.of[long])
+    weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
+    home = _pooled(home, weight, days.xy, days.m_min)
     some = days.main >= 0
     if not some.any():
         return home, np.zeros((n, days.P)), np.ones((n, BINS))
     count = np.bincount(days.main[some], minlength=days.P).astype(np.float64)
-    there = _pooled(count, slept, days.m_min)
+    there = _pooled(count, weight, days.xy, days.m_min)
     main = np.empty((n, days.P))
     for t in range(n):
         mine = np.bincount(days.main[some & (types == t)], minlength=days.P).astype(np.float64)
@@ -535,13 +539,31 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     return home, main, np.exp(theta[:BINS] + theta[BINS:].reshape(n, BINS))
 
 
-def _pooled(count: Floats, visitors: Floats, m_min: int) -> Floats:
-    """Counts of people per place; those below `m_min` are summed and shared out by all who have been there."""
-    few = (count < m_min) & (visitors >= m_min)
-    out = np.where(count >= m_min, count, 0.0)
-    if few.any():
-        out[few] = (count.sum() - out.sum()) * visitors[few] / visitors[few].sum()
-    return np.asarray(out + 1e-9 * (visitors >= m_min))
+def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
+    """
+    Counts of people per place of which none is of fewer than `m_min`.
+
+    Smaller ones are summed over quarters of the map, halved as long as either half has so many people, and shared out
+    within a quarter by `weight`, 0 where nobody may be.
+    """
+    out = np.where((count >= m_min) & (weight > 0), count, 0.0)
+    few = np.where(out > 0, 0.0, count)
+    quarters = [np.flatnonzero((out == 0) & (weight > 0))]
+    left = float(few.sum() - few[quarters[0]].sum())  # of places where nobody may be: shared out over all
+    while quarters:
+        mine = quarters.pop()
+        if len(mine) == 0:
+            continue
+        side = int(np.ptp(xy[mine], axis=0).argmax())
+        order = mine[np.argsort(xy[mine, side], kind="stable")]
+        cut = int(np.searchsorted(np.cumsum(few[order]), few[order].sum() / 2)) + 1
+        halves = [order[:cut], order[cut:]]
+        if all(len(half) and few[half].sum() >= m_min for half in halves):
+            quarters += halves
+        else:
+            out[mine] = few[mine].sum() * weight[mine] / weight[mine].sum()
+    total = out.sum()
+    return np.asarray((out * (1 + left / total) if total > 0 else weight.copy()) + 1e-9 * (weight > 0))
 
 
 def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
