@@ -2009,12 +2009,40 @@ def shifted_skeleton(classes, shift):
     return [classes[min(max(t - shift, 0), L - 1)] for t in range(L)]
 
 
-def pairing_weights(skeleton, seed, walk, label, beta):
-    """exp(beta (agreement - 1)), agreement the share of slots in the same class; 0 where they share a place."""
-    if set(seed) & set(walk):
-        return 0.0
-    same = sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True))
-    return math.exp(beta * (same / len(walk) - 1))
+def pairing_weights(skeletons, seeds, walks, label, beta, limit):
+    """K (S, N): exp(beta x share of agreeing slots of the seed), beside the best walk; 0 where too much is shared."""
+    table = []
+    for skeleton, seed, most in zip(skeletons, seeds, limit, strict=True):
+        slots = [t for t, r in enumerate(seed) if r >= 0]
+        n = max(1, len(slots))
+        agree = [sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True)) for walk in walks]
+        shared = [len({walk[t] for t in slots} & {seed[t] for t in slots}) for walk in walks]
+        table.append(
+            [
+                0.0 if common > most else math.exp(beta * (a - max(agree)) / n)
+                for a, common in zip(agree, shared, strict=True)
+            ]
+        )
+    return table
+
+
+def calendar_days(rows, m_min):
+    """Day of the calendar of each row (person, ordinal of a date, row), as `People` says; day 0 is a Monday."""
+    if len({person for person, _, _ in rows}) == len(rows):
+        return [0] * len(rows)
+    weekend = {row: (ordinal + 3) % 7 >= 5 for _, ordinal, row in rows}
+    for kind in (True, False):
+        if len({person for person, _, row in rows if weekend[row] == kind}) < m_min:
+            weekend = dict.fromkeys(weekend, not kind)
+    out = {}
+    for person in {p for p, _, _ in rows}:
+        free = 0
+        for _, row in sorted((ordinal, row) for p, ordinal, row in rows if p == person):
+            while (free % 7 in (5, 6)) != weekend[row]:
+                free += 1
+            out[row] = free
+            free += 1
+    return [out[row] for _, _, row in rows]
 
 
 def sinkhorn(K, sweeps):
