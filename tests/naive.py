@@ -2016,7 +2016,7 @@ def pairing_weights(skeletons, seeds, walks, label, beta, limit):
         slots = [t for t, r in enumerate(seed) if r >= 0]
         n = max(1, len(slots))
         agree = [sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True)) for walk in walks]
-        shared = [len({walk[t] for t in slots} & {seed[t] for t in slots}) for walk in walks]
+        shared = [len(set(walk) & {seed[t] for t in slots}) for walk in walks]
         table.append(
             [
                 0.0 if common > most else math.exp(beta * (a - max(agree)) / n)

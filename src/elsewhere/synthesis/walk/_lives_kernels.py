@@ -563,7 +563,9 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                 )
                 told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
                 diary_columns(L, many, roles[a], starts[a], which)
-                weight[a] = w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
+                weight[a] = (
+                    w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
+                )
             a = max(pick(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
             for q in range(stays):
