@@ -469,7 +469,7 @@ def _lives_of(fakes: Any, real: Traces) -> Traces:
     if isinstance(made, Traces):
         return made
     r, life = getattr(made, "r", made), getattr(made, "life", None)
-    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(made, "dates", None)))
+    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(made, "days", None)))
 
 
 def _on_clock_of(real: Traces, made: Traces) -> Traces:
