@@ -1105,6 +1105,39 @@ def stays(fixes, distance, reach, least):
     return told
 
 
+def anchored(fixes, distance, mean):
+    """
+    Where each (user, second, point) counts, in order, or None where it is: decision 32, person by person, in km.
+
+    Stays of 20 minutes within 100 m; the longest (most fixes) first, a stay within 100 m of the first stay of an anchor
+    joins the nearest such; a fix within 200 m of own anchors (means of all fixes of their stays) is at the nearest.
+    """
+    told = [None] * len(fixes)
+    for user in {f[0] for f in fixes}:
+        mine = [i for i, f in enumerate(fixes) if f[0] == user]
+        points = [fixes[i][2] for i in mine]
+        steps = [(a, b) for a, b in itertools.pairwise(points) if distance(a, b) <= 0.2]
+        if 2 * sum(a == b for a, b in steps) >= len(steps):
+            continue
+        of = stays([fixes[i] for i in mine], distance, 0.1, 1200)
+        found = [
+            [points[i] for i in range(len(mine)) if of[i] == s]
+            for s in range(max([-1 if s is None else s for s in of]) + 1)
+        ]
+        anchors = []  # [mean of the first stay, all fixes]
+        for stay in sorted(found, key=len, reverse=True):
+            near = [a for a in anchors if distance(mean(stay), a[0]) <= 0.1]
+            if near:
+                min(near, key=lambda a: distance(mean(stay), a[0]))[1].extend(stay)
+            else:
+                anchors.append([mean(stay), list(stay)])
+        for i, point in zip(mine, points, strict=True):
+            near = [mean(all_of) for _, all_of in anchors if distance(point, mean(all_of)) <= 0.2]
+            if near:
+                told[i] = min(near, key=lambda a: distance(point, a))
+    return told
+
+
 def winding(point, ring):
     """How often a closed ring of (x, y) goes round a point, by adding up angles."""
     total = 0.0
@@ -1976,12 +2009,40 @@ def shifted_skeleton(classes, shift):
     return [classes[min(max(t - shift, 0), L - 1)] for t in range(L)]
 
 
-def pairing_weights(skeleton, seed, walk, label, beta):
-    """exp(beta (agreement - 1)), agreement the share of slots in the same class; 0 where they share a place."""
-    if set(seed) & set(walk):
-        return 0.0
-    same = sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True))
-    return math.exp(beta * (same / len(walk) - 1))
+def pairing_weights(skeletons, seeds, walks, label, beta, limit):
+    """K (S, N): exp(beta x share of agreeing slots of the seed), beside the best walk; 0 where too much is shared."""
+    table = []
+    for skeleton, seed, most in zip(skeletons, seeds, limit, strict=True):
+        slots = [t for t, r in enumerate(seed) if r >= 0]
+        n = max(1, len(slots))
+        agree = [sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True)) for walk in walks]
+        shared = [len({walk[t] for t in slots} & {seed[t] for t in slots}) for walk in walks]
+        table.append(
+            [
+                0.0 if common > most else math.exp(beta * (a - max(agree)) / n)
+                for a, common in zip(agree, shared, strict=True)
+            ]
+        )
+    return table
+
+
+def calendar_days(rows, m_min):
+    """Day of the calendar of each row (person, ordinal of a date, row), as `People` says; day 0 is a Monday."""
+    if len({person for person, _, _ in rows}) == len(rows):
+        return [0] * len(rows)
+    weekend = {row: (ordinal + 3) % 7 >= 5 for _, ordinal, row in rows}
+    for kind in (True, False):
+        if len({person for person, _, row in rows if weekend[row] == kind}) < m_min:
+            weekend = dict.fromkeys(weekend, not kind)
+    out = {}
+    for person in {p for p, _, _ in rows}:
+        free = 0
+        for _, row in sorted((ordinal, row) for p, ordinal, row in rows if p == person):
+            while (free % 7 in (5, 6)) != weekend[row]:
+                free += 1
+            out[row] = free
+            free += 1
+    return [out[row] for _, _, row in rows]
 
 
 def sinkhorn(K, sweeps):

@@ -124,7 +124,7 @@ def generate_fakes(
             return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
-    people = People.of(seeds, alone=settings.name == "paper")
+    people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
     test = _test(learnt, roles, seeds, settings)
     work: Pairs | Attempts
     if settings.name == "product":

@@ -68,7 +68,7 @@ def audit(
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
         raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
-    sources = read_real(real, reading, fakes)
+    sources = read_real(real, reading, fakes, model)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)

@@ -9,6 +9,7 @@ import typer
 from elsewhere.cli.advice import advised, join_places
 from elsewhere.cli.options import AS_IT_COMES, Reading, gives
 from elsewhere.cli.output import bar, stage
+from elsewhere.cli.told import made_by
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
 
 if TYPE_CHECKING:
@@ -134,20 +135,21 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
 
 
 def read_whole(
-    source: Path, reading: Reading, settings: "Preset", least: int | None = None
+    source: Path, reading: Reading, settings: "Preset", least: int | None = None, model: Path | None = None
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for.
+    unless they were asked for. Where a `model` is given, everything is read as it was.
     """
     from elsewhere.split import least_users
     from elsewhere.traces.read import read_traces
 
+    as_made = reading if model is None else reading.as_made(made_by(model))
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=reports.append, **reading.keywords(settings.name))
+        traces = read_traces(source, report=reports.append, **as_made.keywords(settings.name))
     read, least = reports[0], least_users(settings) if least is None else least
     if read.users_usable == 0:
         raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
@@ -166,7 +168,7 @@ def read_whole(
     chosen = (reading.cells, reading.places, reading.locations, reading.regions)
     if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
         whole, joined = join_places(whole, settings)
-        read, notes = replace(read, places=whole.R), notes + joined
+        read, notes = replace(read, places=whole.R, places_joined=bool(joined)), notes + joined
     return whole, replace(read, notes=(*read.notes, *notes))
 
 

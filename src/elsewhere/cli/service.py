@@ -74,7 +74,7 @@ def lbs(
             days = simulate_town(users=60, days=28, locations=150, rng=rng).traces
             train, truth = two_days(days)
     else:
-        sources = read_real(real, reading, fakes)
+        sources = read_real(real, reading, fakes, model)
         truth, sources = sources.further(test, "--test")
         train = sources.real
         if truth is None:
