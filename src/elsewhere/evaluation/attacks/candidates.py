@@ -90,11 +90,17 @@ def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
 
 
 class Variant(NamedTuple):
-    """Another attack on the same question: its success on each fake of a link, what it asks, and on which fakes."""
+    """
+    Another attack on the same question: its success on each fake of a link, what it asks, and on which fakes.
+
+    `trials` is how many of them are tried by themselves, where that is not every row: the days of a life are tried at
+    once.
+    """
 
     hits: Callable[[Link], Floats]
     question: str
     rows: Ints
+    trials: int | None = None
 
 
 def link_finding(
@@ -121,7 +127,7 @@ def link_finding(
         # in the control a person may stand in for several users: the fakes' makers stay the unit
         found, *more = hits(link)
         rates = {"plain": user_rate(found, maker, rng)}
-        for name, (run, _, rows) in (beside or {}).items():
+        for name, (run, _, rows, _) in (beside or {}).items():
             some = Link(link.fakes[rows], link.owner[rows], link.people)
             rates[name] = user_rate(run(some), maker[rows], rng)
         return rates, more
@@ -130,7 +136,7 @@ def link_finding(
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
     control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
-    trials = [len(maker), *(len(variant.rows) for variant in (beside or {}).values())]
+    trials = [len(maker), *(variant.trials or len(variant.rows) for variant in (beside or {}).values())]
     fresh = Fresh(real, fresh_flagged(trials, ground.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
