@@ -448,9 +448,8 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     Examples
     --------
     >>> import numpy as np, elsewhere as ew
-    >>> from elsewhere.evaluation.lives import judge_lives
     >>> town = ew.simulate_town(users=60, days=5, locations=60, rng=np.random.default_rng(1)).traces
-    >>> found = judge_lives(town, town, rng=np.random.default_rng(2))
+    >>> found = ew.judge_lives(town, town, rng=np.random.default_rng(2))
     >>> found["home_share"].within, found.sizes["people"]
     (True, 60)
 
