@@ -1778,6 +1778,32 @@ def best_explained(fakes, people):
     return share
 
 
+def as_many_days(lives, people, own):
+    """Chance of each life to be given its own user by the number of days alone."""
+    alike = [[len(days) == len(life) for days in people] for life in lives]
+    return [same[u] / sum(same) if same[u] else 0 for same, u in zip(alike, own, strict=True)]
+
+
+def whole_life(lives, people, own, label, shift):
+    """The same by slots in one class, day by day in order, at the best shift; users with as many days only."""
+    found = []
+    for life, u in zip(lives, own, strict=True):
+        score = []
+        for days in people:
+            best = -1
+            if len(days) == len(life):
+                for early in range(-shift, shift + 1):
+                    n = 0
+                    for fake, day in zip(life, days, strict=True):
+                        for t in range(len(fake)):
+                            at = min(max(t - early, 0), len(day) - 1)
+                            n += label[fake[t]] >= 0 and label[fake[t]] == label[day[at]]
+                    best = max(best, n)
+            score.append(best)
+        found.append(1 / score.count(max(score)) if score[u] == max(score) and score[u] >= 0 else 0)
+    return found
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0
