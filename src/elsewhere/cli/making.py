@@ -31,17 +31,12 @@ Set = Annotated[
 K = Annotated[
     int | None,
     typer.Option(
-        "-k", metavar="N", help="Users behind a fake: alternates and seed, or threshold of the deniable gate."
+        "-k", metavar="N", help="People behind a fake: alternates and seed; in the deniable preset seeds, 0: not asked."
     ),
 ]
-Eps0 = Annotated[
-    float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: parameter of the gate's noise.")
-]
-Emission = Annotated[
-    str | None,
-    typer.Option(
-        "--emission", metavar="walk|allotted|archetypes|window", help="Deniable preset: how fakes follow a seed."
-    ),
+Eps0 = Annotated[float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.")]
+Number = Annotated[
+    int | None, typer.Option("-n", metavar="N", help="Deniable preset: fakes to release, any number; else one a seed.")
 ]
 
 
@@ -55,7 +50,7 @@ class Making:
     kappa: Kappa = "auto"
     k: K = None
     eps0: Eps0 = None
-    emission: Emission = None
+    number: Number = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -72,7 +67,7 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, emission=self.emission)
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""
@@ -85,12 +80,8 @@ class Making:
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
         settings = preset_of(self.preset, **self.settings())
-        if settings.name == "deniable":
-            from elsewhere.privacy.deniability import deniability_ledger
-
-            # what a ledger over very many seeds cannot promise, none can
-            names = ("k", "gamma", "eps0", "delta_target", "acceptance")
-            deniability_ledger(**{name: getattr(settings, name) for name in names}, seeds=10**9)
+        if self.number is not None:
+            require_whole("-n", self.number, 1)
         return settings
 
 
@@ -220,6 +211,7 @@ def make_fakes(
             people,
             preset=making.preset,
             per_seed=per_seed,
+            n=making.number,
             kappa=kappa_of(making.kappa),
             rng=making.rng(),
             workers=workers,
@@ -276,11 +268,11 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
 
 
 def _on_this_map(fakes: "Fakes", reading: Reading) -> "Fakes":
-    """The same fakes; those with a ledger say so where their map was made of people whom the ledger protects."""
-    if fakes.ledger is None or reading.locations is not None or reading.regions is not None:
+    """The same fakes; their certificate says so where the map was found in people whom it protects."""
+    if not fakes.covered or reading.locations is not None or reading.regions is not None:
         return fakes
-    note = (
-        "the places were found in the input, seeds included: eps and delta take the map as given; --locations or "
-        "--regions give one that no seed has shaped."
-    )
-    return replace(fakes, notes=(*fakes.notes, note))
+    from elsewhere.deny import THE_MAP
+
+    note = "the places were found in the input, seeds included; --locations or --regions give what no seed has shaped."
+    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))

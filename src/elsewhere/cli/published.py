@@ -49,26 +49,27 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     columns = read.columns if "user" in read.columns else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
     frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
-    notes = fakes.notes
-    if fakes.ledger is not None and read.max_gap_auto and read.slots_held:
-        notes += (
-            "how long gaps are filled was decided by the input, seeds included: eps and delta take it as given; "
-            "--max-gap sets it.",
-        )
-    return replace(fakes, frame=frame, notes=notes)
+    fakes = replace(fakes, frame=frame)
+    if not (fakes.covered and read.max_gap_auto and read.slots_held):
+        return fakes
+    from elsewhere.deny import THE_MAP
+
+    note = "how long gaps are filled was decided by the input, seeds included; --max-gap sets it."
+    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
 
 
 def with_withheld(fakes: "Fakes", read: "Preparation", traces: "Traces") -> "tuple[Fakes, Preparation]":
     """
     The same, with a note on the places that are in no fake because too few people share them.
 
-    It is a note of the fakes, for everybody, or of the reading, for the owner alone: with a ledger, and where it would
-    count fewer than five places.
+    It is a note of the fakes, for everybody, or of the reading, for the owner alone: where a theorem covers the fakes,
+    which such a count is not covered by, and where it would count fewer than five places.
     """
     note, places = on_withheld(fakes, traces)
     if not places:
         return fakes, read
-    if fakes.ledger is not None or places < FEWEST:
+    if fakes.covered or places < FEWEST:
         return fakes, replace(read, notes=(*read.notes, note))
     return replace(fakes, notes=(*fakes.notes, note)), read
 

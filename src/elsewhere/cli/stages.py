@@ -70,7 +70,7 @@ def fit(
         "preset": making.preset,
     }
     if learnt.carried is not None:
-        result["groups"] = sorted(learnt.carried.groups)  # numbers that a run may have
+        result["archetypes"] = len(learnt.carried.archetypes.share)
     line = ", ".join(f"{name} {value}" for name, value in result.items())
     known = counts(read)
     say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)

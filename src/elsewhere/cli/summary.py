@@ -34,14 +34,12 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
         "notes": list(fakes.notes),
     }
-    if fakes.ledger is None:
-        told["k"] = fakes.preset.k
-    else:
-        # the number of failed attempts is not covered by the theorem: it leaves no trace outside (section 11)
-        for name in ("attempts", "passed", "rejected_by"):
+    told["certificate"] = fakes.certificate.to_dict()
+    if fakes.covered:
+        for name in ("attempts", "passed", "rejected_by"):  # nothing is tried twice
             del told[name]
-        told["ledger"] = fakes.ledger.told()
-        told["in_words"] = fakes.promise()
+    else:
+        told["k"] = fakes.preset.k
     return told
 
 
@@ -61,8 +59,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
             shown.append(
                 f"every fake resembles {told['k'] - 1} or more other people about as much as the one it was made from"
             )
-    else:
-        shown.append(told["in_words"])
+    shown.append(" ".join(told["certificate"]["words"]))
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
     for name in ("moves", "places"):
         life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))

@@ -150,6 +150,11 @@ class Certificate:
         conditions = [(said, state) for said, state in self.conditions if said != ENTROPY]
         return replace(Certificate.none(why), conditions=(*conditions, (ENTROPY, "not met")))
 
+    def with_condition(self, said: str, state: str) -> "Certificate":
+        """Return the same with this condition, in place of what was known of it."""
+        kept = [(sentence, known) for sentence, known in self.conditions if sentence != said]
+        return replace(self, conditions=(*kept, (said, state)))
+
     @property
     def holds(self) -> bool:
         """Whether somebody is protected and no condition is known to fail."""
