@@ -1907,3 +1907,15 @@ def whole_day_score(fake, seed, label, shift):
         moved = shifted_skeleton(kinds, early)
         best = max(best, sum(c >= 0 and label[f] == c for f, c in zip(fake, moved, strict=True)))
     return best
+
+
+def largest_roc(eps, delta, points=4000):
+    """AUC and largest advantage of the highest ROC curve under (eps, delta), point by point from the definition."""
+    best = []
+    for i in range(points + 1):
+        fpr = i / points
+        # a set of outputs has Pr <= e^eps Pr' + delta, and so has its complement, either way round
+        tpr = min(1.0, math.exp(eps) * fpr + delta, 1 - math.exp(-eps) * (1 - fpr - delta))
+        best.append((fpr, tpr))
+    area = sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(best))
+    return area, max(y - x for x, y in best)

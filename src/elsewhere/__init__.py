@@ -12,6 +12,7 @@ from elsewhere._version import __version__
 _HOME = {
     "AggregateModel": "profiles.aggregate",
     "AuditResult": "evaluation.audit",
+    "Certificate": "privacy.certificate",
     "DeniableSampler": "synthesis.deniable.sampler",
     "ElsewhereError": "errors",
     "Fakes": "fakes",

@@ -32,6 +32,7 @@ from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
 from elsewhere.presets import NOT_READ, Preset
+from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
@@ -84,6 +85,8 @@ class Fakes:
         mode, where a fake must not tell it.
     sampler
         The sampler of the deniable mode, for the audit; not kept in a file.
+    certificate
+        What is proven of the whole release, and of whom; in a laboratory run nothing.
 
     """
 
@@ -105,6 +108,7 @@ class Fakes:
     seed_rows: Ints | None = field(default=None, repr=False)
     weekend: NDArray[np.bool_] | None = field(default=None, repr=False)
     sampler: Any = field(default=None, repr=False)
+    certificate: Certificate = field(default_factory=Certificate.none, repr=False)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -167,6 +171,7 @@ class Fakes:
             "laboratory": self.laboratory,
             "notes": list(self.notes),
             "ledger": None if self.ledger is None else self.ledger.to_dict(),
+            "certificate": self.certificate.to_dict(),
             "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
         }
         files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()}
@@ -210,6 +215,7 @@ class Fakes:
                 ledger=None if told["ledger"] is None else Ledger(**told["ledger"]),
                 seed_rows=arrays.get("seed_rows"),
                 weekend=arrays.get("weekend"),
+                certificate=Certificate.from_dict(told["certificate"]) if "certificate" in told else Certificate.none(),
             )
         except OSError:
             raise InvalidModel(
@@ -386,6 +392,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "per_seed": per_seed if fakes.ledger is None else None,
         "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
         "ledger": None if fakes.ledger is None else fakes.ledger.told(),
+        "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
         # of a laboratory run nothing is claimed (R5), in its manifest neither
         "in_words": None if fakes.ledger is None else fakes.promise() if fakes.laboratory else fakes.ledger.in_words(),
     }

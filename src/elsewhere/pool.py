@@ -88,7 +88,8 @@ class Pool:
             "start": t.start,
             "tz": t.tz,
             "dates": None if t.dates is None else np.datetime_as_string(t.dates).tolist(),
-            "provenance": dict(self.provenance),
+            "certificate": self.provenance.get("certificate"),
+            "provenance": {name: value for name, value in self.provenance.items() if name != "certificate"},
             "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()} | dict(beside or {}),
         }
         return {**content, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
@@ -103,7 +104,8 @@ class Pool:
             if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
                 raise InvalidModel(f"the pool declares {N} fakes of {L} instants, more than this version reads.")
             tables = {name: _checked(folder, name, manifest["files"][name]) for name in _FILES}
-            return Pool(_traces(tables, manifest, N, L, R), manifest["provenance"])
+            told = {**manifest["provenance"], "certificate": manifest.get("certificate")}
+            return Pool(_traces(tables, manifest, N, L, R), told)
         except InvalidModel:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ElsewhereError):

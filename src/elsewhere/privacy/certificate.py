@@ -1,0 +1,212 @@
+"""
+The certificate of a release: whom a theorem protects, by how much, and under which conditions (CERTIFICATE.md).
+
+A certificate holds for the whole release, however many fakes are in it. Where no theorem holds it says so, and the
+attacks that were run are all there is.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+
+PROTECTS = ("nobody", "seeds", "everybody")
+STATES = ("met", "asserted", "not met")
+UNIT = "one person, all their days"
+LARGEST_EXP = 700.0
+VACUOUS = 10.0  # eps above which odds may change by a factor of 22,000: a promise in name only
+WHOM = {"seeds": "the people whose traces are seeds", "everybody": "everybody in the file"}
+
+
+def largest_advantage(eps: float, delta: float = 0.0) -> float:
+    """
+    Return the most by which any attack's true positives can exceed its false positives under (eps, delta).
+
+    (e^eps - 1 + 2 delta) / (e^eps + 1): where the two lines of the trade-off between the errors meet.
+
+    Examples
+    --------
+    >>> round(largest_advantage(0.5), 3)
+    0.245
+
+    """
+    require_between("eps", eps, 0, math.inf)
+    require_between("delta", delta, 0, 1)
+    part = _minority(eps)
+    return min(1.0, 1 - 2 * (1 - delta) * part)
+
+
+def largest_auc(eps: float, delta: float = 0.0) -> float:
+    """
+    Return the largest area under the ROC curve that any attack on membership can have under (eps, delta).
+
+    1 - (1 - delta)^2 / (1 + e^eps): the area under the largest curve that the two inequalities leave.
+
+    Examples
+    --------
+    >>> round(largest_auc(0.5), 3)
+    0.622
+
+    """
+    require_between("eps", eps, 0, math.inf)
+    require_between("delta", delta, 0, 1)
+    return 1 - (1 - delta) ** 2 * _minority(eps)
+
+
+def _minority(eps: float) -> float:
+    """1 / (1 + e^eps), however large eps."""
+    return math.exp(-eps) / (1 + math.exp(-eps)) if eps < LARGEST_EXP else 0.0
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """
+    What is proven of a whole release.
+
+    Parameters
+    ----------
+    protects
+        "nobody", "seeds" or "everybody".
+    unit
+        What is protected as one: a person with all their days.
+    eps, delta
+        Neighbouring inputs give every set of outputs probabilities within a factor e^eps, but for delta; None where
+        nothing is claimed.
+    fakes_covered
+        For how many fakes together this holds.
+    neighbours
+        What makes two inputs neighbours.
+    conditions
+        What the theorem needs, sentence by sentence, and whether it is "met" by construction, "asserted" by the caller
+        or "not met".
+    k
+        At least so many seeds stand behind every fake, with the same probability; None where not asked for.
+    k_delta
+        Probability with which that may fail.
+    advantage, auc
+        No attack on membership has more; None: what follows from eps and delta. A mechanism that is known more closely
+        (the Gaussian) gives its own, smaller figures.
+    why_not
+        Where nobody is protected: why.
+
+    Examples
+    --------
+    >>> Certificate("seeds", eps=0.5).words[0]
+    'Odds that a given person is among the seeds change by at most a factor of 1.65, whatever is published.'
+
+    """
+
+    protects: str
+    unit: str = UNIT
+    eps: float | None = None
+    delta: float | None = None
+    fakes_covered: str = "any number"
+    neighbours: str = "one person more or less"
+    conditions: tuple[tuple[str, str], ...] = ()
+    k: int | None = None
+    k_delta: float | None = None
+    advantage: float | None = None
+    auc: float | None = None
+    why_not: str | None = None
+
+    def __post_init__(self) -> None:
+        require_choice("protects", self.protects, PROTECTS)
+        object.__setattr__(self, "conditions", tuple((str(said), str(state)) for said, state in self.conditions))
+        for _, state in self.conditions:
+            require_choice("conditions", state, STATES)
+        if self.k is not None:
+            require_whole("k", self.k, 1)
+        if self.protects == "nobody":
+            if self.eps is not None or self.delta is not None:
+                raise InvalidParameter("a certificate that protects nobody has no `eps` and no `delta`.")
+            return
+        if self.eps is None:
+            raise InvalidParameter(f'a certificate that protects "{self.protects}" must have an `eps`.')
+        if self.delta is None:
+            object.__setattr__(self, "delta", 0.0)
+        bounds = {"advantage": largest_advantage, "auc": largest_auc}
+        for name, bound in bounds.items():
+            most = bound(self.eps, self.delta or 0.0)
+            given = getattr(self, name)
+            if given is not None and given > most + 1e-12:
+                raise InvalidParameter(f"`{name}` must be at most {most:.4g}, which eps and delta prove, got {given}.")
+            object.__setattr__(self, name, most if given is None else given)
+
+    @classmethod
+    def none(cls, why: str | None = None) -> Self:
+        """Return the certificate of fakes of which nothing is proven."""
+        return cls("nobody", fakes_covered="none", neighbours="none", why_not=why)
+
+    def in_laboratory(self) -> "Certificate":
+        """Return the certificate of the same run with a given `rng`: nothing is claimed, and it says what could be."""
+        if self.protects == "nobody":
+            return self
+        why = (
+            "This is a laboratory run: whoever knows the `rng` it began with can repeat its noise, so nothing is "
+            f"claimed. Of the same run without `rng` it could be said: {' '.join(self.words)}"
+        )
+        conditions = [(said, state) for said, state in self.conditions if said != ENTROPY]
+        return replace(Certificate.none(why), conditions=(*conditions, (ENTROPY, "not met")))
+
+    @property
+    def holds(self) -> bool:
+        """Whether somebody is protected and no condition is known to fail."""
+        return self.protects != "nobody" and all(state != "not met" for _, state in self.conditions)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the certificate says, in sentences."""
+        if self.protects == "nobody":
+            told = ("There is no theorem for these fakes: the attacks that were run on them are all there is.",)
+            return told if self.why_not is None else (self.why_not, *told)
+        assert self.eps is not None  # noqa: S101 - checked at construction
+        among = "among the seeds" if self.protects == "seeds" else "in the file"
+        but = f", except with probability {self.delta:.2g}" if self.delta else ""
+        said = [
+            f"Odds that a given person is {among} change by at most a factor of {odds_factor(self.eps)}{but}, whatever "
+            "is published.",
+            f"Any attack that tells who is {among}, now or later, has an AUC of at most {self.auc:.3f} and an "
+            f"advantage of at most {self.advantage:.3f}.",
+        ]
+        if self.k is not None:
+            unless = f", except with probability {self.k_delta:.2g}" if self.k_delta else ""
+            said.append(
+                f"At least {self.k} seeds stand behind every fake: each makes it with the same probability{unless}."
+            )
+        said.append(
+            f"This protects {WHOM[self.protects]} ({self.unit}), for {self.fakes_covered} of fakes together; inputs "
+            f"that differ by {self.neighbours} are compared (eps = {self.eps:g}, delta = {self.delta:g})."
+        )
+        if self.protects == "seeds":
+            said.append("The people whom the model was learnt from are protected by no theorem.")
+        if self.eps > VACUOUS:
+            said.append(f"But eps = {self.eps:.4g} is above {VACUOUS:g}: in practice this promises nothing.")
+        for state, begins in (("asserted", "It holds if"), ("not met", "It does not hold as long as this is not met:")):
+            listed = [sentence for sentence, found in self.conditions if found == state]
+            if listed:
+                said.append(f"{begins} {'; '.join(listed)}.")
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for a manifest or --json; `from_dict` reads them back."""
+        told = asdict(self)
+        told["conditions"] = [list(condition) for condition in self.conditions]
+        return {**told, "holds": self.holds, "words": list(self.words)}
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+        """The certificate that `to_dict` wrote."""
+        given = {name: value for name, value in told.items() if name not in ("holds", "words")}
+        return cls(**{**given, "conditions": tuple(tuple(condition) for condition in given["conditions"])})
+
+
+ENTROPY = "noise and draws come from the operating system, and nobody keeps them"
+
+
+def odds_factor(eps: float) -> str:
+    """exp(eps) for people: the factor by which odds can change, however large."""
+    if eps >= LARGEST_EXP:
+        return "inf"
+    return f"{math.exp(eps):.2f}" if eps < VACUOUS else f"{math.exp(eps):.1e}"
