@@ -11,10 +11,11 @@ from elsewhere.synthesis.walk._kernels import (
     LENGTHS,
     LONG,
     MOVING,
+    PATTERNS,
+    RECENT,
     TURN,
     VISITED,
     columns,
-    mark_visited,
     memory,
     moving_columns,
     turn_of,
@@ -34,31 +35,45 @@ def count_bin(n):
 
 
 @njit
-def add_steps(f, w, slot, lengths, sectors, rate, share, mark, moving, destination):
+def add_steps(f, w, slot, lengths, sectors, rate, share, last, left, moving, destination):
     """
     Add the steps of trace `f`, times `w`, to `moving` and `destination`, in the columns of the walk.
 
     Of moving and of where to, only what differs from the public guess is kept: a move counts 1 - `rate` of its column, a
-    stay -`rate`; a destination counts 1 in its columns, less `share` in every column of their groups.
+    stay -`rate`; a destination counts 1 in its columns, less `share` in every column of their groups. What the trace
+    leaves behind (`memory`, `mark_visited`) is carried along. `last` (R,) comes in as -1 and goes out so.
     """
     which = np.empty(4, dtype=np.int64)
+    pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, 0, -1
+    last[f[0]] = 0
     for t in range(1, len(f)):
-        pattern, dwell, moves, previous, kind, sector, drift = memory(f, t, lengths, sectors)
-        moving_columns(pattern, dwell, moves, kind, t, slot[t], which)
         now, to = f[t - 1], f[t]
+        last[now] = t - 1
+        kind = min(far_moves, 2) + (3 if far else 1) if moves > 0 else 0
+        moving_columns(pattern, dwell, moves, kind, t, slot[t], which)
         for k in range(4):
             moving[which[k]] += w * ((1.0 if to != now else 0.0) - rate[which[k]])
+        pattern = (pattern << 1) & (PATTERNS - 1)
         if to == now:
+            dwell += 1
             continue
         still = 1 if dwell > 1 else 0
-        mark_visited(f, t, previous, still, mark)
+        sector = sectors[previous, now] if previous >= 0 else -1
+        drift = sectors[left[moves - 4] if moves >= 4 else f[0], now]
+        seen = 0
+        if to == previous:
+            seen = 1 + still
+        elif to == f[0]:
+            seen = 3
+        elif last[to] >= 0:
+            seen = 4 if last[to] < t - RECENT else 5
         b, s = lengths[now, to], sectors[now, to]
         far = 1 if b >= LONG else 0
         first = (kind * 2 + still) * LENGTHS
         destination[first + b] += w
         destination[TURN + (turn_of(sector, s) * 2 + still) * 2 + far] += w
         destination[DRIFT + turn_of(drift, s) * 2 + far] += w
-        destination[VISITED + mark[to]] += w
+        destination[VISITED + seen] += w
         for c in range(first, first + LENGTHS):
             destination[c] -= w * share[c]
         for c in range(TURN, DRIFT):
@@ -66,16 +81,20 @@ def add_steps(f, w, slot, lengths, sectors, rate, share, mark, moving, destinati
                 destination[c] -= w * share[c]
         for c in range(DRIFT, COLUMNS):
             destination[c] -= w * share[c]
-        for u in range(t):
-            mark[f[u]] = 0
+        far_moves += far
+        left[moves] = now
+        pattern, dwell, previous = pattern | 1, 1, now
+        moves += 1
+    for t in range(len(f)):
+        last[f[t]] = -1
 
 
 @njit
 def all_steps(r, slot, lengths, sectors, rate, share, R, moving, destination):
     """Add the steps of all traces `r`."""
-    mark = np.zeros(R, dtype=np.int64)
+    last, left = np.full(R, -1), np.empty(r.shape[1], dtype=np.int64)
     for i in range(len(r)):
-        add_steps(r[i], 1.0, slot, lengths, sectors, rate, share, mark, moving, destination)
+        add_steps(r[i], 1.0, slot, lengths, sectors, rate, share, last, left, moving, destination)
 
 
 @njit
@@ -152,8 +171,7 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
     L, P = r.shape[1], period[-1] + 1
     edge = np.array([0, P * R, P * R + R, P * R + R + MOVING, P * R + R + MOVING + COLUMNS, 0])
     edge[5] = edge[4] + DAY
-    dense = np.zeros(edge[5])
-    mark = np.zeros(R, dtype=np.int64)
+    dense, last, left = np.zeros(edge[5]), np.full(R, -1), np.empty(L, dtype=np.int64)
     at = 0
     pointer[0] = 0
     for i in range(len(start) - 1):
@@ -171,7 +189,7 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
             of_day = np.unique(pairs[begin:n_pairs])
             pairs[begin : begin + len(of_day)] = of_day
             n_pairs = begin + len(of_day)
-            add_steps(f, w, slot, lengths, sectors, rate, share, mark, dense[edge[2] :], dense[edge[3] :])
+            add_steps(f, w, slot, lengths, sectors, rate, share, last, left, dense[edge[2] :], dense[edge[3] :])
             add_day(f, w, dense[edge[4] :])
         for j in range(BLOCKS - 1):
             norm = math.sqrt((dense[edge[j] : edge[j + 1]] ** 2).sum())

@@ -30,7 +30,7 @@ RANGES = (2.0, 5.0, 12.0)  # of the kernel of maps, in distances between neighbo
 FLOOR = 0.02  # of a map, spread evenly: no place is impossible
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
-POOL = 40_000  # walks that are weighed, at least
+POOL, SPARE = 40_000, 4  # walks that are weighed: so many, or so many times the fakes
 PRIOR_PEOPLE = 300  # as many people as whom the walk weighs beside the sums
 
 
@@ -246,3 +246,23 @@ def weighed_pool(sums: Sums, maps: Maps, tables: Tables, n: int, rng: np.random.
     score = X @ z
     weight = np.exp(score - score.max())
     return walks, np.asarray(weight / weight.sum())
+
+
+def draw_fakes(
+    sums: Sums, maps: Maps, tables: Tables, n: int, rng: np.random.Generator
+) -> tuple[Places, tuple[str, ...]]:
+    """
+    Return `n` fakes of the weighed pool, in random order, no walk taken twice, and a note where some are alike.
+
+    Drawn without replacement by exponential races: the pool is four times as large as what is drawn, or `POOL`.
+    """
+    walks, weight = weighed_pool(sums, maps, tables, max(POOL, SPARE * n), rng)
+    _, first = np.unique(walks, axis=0, return_index=True)
+    once = np.zeros(len(walks), dtype=bool)
+    once[first] = True
+    # walks that stay at one place are drawn often: the copies come last, if there are too few others
+    key = np.log(rng.exponential(size=len(walks))) - np.log(np.maximum(weight, LEAST)) + np.where(once, 0.0, 1e6)
+    chosen = rng.permutation(np.argsort(key, kind="stable")[:n])
+    alike = n - int(once[chosen].sum())
+    note = f"{alike} of {n} fakes are like another one: there are few ways to spend such days."
+    return walks[chosen], (note,) if alike else ()

@@ -31,7 +31,7 @@ MOST_PLACES = 2048  # tables of the walk, and its counts, are R x R
 MOST_PAIRS = 1_000_000  # cells of noise that move pairs may take; on larger maps they are left out
 DECAY = np.array([1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 0.003])  # the public guess of moves by length
 PACE = 0.25  # the public guess: one step in four is a move
-GUESSED = 4000  # walks of the guess that are counted
+GUESSED = 200_000  # steps of the guess that are counted
 PIECE = 2000  # people at a time
 
 
@@ -70,9 +70,9 @@ class Design:
 
     def _guessed(self) -> tuple[Floats, Floats]:
         """Return the rate of moves in each column, and the share of destinations in each, under the public guess."""
-        walks = np.empty((GUESSED, self.L), dtype=np.int32)
+        walks = np.empty((GUESSED // self.L + 20, self.L), dtype=np.int32)
         rng = np.random.default_rng(0)  # a constant: the guess is the same for everybody
-        stroll(self.guess(), rng.random((GUESSED, 2 * self.L - 1)), walks)
+        stroll(self.guess(), rng.random((len(walks), 2 * self.L - 1)), walks)
         tally = self.tally(walks)
         rate = (tally[:MOVING] + PACE) / (tally[MOVING : 2 * MOVING] + 1)
         chosen = tally[2 * MOVING :] + 0.5
