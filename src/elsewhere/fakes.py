@@ -31,7 +31,7 @@ from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
-from elsewhere.presets import NOT_READ, Preset
+from elsewhere.presets import NOT_READ, PROVEN, Preset
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
@@ -51,7 +51,7 @@ class Fakes:
     r
         (F, L) places.
     seed
-        (F,) row of `seeds` each fake was made from.
+        (F,) row of `seeds` each fake was made from; -1 in the private preset, where fakes are nobody's.
     loglik
         (F,) ln Pr{fake} under the aggregate model.
     verdicts
@@ -114,12 +114,18 @@ class Fakes:
         return len(self.r)
 
     def __repr__(self) -> str:
-        return f"Fakes({len(self)} fakes of {len(np.unique(self.seed))} seeds, preset {self.preset.name!r})"
+        whose = f"{len(np.unique(self.seed))} seeds" if np.any(self.seed >= 0) else "nobody"
+        return f"Fakes({len(self)} fakes of {whose}, preset {self.preset.name!r})"
 
     @property
     def acceptance(self) -> float:
         """Share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
+
+    @property
+    def covered(self) -> bool:
+        """Whether the preset has a theorem for the whole release: all fakes are then published, once."""
+        return self.preset.name in PROVEN
 
     def promise(self) -> str:
         """What the ledger says in words; of a laboratory run, that nothing is claimed (R5)."""
@@ -310,10 +316,10 @@ def publish_linked(
             code="E_LABORATORY",
         )
     draw = np.random.default_rng(np.random.SeedSequence()) if rng is None else rng
-    if fakes.ledger is not None:
+    if fakes.covered:
         chosen = np.arange(len(fakes))
         if fakes.published.any():
-            raise PublicationRefused("these fakes are published already; the ledger counts each once.", code="E_BUDGET")
+            raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
     else:
         chosen = _within_budget(fakes, per_seed, choose, temp, draw)
     given_out = chosen
@@ -361,7 +367,7 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
 
 def _seeds_categories(fakes: Fakes) -> bool:
     """Whether there is a ledger, and categories that it does not count: found in the rows of the input, seeds' too."""
-    return fakes.ledger is not None and fakes.frame.locations.category_users is not None
+    return fakes.covered and fakes.frame.locations.category_users is not None
 
 
 def _on_categories(fakes: Fakes) -> list[str]:
@@ -389,7 +395,7 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "reproducible": reproducible,
         "choose": choose,
         "temp": temp,
-        "per_seed": per_seed if fakes.ledger is None else None,
+        "per_seed": None if fakes.covered else per_seed,
         "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
         "ledger": None if fakes.ledger is None else fakes.ledger.told(),
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
@@ -400,5 +406,5 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
 
 def _reading(fakes: Fakes) -> dict[str, Any]:
     """How the input was read; with a ledger without counts over the seeds, which the theorem does not cover."""
-    counted = () if fakes.ledger is None else ("people_by_gap", "share_filled")
+    counted = ("people_by_gap", "share_filled") if fakes.covered else ()
     return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -3,7 +3,7 @@ The stairs: `GenerateFake` of fig:alg on one screen.
 
 Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
 passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw from the
-exact sampler and keep what passes the gate (`deniable`).
+exact sampler and keep what passes the gate (`deniable`). Or learn from noisy sums over everybody and draw (`private`).
 """
 
 import warnings
@@ -23,6 +23,7 @@ from elsewhere.learnt import Learnt, learn, only_known, require_one_map
 from elsewhere.presets import NOT_READ, PRESETS, Preset, preset_of
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
+from elsewhere.private import release_private
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
@@ -40,6 +41,7 @@ def generate_fakes(
     *,
     preset: str | Preset = "product",
     per_seed: int = 1,
+    n: int | None = None,
     kappa: int | str = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
     model: AggregateModel | Learnt | None = None,
@@ -59,9 +61,11 @@ def generate_fakes(
     traces
         The real traces; users, not rows, are split and counted.
     preset
-        "paper", "product" or "deniable"; every parameter of a preset can be given by keyword.
+        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
     per_seed
         Fakes wanted per seed; in the deniable mode `per_seed` times the number of seeds are released.
+    n
+        Fakes to release in the private preset, any number; by default as many as there are people, counted with noise.
     kappa
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
@@ -95,11 +99,25 @@ def generate_fakes(
         parameters["alternates"], alternates = alternates, None
     settings = preset_of(preset, **parameters)
     require_whole("per_seed", per_seed, 1)
+    if n is not None:
+        require_whole("n", n, 1, 10_000_000)
+        if settings.name != "private":
+            raise InvalidParameter(
+                f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
+            )
     if not isinstance(model, AggregateModel | Learnt | None):
         raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
+    if settings.name == "private":
+        if model is not None or classes is not None or alternates is not None:
+            raise InvalidParameter(
+                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
+                "`alternates`."
+            )
+        made = release_private(traces, settings, n, entropy, rng is not None, progress)
+        return replace(made, notes=(*made.notes, *_without_effect(settings)))
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
     notes: tuple[str, ...] = ()

@@ -1,9 +1,10 @@
 """
-The three presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
+The four presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
-- `deniable`  publishes with a proof: soft emissions, exact Pr{f|s}, randomised gate, ledger.
+- `deniable`  publishes with a proof: soft emissions, exact Pr{f|s}, randomised gate, ledger;
+- `private`   publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
 """
 
 import math
@@ -58,6 +59,8 @@ class Preset:
     acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
     fold_intersection: bool = False
     archetypes: int | None = None  # groups of model users; None: 1.5 k planned seeds to a group; see `tune`
+    eps: float = 4.0  # CERTIFICATE.md section 2: of the noisy sums over everybody
+    delta: float = 1e-6
 
     def __post_init__(self) -> None:
         for f in fields(self):  # a number of numpy's is a number, but not for the manifest
@@ -108,13 +111,16 @@ class Preset:
         require_between("theta", self.theta, 0, math.inf, open_low=True, open_high=True)
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
+        require_between("eps", self.eps, 0, 10, open_low=True)
+        require_between("delta", self.delta, 0, 0.01, open_low=True)
 
     def changed(self, **parameters: Any) -> "Preset":
         """The same preset with these parameters; an unknown name is refused with the list of all."""
         return replace(self, **check_names(parameters))
 
 
-_NAMES = ("paper", "product", "deniable")
+_NAMES = ("paper", "product", "deniable", "private")
+PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
 # what only candidate sets read, which are the paper's
 OF_CANDIDATES = ("sampler", "par_c", "par_m", "par_l", "par_v", "subsample", "merge")
 # what only the deniable mode reads: outputs of the others do not name it (E54)
@@ -132,7 +138,15 @@ OF_THE_GATE = (
     "archetypes",
 )
 
-NOT_READ = {"paper": (*OF_THE_GATE, "shift", "balance"), "product": (*OF_THE_GATE, *OF_CANDIDATES), "deniable": ()}
+# what only the private preset reads, and all that it does read
+OF_THE_SUM = ("eps", "delta")
+
+NOT_READ = {
+    "paper": (*OF_THE_GATE, *OF_THE_SUM, "shift", "balance"),
+    "product": (*OF_THE_GATE, *OF_THE_SUM, *OF_CANDIDATES),
+    "deniable": OF_THE_SUM,
+    "private": tuple(f.name for f in fields(Preset) if f.name not in ("name", *OF_THE_SUM)),
+}
 
 PRESETS = {
     "paper": Preset("paper"),
@@ -164,6 +178,7 @@ PRESETS = {
         emission="walk",  # docs/decisions/0006-walk.md
         eta=0.01,
     ),
+    "private": Preset("private"),
 }
 
 

@@ -34,7 +34,7 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 10, 70]
+    [2, 10, 70, 2]
 
     """
     return max(2, settings.k + (MODEL_USERS if settings.name == "deniable" else 0))
