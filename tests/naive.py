@@ -1167,23 +1167,18 @@ def keep_probability(row, edge, feature, cut, leaf, threshold):
     return min(1.0, math.exp(score - threshold))
 
 
-def walk_step(history, w, L):
+def walk_columns(history, lengths, sectors, L):
     """
-    P(next place | history) of a walk from its definition, as a list over places; `w` is a dict of plain lists.
+    The columns of the weights of a walk after `history`: the four of moving, and of every other place the four of where.
 
     Weights: see the head of synthesis/walk/fit.py. Lengths 3 and above are long; directions are sectors of 16.
     """
-    import math
-
-    t, R = len(history), len(w["first"])
-    if t == 0:
-        return list(w["first"])
-    now = history[-1]
+    t, now = len(history), history[-1]
     places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]  # one entry per stay
     moves = list(itertools.pairwise(places))
     moved = [a != b for a, b in itertools.pairwise(history)]
     dwell = next((i for i, m in enumerate(reversed(moved)) if m), len(moved)) + 1
-    far = [w["lengths"][a][b] >= 3 for a, b in moves]
+    far = [lengths[a][b] >= 3 for a, b in moves]
     if not moves:
         kind = 0
     elif far[-1]:
@@ -1200,9 +1195,6 @@ def walk_step(history, w, L):
         rate = 1 if len(moved) < 4 else 2
     else:
         rate = 3 + sum(len(moves) / len(moved) >= x for x in (0.15, 0.3, 0.5, 0.75))
-    logit = w["moving"][pattern] + w["moving"][16 + 8 * d + rate] + w["moving"][64 + 24 * t // L]
-    logit += w["moving"][88 + 2 * kind + still] + w["leaving"][now]
-    p = 1 / (1 + math.exp(-logit))
 
     def turn(a, b):
         if a < 0 or b < 0:
@@ -1211,16 +1203,13 @@ def walk_step(history, w, L):
         return 1 if away >= 7 else 2 if away == 6 else 3 if away >= 4 else 4 if away >= 2 else 5
 
     # where to
-    came = w["sectors"][moves[-1][0]][now] if moves else -1
+    came = sectors[moves[-1][0]][now] if moves else -1
     origin = moves[-4][0] if len(moves) >= 4 else history[0]
-    weight = {}
-    for r in w["places"]:
+    where = {}
+    for r in range(len(lengths)):
         if r == now:
             continue
-        long = int(w["lengths"][now][r] >= 3)
-        x = w["steps"][now][r] * w["factor"][(2 * kind + still) * 7 + w["lengths"][now][r]]
-        x *= w["factor"][84 + 4 * turn(came, w["sectors"][now][r]) + 2 * still + long]
-        x *= w["factor"][108 + 2 * turn(w["sectors"][origin][now], w["sectors"][now][r]) + long]
+        long = int(lengths[now][r] >= 3)
         if moves and r == moves[-1][0]:
             seen = 1 + still
         elif r == history[0]:
@@ -1229,14 +1218,88 @@ def walk_step(history, w, L):
             seen = 5 if r in history[-8:] else 4
         else:
             seen = 0
-        x *= w["factor"][120 + seen]
-        if moves:
-            x *= w["onward"].get((moves[-1][0], now, r), 1.0)
-        weight[r] = x
+        where[r] = (
+            (2 * kind + still) * 7 + lengths[now][r],
+            84 + 4 * turn(came, sectors[now][r]) + 2 * still + long,
+            108 + 2 * turn(sectors[origin][now], sectors[now][r]) + long,
+            120 + seen,
+        )
+    return (pattern, 16 + 8 * d + rate, 64 + 24 * t // L, 88 + 2 * kind + still), where
+
+
+def walk_step(history, w, L):
+    """P(next place | history) of a walk from its definition, as a list over places; `w` is a dict of plain lists."""
+    import math
+
+    R = len(w["first"])
+    if not history:
+        return list(w["first"])
+    now = history[-1]
+    places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]
+    moving, where = walk_columns(history, w["lengths"], w["sectors"], L)
+    p = 1 / (1 + math.exp(-sum(w["moving"][c] for c in moving) - w["leaving"][now]))
+    weight = {}
+    for r in w["places"]:
+        if r == now:
+            continue
+        weight[r] = w["steps"][now][r] * math.prod(w["factor"][c] for c in where[r])
+        if len(places) > 1:
+            weight[r] *= w["onward"].get((places[-2], now, r), 1.0)
     total = sum(weight.values())
     if total == 0:
         return [float(r == now) for r in range(R)]
     return [1 - p if r == now else p * weight.get(r, 0.0) / total for r in range(R)]
+
+
+def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
+    """
+    The vector of one person under the private preset, from its definition: a dict of cell -> number.
+
+    `days` are lists of places. Blocks: visits by part of day and place, arrivals, moving, destinations, day statistics,
+    move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
+    """
+    import math
+
+    R, L, D = len(lengths), len(days[0]), len(days)
+    blocks = [{} for _ in range(6)]
+
+    def add(block, cell, amount):
+        blocks[block][cell] = blocks[block].get(cell, 0.0) + amount / D
+
+    def count_bin(n):
+        return n if n < 6 else min(6 + math.floor(2 * math.log2(n / 6) + 1e-9), 15)
+
+    for day in days:
+        for t, r in enumerate(day):
+            add(0, min(t * parts // L, parts - 1) * R + r, 1 / L)
+        for a, b in set(pair for pair in itertools.pairwise(day) if pair[0] != pair[1]):
+            add(5, a * R + b, 1.0)
+        for t in range(1, L):
+            moving, where = walk_columns(day[:t], lengths, sectors, L)
+            for c in moving:
+                add(2, c, (day[t] != day[t - 1]) - rate[c])
+            if day[t] == day[t - 1]:
+                continue
+            add(1, day[t], 1.0)
+            own = where[day[t]]
+            for c in own:
+                add(3, c, 1.0)
+            still = (own[1] - 84) // 2 % 2
+            groups = [c for c in range(84, 108) if (c - 84) // 2 % 2 == still] + list(range(108, 126))
+            for c in [*range(own[0] // 7 * 7, own[0] // 7 * 7 + 7), *groups]:
+                add(3, c, -share[c])
+        longest = max(day.count(r) for r in day)
+        add(4, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
+        add(4, 16 + count_bin(len(set(day)) - 1), 1.0)
+        add(4, 32 + 10 * longest // L, 1.0)
+        add(4, 43 + (day[0] == day[-1]), 1.0)
+    first, out = 0, {}
+    for block, size, bound, share_of in zip(blocks, (parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
+        norm = math.sqrt(sum(x * x for x in block.values()))
+        for cell, x in block.items():
+            out[first + cell] = share_of * x / max(norm, bound)
+        first += size
+    return out
 
 
 def randomised_response_delta(eps, n, total):

@@ -26,6 +26,7 @@ ROOMS += [
     "fakes",
     "links",
     "deny",
+    "private",
     "tries",
     "generate",
 ]  # the stairs

@@ -51,7 +51,8 @@ class Fakes:
         (F, L) places.
     seed
         (F,) row of `seeds` each fake was made from. In the deniable preset no fake is made of one seed: the row is that
-        of a seed of its archetype, drawn at random, to compare it with; -1 where there is no seed at all.
+        of a seed of its archetype, drawn at random, to compare it with. -1 in the private preset, where fakes are
+        nobody's.
     loglik
         (F,) ln Pr{fake} under the aggregate model.
     verdicts
@@ -111,7 +112,8 @@ class Fakes:
         return len(self.r)
 
     def __repr__(self) -> str:
-        return f"Fakes({len(self)} fakes of {len(np.unique(self.seed))} seeds, preset {self.preset.name!r})"
+        whose = f"{len(np.unique(self.seed))} seeds" if np.any(self.seed >= 0) else "nobody"
+        return f"Fakes({len(self)} fakes of {whose}, preset {self.preset.name!r})"
 
     @property
     def acceptance(self) -> float:

@@ -3,7 +3,7 @@ The stairs: `GenerateFake` of fig:alg on one screen.
 
 Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
 passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw walks by
-a noisy count of the seeds' archetypes (`deniable`).
+a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums over everybody, and draw (`private`).
 """
 
 import warnings
@@ -20,10 +20,11 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, req
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame, is_weekend
 from elsewhere.learnt import Learnt, carrying, learn, require_one_map
-from elsewhere.presets import NOT_READ, PRESETS, Preset, preset_of
+from elsewhere.presets import NOT_READ, PRESETS, PROVEN, Preset, preset_of
 from elsewhere.privacy.count import MOST
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
+from elsewhere.private import release_private
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
@@ -61,11 +62,12 @@ def generate_fakes(
     traces
         The real traces; users, not rows, are split and counted.
     preset
-        "paper", "product" or "deniable"; every parameter of a preset can be given by keyword.
+        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
     per_seed
         Fakes wanted per seed; in the deniable preset, without `n`, for each seed that the noisy counts add up to.
     n
-        Fakes to release in the deniable preset, any number.
+        Fakes to release in the deniable and the private preset, any number; by default as many as there are people,
+        counted with noise.
     kappa
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
@@ -101,7 +103,7 @@ def generate_fakes(
     require_whole("per_seed", per_seed, 1)
     if n is not None:
         require_whole("n", n, 1, MOST)
-        if settings.name != "deniable":
+        if settings.name not in PROVEN:
             raise InvalidParameter(
                 f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
             )
@@ -110,6 +112,14 @@ def generate_fakes(
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
+    if settings.name == "private":
+        if model is not None or classes is not None or alternates is not None:
+            raise InvalidParameter(
+                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
+                "`alternates`."
+            )
+        made = release_private(traces, settings, n, entropy, rng is not None, progress)
+        return replace(made, notes=(*made.notes, *_without_effect(settings)))
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given)

@@ -1,9 +1,10 @@
 """
-The three presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
+The four presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
-- `deniable`  publishes walks drawn by a noisy count of the seeds' archetypes, with a proof for the seeds.
+- `deniable`  publishes walks drawn by a noisy count of the seeds' archetypes, with a proof for the seeds;
+- `private`   publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
 """
 
 import math
@@ -50,6 +51,8 @@ class Preset:
     max_tries: int = 50  # E63
     eps0: float = 0.5  # CERTIFICATE.md: parameter of the noise of the count of archetypes
     archetypes: int | None = None  # None: as many as the model's people can be told into
+    eps: float = 4.0  # CERTIFICATE.md section 2: of the noisy sums over everybody
+    delta: float = 1e-6
 
     def __post_init__(self) -> None:
         for f in fields(self):  # a number of numpy's is a number, but not for the manifest
@@ -91,6 +94,8 @@ class Preset:
         require_between("eps0", self.eps0, 1e-3, math.inf, open_high=True)
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
+        require_between("eps", self.eps, 0, 10, open_low=True)
+        require_between("delta", self.delta, 0, 0.01, open_low=True)
 
     @classmethod
     def of_file(cls, told: Mapping[str, Any]) -> "Preset":
@@ -105,10 +110,10 @@ class Preset:
         return replace(self, **check_names(parameters))
 
 
-_NAMES = ("paper", "product", "deniable")
+_NAMES = ("paper", "product", "deniable", "private")
+PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
 # what only candidate sets read, which are the paper's
 OF_CANDIDATES = ("sampler", "par_c", "par_m", "par_l", "par_v", "subsample", "merge")
-PROVEN = ("deniable",)  # presets whose whole release a theorem covers, any number of fakes
 # what only the deniable preset reads: outputs of the others do not name it (E54)
 OF_THE_COUNT = ("eps0", "archetypes")
 # and what it does not: no fake is tested against a seed, and all days of a person are counted
@@ -117,10 +122,14 @@ OF_THE_TESTS = (
     *("shift", "balance"),
 )
 
+# what only the private preset reads, and all that it does read
+OF_THE_SUM = ("eps", "delta")
+
 NOT_READ = {
-    "paper": (*OF_THE_COUNT, "shift", "balance"),
-    "product": (*OF_THE_COUNT, *OF_CANDIDATES),
-    "deniable": (*OF_THE_TESTS, *OF_CANDIDATES),
+    "paper": (*OF_THE_COUNT, *OF_THE_SUM, "shift", "balance"),
+    "product": (*OF_THE_COUNT, *OF_THE_SUM, *OF_CANDIDATES),
+    "deniable": (*OF_THE_TESTS, *OF_CANDIDATES, *OF_THE_SUM),
+    "private": tuple(f.name for f in fields(Preset) if f.name not in ("name", *OF_THE_SUM)),
 }
 
 PRESETS = {
@@ -148,6 +157,7 @@ PRESETS = {
         m_min=5,
         k=0,
     ),
+    "private": Preset("private"),
 }
 
 

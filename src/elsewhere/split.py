@@ -32,7 +32,7 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 10, 2]
+    [2, 10, 2, 2]
 
     """
     # of the deniable preset the split refuses, by those who are no seeds alone: how many seeds there are is theirs
