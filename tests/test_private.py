@@ -19,7 +19,6 @@ from elsewhere.privacy.sums import (
     gaussian_delta,
     gaussian_mu,
     noise_of,
-    noisy_sum,
     on_grid,
 )
 from elsewhere.synthesis.private._kernels import scores
@@ -94,7 +93,12 @@ def test_the_bounds_are_what_keeps_vectors_short(small, rng, monkeypatch):
     monkeypatch.setattr("elsewhere.synthesis.private.vectors.MOST", loose)
     assert np.linalg.norm(small.matrix(days[:1]).toarray()) <= 1  # tighter bounds only shorten
     raw = naive.person_vector(
-        days[:1].tolist(), small.lengths.tolist(), small.sectors.tolist(), small.rate, small.share, [1e-9] * 6,
+        days[:1].tolist(),
+        small.lengths.tolist(),
+        small.sectors.tolist(),
+        small.rate,
+        small.share,
+        [1e-9] * 6,
         [1.0] * 6,
     )
     assert math.sqrt(sum(x * x for x in raw.values())) == pytest.approx(math.sqrt(6))
@@ -189,9 +193,15 @@ def test_the_systems_numbers_are_uniform():
 # --- the ledger
 
 
-@pytest.mark.parametrize(("eps", "sigma", "advantage", "auc"), [
-    (1.0, 4.225, 0.094, 0.566), (2.0, 2.230, 0.177, 0.624), (4.0, 1.194, 0.325, 0.723), (8.0, 0.653, 0.556, 0.861),
-])
+@pytest.mark.parametrize(
+    ("eps", "sigma", "advantage", "auc"),
+    [
+        (1.0, 4.225, 0.094, 0.566),
+        (2.0, 2.230, 0.177, 0.624),
+        (4.0, 1.194, 0.325, 0.723),
+        (8.0, 0.653, 0.556, 0.861),
+    ],
+)
 def test_accounting_is_that_of_the_certificate(eps, sigma, advantage, auc):
     mu = gaussian_mu(eps, 1e-6)
 
@@ -207,9 +217,7 @@ def test_accounting_is_that_of_the_certificate(eps, sigma, advantage, auc):
 def test_accounting_agrees_with_that_of_google(eps):
     accounting = pytest.importorskip("dp_accounting", reason="dp-accounting is not installed: E_EXTRA, see dev extra")
     mu = noise_of(eps, 1e-6, 10_000)
-    loss = accounting.pld.privacy_loss_distribution.from_gaussian_mechanism(
-        1 / mu, value_discretization_interval=1e-4
-    )
+    loss = accounting.pld.privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
 
     # within 1 %, on the safe side of a pessimistic estimate that is itself a little above
     assert loss.get_epsilon_for_delta(1e-6) == pytest.approx(eps, rel=0.01)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
@@ -86,6 +86,10 @@ def release_fakes(
         )
     streams = [np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2, 3, 4)]
     archetypes, rows = learnt.carried.archetypes, roles.seed_rows
+    if traces.L != archetypes.share.shape[1]:
+        raise InvalidTraces(
+            f"the model was learnt for {archetypes.share.shape[1]} instants a day, got {traces.L}.", code="E_MISMATCH"
+        )
     _, user = np.unique(traces.user[rows], return_inverse=True)
     codes = codes_of(learnt, traces.r[rows], user)
     # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)

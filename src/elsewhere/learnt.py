@@ -153,8 +153,8 @@ class Learnt:
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
             carried = None
-            # older versions carried other things under this name
-            if (told := index.get("carried")) is not None and "archetypes" in told:
+            # older versions carried groups by their number under this name
+            if (told := index.get("carried")) is not None and "groups" not in told:
                 carried = Carried.from_arrays(_under("carried.", arrays), told, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise

@@ -157,7 +157,9 @@ def read_whole(
     chosen = (reading.cells, reading.places, reading.locations, reading.regions)
     if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
         whole, joined = join_places(whole, settings)
-        read, notes = replace(read, places=whole.R), notes + joined
+        # joined by what everybody visits: no map that was given
+        read = replace(read, places=whole.R, places_by="joined" if joined else read.places_by)
+        notes += joined
     return whole, replace(read, notes=(*read.notes, *notes))
 
 
@@ -196,9 +198,7 @@ def whole_rows(traces: "Traces") -> "Traces":
     return traces if whole.all() else traces.select(whole)
 
 
-def make_fakes(
-    traces: "Traces", making: Making, reading: Reading, per_seed: int, workers: int, model: Path | None = None
-) -> "Fakes":
+def make_fakes(traces: "Traces", making: Making, per_seed: int, workers: int, model: Path | None = None) -> "Fakes":
     """The fakes of these traces, with progress; with what `fit` has learnt, if it is given."""
     from elsewhere.generate import generate_fakes
 
@@ -221,7 +221,7 @@ def make_fakes(
         )
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)
-    return _on_this_map(fakes if people is traces else _in_file(fakes, people, traces), reading)
+    return fakes if people is traces else _in_file(fakes, people, traces)
 
 
 def _compared(fakes: "Fakes") -> "Fakes":
@@ -265,14 +265,3 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
         given["alternates"] = traces.of_users(np.flatnonzero(~met))
         traces = traces.of_users(np.flatnonzero(met))
     return traces, given
-
-
-def _on_this_map(fakes: "Fakes", reading: Reading) -> "Fakes":
-    """The same fakes; their certificate says so where the map was found in people whom it protects."""
-    if not fakes.covered or reading.locations is not None or reading.regions is not None:
-        return fakes
-    from elsewhere.deny import THE_MAP
-
-    note = "the places were found in the input, seeds included; --locations or --regions give what no seed has shaped."
-    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
-    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))

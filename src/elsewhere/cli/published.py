@@ -50,13 +50,22 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
     frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
     fakes = replace(fakes, frame=frame)
-    if not (fakes.covered and read.max_gap_auto and read.slots_held):
-        return fakes
+    return _on_this_map(fakes, read) if fakes.preset.name == "deniable" else fakes
+
+
+def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
+    """The same fakes; their certificate says so where map or gaps were decided by people whom it protects."""
     from elsewhere.deny import THE_MAP
 
-    note = "how long gaps are filled was decided by the input, seeds included; --max-gap sets it."
+    found = []
+    if read.places_by not in ("given", "regions"):
+        found.append("the places were found in the input, seeds included; --locations or --regions give others.")
+    if read.max_gap_auto and read.slots_held:
+        found.append("how long gaps are filled was decided by the input, seeds included; --max-gap sets it.")
+    if not found:
+        return fakes
     certificate = fakes.certificate.with_condition(THE_MAP, "not met")
-    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, *found))
 
 
 def with_withheld(fakes: "Fakes", read: "Preparation", traces: "Traces") -> "tuple[Fakes, Preparation]":

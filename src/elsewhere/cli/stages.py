@@ -95,7 +95,7 @@ def generate(
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     traces, read = read_whole(source, reading, settings, 1 if model else None)
-    fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
+    fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     told = summary(fakes, traces) | {"read": counts(read)}

@@ -188,10 +188,11 @@ class Certificate:
             said.append("The people whom the model was learnt from are protected by no theorem.")
         if self.eps > VACUOUS:
             said.append(f"But eps = {self.eps:.4g} is above {VACUOUS:g}: in practice this promises nothing.")
-        for state, begins in (("asserted", "It holds if"), ("not met", "It does not hold as long as this is not met:")):
-            listed = [sentence for sentence, found in self.conditions if found == state]
-            if listed:
-                said.append(f"{begins} {'; '.join(listed)}.")
+        asserted, failed = ([s for s, found in self.conditions if found == state] for state in ("asserted", "not met"))
+        if asserted:
+            said.append(f"It holds if {'; '.join(asserted)}.")
+        if failed:
+            said.insert(0, f"The theorem does not hold here, because this is not met: {'; '.join(failed)}. If it were:")
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
