@@ -45,7 +45,7 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, 2 * settings.c_min):,} such places; of people, {' and '.join(others)}."
+        f"{max(2, 2 * settings.c_min):,} such places; of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
     if traces.U < needed:
@@ -153,6 +153,10 @@ def _people(settings: "Preset") -> int:
 
     if settings.name == "deniable":
         return ENOUGH_USERS
+    if settings.name == "private":
+        from elsewhere.private import people_needed
+
+        return people_needed(settings.eps, settings.delta)
     least = least_users(settings)
     return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
 
