@@ -23,7 +23,7 @@ SAME = "same"  # instead of a file: fakes carry the ids of their seeds
 
 
 def links_file(fakes: Traces, seeds: Traces, seed_index: Ints) -> bytes:
-    """The private table as CSV: one line per fake, in the order of the fakes."""
+    """The private table as CSV: one line per day of a fake, in the order of the fakes."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     days = None if seeds.dates is None else seeds.dates.astype(str)
@@ -68,7 +68,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
 
     """
     if isinstance(source, str | Path) and str(source) == SAME:
-        wanted: dict[str, Link] = {str(label): (str(label), None, None) for label in fakes.labels}
+        wanted: dict[str, list[Link]] = {str(label): [(str(label), None, None)] for label in fakes.labels}
     else:
         wanted = _table(open_table(source))
     unlinked = sum(str(label) not in wanted for label in fakes.labels)
@@ -81,8 +81,15 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     for row, label in enumerate(real.users):
         rows_of.setdefault(str(label), []).append(row)
     number = _numbers(real)
-    found = {label: _row(rows_of.get(seed, []), day, nth, real, number) for label, (seed, day, nth) in wanted.items()}
-    index = np.array([found[str(label)] for label in fakes.labels])[fakes.user]
+    index = np.empty(len(fakes), dtype=np.int64)
+    seen = dict.fromkeys(wanted, 0)
+    for f in np.lexsort((np.arange(len(fakes)), _days(fakes))).tolist():
+        label = str(fakes.labels[fakes.user[f]])
+        links = wanted[label]
+        # the days of a life are linked one by one, in their order; a single line speaks of all of them
+        seed, day, nth = links[min(seen[label], len(links) - 1)]
+        seen[label] += 1
+        index[f] = _row(rows_of.get(seed, []), day, nth, real, number)
     for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
         if np.any(index == fault):
             raise InvalidTraces(
@@ -90,6 +97,10 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
                 code="E_LINKS",
             )
     return index
+
+
+def _days(traces: Traces) -> Ints:
+    return np.zeros(len(traces), dtype=np.int64) if traces.dates is None else traces.dates.astype(np.int64)
 
 
 def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number: Ints) -> int:
@@ -101,7 +112,7 @@ def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number
     return rows[0] if len(rows) == 1 else -2 if rows else -1
 
 
-def _table(table: Table) -> dict[str, Link]:
+def _table(table: Table) -> dict[str, list[Link]]:
     names = {name.strip().lower(): name for name in table.columns}
     if {"fake", "seed"} <= names.keys():
         fake, seed, date, nth = names["fake"], names["seed"], names.get("date"), names.get("row")
@@ -116,9 +127,12 @@ def _table(table: Table) -> dict[str, Link]:
         [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]
         for found in columns
     ]
-    wanted: dict[str, Link] = {}
+    wanted: dict[str, list[Link]] = {}
     for row, (label, owner, day, number) in enumerate(zip(*text, strict=True)):
         link = (str(owner), None if day is None else str(day)[:10], None if number is None else str(number))
-        if wanted.setdefault(str(label), link) != link:
+        links = wanted.setdefault(str(label), [])
+        if links and links[0][0] != link[0]:
             raise table.refuse("a fake with two seeds.", "E_LINKS", row)
+        if link not in links:
+            links.append(link)
     return wanted

@@ -9,6 +9,7 @@ from elsewhere.presets import Preset
 from elsewhere.traces.model import Ints, Traces
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
+MOST_DAYS = 60  # of a person that a fake lives
 MODEL_USERS = 20  # the least the deniable preset learns from
 ENOUGH_USERS = 3 * MODEL_USERS  # of whom a coin for each leaves so many, but once in a hundred times
 
@@ -90,14 +91,35 @@ def split_users(
 
 
 def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:
-    """At most `max_days` rows of each of these users, chosen at random."""
+    """
+    The rows of these users that are seeds.
+
+    Of the product, whose fakes live as many days as their seeds, the first 60 days of each; one day of each, drawn at
+    random, where too few people have several to learn from how days follow each other, and in the deniable mode.
+    """
     rows = np.flatnonzero(np.isin(traces.user, users))
-    return rows if settings.max_days is None else _some_days(traces, rows, settings.max_days, rng)
+    if settings.name == "paper":
+        return rows
+    if settings.name == "deniable" or not live_for_days(traces.user[rows], settings.m_min):
+        return _some_days(traces, rows, 1, rng)
+    when = np.arange(len(rows)) if traces.dates is None else traces.dates[rows].astype(np.int64)
+    return _first_of_each(traces, rows[np.lexsort((when, traces.user[rows]))], MOST_DAYS)
+
+
+def live_for_days(user: Ints, m_min: int) -> bool:
+    """Return whether half of the people, and at least `m_min`, have several days."""
+    days = np.bincount(user)
+    several = int((days > 1).sum())
+    return several >= max(2, m_min) and 2 * several >= int((days > 0).sum())
 
 
 def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
     shuffled = rng.permutation(rows)
-    order = shuffled[np.argsort(traces.user[shuffled], kind="stable")]
+    return _first_of_each(traces, shuffled[np.argsort(traces.user[shuffled], kind="stable")], most)
+
+
+def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
+    """The first rows of each user, of rows in order of users."""
     rank = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])
     return np.sort(order[rank < most])
 
@@ -128,8 +150,14 @@ def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Trace
 def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
     users = traces.user[rows]
     left_out = int(np.isin(traces.user, users).sum()) - len(rows)
-    # the model may leave them out too: see `evenly`
-    return (f"{left_out} further days of the seed users are no seeds (`max_days`).",) if left_out else ()
+    if not left_out:
+        return ()
+    if len(np.unique(users)) == len(rows):
+        return (
+            f"fakes live one day: fewer than half of the people have several, so {left_out} further days of the seed "
+            "users are no seeds.",
+        )
+    return (f"{left_out} days of the seed users beyond their first {MOST_DAYS} are no seeds.",)
 
 
 def _deniable(traces: Traces, alternates: Traces | None, rng: np.random.Generator, model_users: int) -> Roles:

@@ -325,27 +325,46 @@ def agreements(skeleton, classes, out):
 
 
 @njit
-def visitors_of(walks, R):
-    """(start, order): walks `order[start[r] : start[r + 1]]` visit place r, each once."""
-    N, L = walks.shape
-    seen, start = np.full(R, -1), np.zeros(R + 1, dtype=np.int64)
+def keep_apart(seeds, walks, limit, R, out):
+    """Set `out` (S, N) to 0 where walk f shares more than `limit[s]` places with seed s, at the slots of the seed."""
+    (S, L), N = seeds.shape, len(walks)
+    # a walk as its runs: place and slots
+    size = 0
     for f in range(N):
         for t in range(L):
-            r = walks[f, t]
-            if seen[r] != f:
-                seen[r] = f
-                start[r + 1] += 1
-    start[:] = np.cumsum(start)
-    at, order = start[:-1].copy(), np.empty(start[R], dtype=np.int64)
-    seen[:] = -1
+            size += t == 0 or walks[f, t] != walks[f, t - 1]
+    place, begin, first = np.empty(size, np.int32), np.empty(size + 1, np.int32), np.empty(N + 1, np.int64)
+    n = 0
     for f in range(N):
+        first[f] = n
         for t in range(L):
-            r = walks[f, t]
-            if seen[r] != f:
-                seen[r] = f
-                order[at[r]] = f
-                at[r] += 1
-    return start, order
+            if t == 0 or walks[f, t] != walks[f, t - 1]:
+                place[n], begin[n] = walks[f, t], t
+                n += 1
+    first[N] = n
+    begin[n] = 0
+    mine, met, known = np.zeros(R, np.bool_), np.full(R, -1, np.int64), np.empty(L + 1, np.int64)
+    for s in range(S):
+        known[0] = 0
+        for t in range(L):
+            known[t + 1] = known[t] + (seeds[s, t] >= 0)
+            if seeds[s, t] >= 0:
+                mine[seeds[s, t]] = True
+        for f in range(N):
+            shared = 0
+            for k in range(first[f], first[f + 1]):
+                end = begin[k + 1] if k + 1 < first[f + 1] else L
+                r = place[k]
+                if mine[r] and met[r] != f and known[end] > known[begin[k]]:
+                    met[r] = f
+                    shared += 1
+                    if shared > limit[s]:
+                        out[s, f] = 0.0
+                        break
+        for t in range(L):
+            if seeds[s, t] >= 0:
+                mine[seeds[s, t]] = False
+        met[:] = -1
 
 
 @njit
