@@ -406,5 +406,5 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
 
 def _reading(fakes: Fakes) -> dict[str, Any]:
     """How the input was read; with a ledger without counts over the seeds, which the theorem does not cover."""
-    counted = ("people_by_gap", "share_filled") if fakes.covered else ()
+    counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

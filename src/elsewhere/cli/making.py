@@ -37,6 +37,13 @@ K = Annotated[
 Eps0 = Annotated[
     float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: parameter of the gate's noise.")
 ]
+Eps = Annotated[
+    float | None,
+    typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X (default 4)."),
+]
+Delta = Annotated[
+    float | None, typer.Option("--delta", metavar="X", help="Private preset: except with this probability (1e-6).")
+]
 Emission = Annotated[
     str | None,
     typer.Option(
@@ -49,13 +56,15 @@ Emission = Annotated[
 class Making:
     """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
 
-    preset: Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")] = (
-        "product"
-    )
+    preset: Annotated[
+        str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
+    ] = "product"
     kappa: Kappa = "auto"
     k: K = None
     eps0: Eps0 = None
     emission: Emission = None
+    eps: Eps = None
+    delta: Delta = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -72,7 +81,8 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, emission=self.emission)
+        options = {name: getattr(self, name) for name in ("k", "eps0", "emission", "eps", "delta")}
+        return parameters_of(self.parameters, **options)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""

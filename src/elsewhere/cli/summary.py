@@ -34,8 +34,13 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
         "notes": list(fakes.notes),
     }
-    if fakes.ledger is None:
+    if not fakes.covered:
         told["k"] = fakes.preset.k
+    elif fakes.preset.name == "private":
+        for name in ("attempts", "passed", "rejected_by", "kappa", "seeds"):
+            del told[name]
+        told["certificate"] = fakes.certificate.to_dict()
+        told["in_words"] = " ".join(fakes.certificate.words)
     else:
         # the number of failed attempts is not covered by the theorem: it leaves no trace outside (section 11)
         for name in ("attempts", "passed", "rejected_by"):
@@ -47,10 +52,12 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
-    shown: list[Any] = [
-        f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
-        f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
-    ]
+    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes of nobody in particular"]
+    if "seeds" in told:
+        shown = [
+            f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
+            f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+        ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
         for name, number in told["rejected_by"].items():
