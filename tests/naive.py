@@ -1360,8 +1360,8 @@ def likeness(label, like):
     return (near - total) / N
 
 
-def stock_law(r, copies, score, place, slot, life, level, column, lam):
-    """Pr of each walk of a stock under each group, from the definition at the head of synthesis/deniable/stock.py."""
+def stock_law(r, copies, score, place, slot, life, level, column):
+    """Pr of each walk of a pool under each group, from the definition at the head of synthesis/deniable/laws.py."""
     table = []
     for f, n in zip(r, copies, strict=True):
         moves = sum(a != b for a, b in itertools.pairwise(f))
@@ -1371,7 +1371,7 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
         row = []
         for a in range(len(level)):
             x = common - level[a] + sum(score[a][t][column[y]] for t, y in enumerate(f))
-            row.append(n * (1 / (1 + math.exp(-x))) ** lam)
+            row.append(n / (1 + math.exp(-x)))
         table.append(row)
     sums = [sum(row[a] for row in table) for a in range(len(level))]
     return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
@@ -1379,7 +1379,7 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
 
 def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, sharpness, ridges, z):
     """
-    The dual whose least value gives theta and c of synthesis/deniable/stock.py: z is theta, then c.
+    The dual whose least value gives theta and c of synthesis/deniable/laws.py: z is theta, then c.
 
     `share` (A, L, C) of padded classes; `ridges` of visits and classes, of moves, places and longest stay, and of
     coming home. Goals are the means over the walks; but for classes at instants and lives they are those of `people`
@@ -1982,3 +1982,47 @@ def largest_roc(eps, delta, points=4000):
         best.append((fpr, tpr))
     area = sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(best))
     return area, max(y - x for x, y in best)
+
+
+def noise_law(z, eps0):
+    """Pr{Z = z} of two-sided geometric noise."""
+    return math.tanh(eps0 / 2) * math.exp(-eps0 * abs(z))
+
+
+def count_mixture(noisy, eps0, k=None, delta=1e-6):
+    """Weights of the archetypes and of the walk without a seed, from noisy counts, by the definition."""
+    A, total = len(noisy), sum(h for h in noisy if h > 0)
+    if total == 0:
+        return [0.0] * A, 1.0
+    m = 0
+    while k is not None and A * math.exp(-eps0 * m) / (1 + math.exp(-eps0)) > delta * (1 + 1e-9):
+        m += 1  # the first m that no noise exceeds, but with probability delta
+    weights = [h / total if h > 0 and (k is None or h >= k + m) else 0.0 for h in noisy]
+    return weights, sum(h for h in noisy if h > 0) / total - sum(weights)
+
+
+def release_law(counts, eps0, laws, *, n=None, k=None, longest=2, reach=25, mutant=None, without=None):
+    """
+    Law of all that a release publishes, by enumeration: the number of fakes, and which (up to `longest` of them).
+
+    `laws[a][f]` is P_a(f); noise above `reach` is left out. Mutants break the mechanism on purpose.
+    """
+    seeds, law = sum(counts), {}
+    if mutant == "abort" and seeds < 2:
+        return {"refused": 1.0}
+    grids = []
+    for h in counts:
+        silent = mutant == "no noise" or (mutant == "occupied only" and h == 0)
+        grids.append([(h, 1.0)] if silent else [(h + z, noise_law(z, eps0)) for z in range(-reach, reach + 1)])
+    without = without or [1 / len(laws[0])] * len(laws[0])
+    for point in itertools.product(*grids):
+        noisy, p = [h for h, _ in point], math.prod(q for _, q in point)
+        weights, rest = count_mixture(noisy, eps0, k)
+        number = n or (seeds if mutant == "number of seeds" else max(1, sum(noisy)))
+        mixed = [sum(w * laws[a][f] for a, w in enumerate(weights)) + rest * without[f] for f in range(len(laws[0]))]
+        if number > longest:
+            law[number] = law.get(number, 0.0) + p
+            continue
+        for fakes in itertools.product(range(len(mixed)), repeat=number):
+            law[number, fakes] = law.get((number, fakes), 0.0) + p * math.prod(mixed[f] for f in fakes)
+    return law

@@ -19,7 +19,6 @@ from elsewhere.privacy.sums import (
     gaussian_delta,
     gaussian_mu,
     noise_of,
-    noisy_sum,
     on_grid,
 )
 from elsewhere.synthesis.private._kernels import scores

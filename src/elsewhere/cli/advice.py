@@ -62,7 +62,7 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     if places < 2 * settings.c_min:
         ways += _coarser(traces, settings)
     if settings.name == "deniable":
-        ways.append("`--preset product`: fewer people, but tests instead of a proof with eps and delta")
+        ways.append("`--preset product`: fewer people, but tests instead of a proof")
     if settings.name != "paper":
         ways.append(
             "decoys alone: `--preset paper` makes fakes of 2 people and more, to hide your own queries to a service "
@@ -149,8 +149,10 @@ def _joined(traces: "Traces", cells: int) -> "Traces":
 
 def _people(settings: "Preset") -> int:
     """How many people it takes: as `split_users` asks, and as many to learn from as must share a place."""
-    from elsewhere.split import least_users
+    from elsewhere.split import ENOUGH_USERS, least_users
 
+    if settings.name == "deniable":
+        return ENOUGH_USERS
     least = least_users(settings)
     return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
 
@@ -170,6 +172,6 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
 
     learnt = {
         "product": people - max(settings.k - 1, round((1 - SEED_SHARE) * people), 1),
-        "deniable": people - max(settings.k, people // 2),
+        "deniable": people // 2,
     }.get(settings.name, people)
     return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())

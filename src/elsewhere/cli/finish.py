@@ -155,8 +155,8 @@ def write_reports(
     """
     The shareable report into DIR, judgement and report into the private folder; names of the files in both.
 
-    `read` says what became of the input, rows dropped and all, for the owner. In the deniable mode the shareable report
-    stays private too: it is computed from the seeds, and the ledger of what is published does not count it.
+    `read` says what became of the input, rows dropped and all, for the owner. Where a theorem covers the fakes the
+    shareable report stays private too: it is computed from real people, and the theorem does not cover it.
     """
     from elsewhere.reports.page import report
 

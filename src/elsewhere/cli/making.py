@@ -31,12 +31,10 @@ Set = Annotated[
 K = Annotated[
     int | None,
     typer.Option(
-        "-k", metavar="N", help="Users behind a fake: alternates and seed, or threshold of the deniable gate."
+        "-k", metavar="N", help="People behind a fake: alternates and seed; in the deniable preset seeds, 0: not asked."
     ),
 ]
-Eps0 = Annotated[
-    float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: parameter of the gate's noise.")
-]
+Eps0 = Annotated[float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.")]
 Eps = Annotated[
     float | None,
     typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X (default 4)."),
@@ -44,10 +42,10 @@ Eps = Annotated[
 Delta = Annotated[
     float | None, typer.Option("--delta", metavar="X", help="Private preset: except with this probability (1e-6).")
 ]
-Emission = Annotated[
-    str | None,
+Number = Annotated[
+    int | None,
     typer.Option(
-        "--emission", metavar="walk|allotted|archetypes|window", help="Deniable preset: how fakes follow a seed."
+        "-n", metavar="N", help="Deniable and private presets: fakes to release, any number; else one a person."
     ),
 ]
 
@@ -62,9 +60,9 @@ class Making:
     kappa: Kappa = "auto"
     k: K = None
     eps0: Eps0 = None
-    emission: Emission = None
     eps: Eps = None
     delta: Delta = None
+    number: Number = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -81,8 +79,7 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        options = {name: getattr(self, name) for name in ("k", "eps0", "emission", "eps", "delta")}
-        return parameters_of(self.parameters, **options)
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""
@@ -95,12 +92,8 @@ class Making:
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
         settings = preset_of(self.preset, **self.settings())
-        if settings.name == "deniable":
-            from elsewhere.privacy.deniability import deniability_ledger
-
-            # what a ledger over very many seeds cannot promise, none can
-            names = ("k", "gamma", "eps0", "delta_target", "acceptance")
-            deniability_ledger(**{name: getattr(settings, name) for name in names}, seeds=10**9)
+        if self.number is not None:
+            require_whole("-n", self.number, 1)
         return settings
 
 
@@ -153,8 +146,15 @@ def read_whole(
     unless they were asked for.
     """
     from elsewhere.split import least_users
+    from elsewhere.traces.kept import kept_in
     from elsewhere.traces.read import read_traces
 
+    if settings.name == "private" and kept_in(source) is not None:
+        raise InvalidParameter(
+            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
+            "own: give the file it was made from, with --grid, --locations or --regions.",
+            code="E_MAP",
+        )
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords(settings.name))
@@ -176,7 +176,9 @@ def read_whole(
     chosen = (reading.cells, reading.places, reading.locations, reading.regions)
     if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
         whole, joined = join_places(whole, settings)
-        read, notes = replace(read, places=whole.R), notes + joined
+        # joined by what everybody visits: no map that was given
+        read = replace(read, places=whole.R, places_by="joined" if joined else read.places_by)
+        notes += joined
     return whole, replace(read, notes=(*read.notes, *notes))
 
 
@@ -215,9 +217,7 @@ def whole_rows(traces: "Traces") -> "Traces":
     return traces if whole.all() else traces.select(whole)
 
 
-def make_fakes(
-    traces: "Traces", making: Making, reading: Reading, per_seed: int, workers: int, model: Path | None = None
-) -> "Fakes":
+def make_fakes(traces: "Traces", making: Making, per_seed: int, workers: int, model: Path | None = None) -> "Fakes":
     """The fakes of these traces, with progress; with what `fit` has learnt, if it is given."""
     from elsewhere.generate import generate_fakes
 
@@ -230,6 +230,7 @@ def make_fakes(
             people,
             preset=making.preset,
             per_seed=per_seed,
+            n=making.number,
             kappa=kappa_of(making.kappa),
             rng=making.rng(),
             workers=workers,
@@ -239,7 +240,7 @@ def make_fakes(
         )
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)
-    return _on_this_map(fakes if people is traces else _in_file(fakes, people, traces), reading)
+    return fakes if people is traces else _in_file(fakes, people, traces)
 
 
 def _compared(fakes: "Fakes") -> "Fakes":
@@ -283,14 +284,3 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
         given["alternates"] = traces.of_users(np.flatnonzero(~met))
         traces = traces.of_users(np.flatnonzero(met))
     return traces, given
-
-
-def _on_this_map(fakes: "Fakes", reading: Reading) -> "Fakes":
-    """The same fakes; those with a ledger say so where their map was made of people whom the ledger protects."""
-    if fakes.ledger is None or reading.locations is not None or reading.regions is not None:
-        return fakes
-    note = (
-        "the places were found in the input, seeds included: eps and delta take the map as given; --locations or "
-        "--regions give one that no seed has shaped."
-    )
-    return replace(fakes, notes=(*fakes.notes, note))

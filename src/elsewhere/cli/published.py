@@ -49,21 +49,31 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     columns = read.columns if "user" in read.columns else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
     frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
-    notes = fakes.notes
-    if fakes.ledger is not None and read.max_gap_auto and read.slots_held:
-        notes += (
-            "how long gaps are filled was decided by the input, seeds included: eps and delta take it as given; "
-            "--max-gap sets it.",
-        )
-    return replace(fakes, frame=frame, notes=notes)
+    fakes = replace(fakes, frame=frame)
+    return _on_this_map(fakes, read) if fakes.preset.name == "deniable" else fakes
+
+
+def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
+    """The same fakes; their certificate says so where map or gaps were decided by people whom it protects."""
+    from elsewhere.deny import THE_MAP
+
+    found = []
+    if read.places_by not in ("given", "regions"):
+        found.append("the places were found in the input, seeds included; --locations or --regions give others.")
+    if read.max_gap_auto and read.slots_held:
+        found.append("how long gaps are filled was decided by the input, seeds included; --max-gap sets it.")
+    if not found:
+        return fakes
+    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, *found))
 
 
 def with_withheld(fakes: "Fakes", read: "Preparation", traces: "Traces") -> "tuple[Fakes, Preparation]":
     """
     The same, with a note on the places that are in no fake because too few people share them.
 
-    It is a note of the fakes, for everybody, or of the reading, for the owner alone: with a ledger, and where it would
-    count fewer than five places.
+    It is a note of the fakes, for everybody, or of the reading, for the owner alone: where a theorem covers the fakes,
+    which such a count is not covered by, and where it would count fewer than five places.
     """
     note, places = on_withheld(fakes, traces)
     if not places:

@@ -75,7 +75,7 @@ def fit(
         "preset": making.preset,
     }
     if learnt.carried is not None:
-        result["groups"] = sorted(learnt.carried.groups)  # numbers that a run may have
+        result["archetypes"] = len(learnt.carried.archetypes.share)
     line = ", ".join(f"{name} {value}" for name, value in result.items())
     known = counts(read)
     say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)
@@ -100,7 +100,7 @@ def generate(
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     traces, read = read_whole(source, reading, settings, 1 if model else None)
-    fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
+    fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     told = summary(fakes, traces) | {"read": counts(read)}

@@ -34,19 +34,13 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
         "notes": list(fakes.notes),
     }
-    if not fakes.covered:
-        told["k"] = fakes.preset.k
-    elif fakes.preset.name == "private":
-        for name in ("attempts", "passed", "rejected_by", "kappa", "seeds"):
+    told["certificate"] = fakes.certificate.to_dict()
+    if fakes.covered:
+        idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
+        for name in ("attempts", "passed", "rejected_by", *idle):  # nothing is tried twice
             del told[name]
-        told["certificate"] = fakes.certificate.to_dict()
-        told["in_words"] = " ".join(fakes.certificate.words)
     else:
-        # the number of failed attempts is not covered by the theorem: it leaves no trace outside (section 11)
-        for name in ("attempts", "passed", "rejected_by"):
-            del told[name]
-        told["ledger"] = fakes.ledger.told()
-        told["in_words"] = fakes.promise()
+        told["k"] = fakes.preset.k
     return told
 
 
@@ -68,8 +62,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
             shown.append(
                 f"every fake resembles {told['k'] - 1} or more other people about as much as the one it was made from"
             )
-    else:
-        shown.append(told["in_words"])
+    shown.append(" ".join(told["certificate"]["words"]))
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
     for name in ("moves", "places"):
         life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))

@@ -116,9 +116,7 @@ def judge_run(
     except ElsewhereError as error:
         uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
     days = traces.of_users(np.unique(traces.user[seed_rows]))
-    attacked, more = _attacked(
-        seeds, days, control, holdout is None, fakes, fakes.r[rows], owner, progress, second, third
-    )
+    attacked, more = _attacked(seeds, days, control, holdout is None, fakes, rows, owner, progress, second, third)
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
         m_min = fakes.preset.m_min
@@ -152,7 +150,7 @@ def _attacked(
     control: Traces | None,
     of_this_run: bool,
     fakes: Fakes,
-    published: Any,
+    rows: Ints,
     owner: Ints | None,
     progress: Callable[[int, int], None] | None,
     draw: np.random.Generator,
@@ -164,13 +162,17 @@ def _attacked(
     if control is not None and control.U < FEWEST_PEOPLE:
         notes = (f"the control has only {control.U} people: attacks that need one are not run.",)
         control = None
-    everybody, among_all = seeds, owner
+    published, everybody, among_all = fakes.r[rows], seeds, owner
+    # fakes of the walk without a seed have nobody behind them, and follow nobody
+    follows = np.ones(len(rows), dtype=bool)
+    if fakes.preset.name == "deniable" and len(fakes.verdicts):
+        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
     if seeds.U > MOST_PEOPLE:
         people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
         mine = np.flatnonzero(np.isin(seeds.user, people))
         if owner is not None:
             kept = np.isin(owner, mine)
-            published, among_all = published[kept], owner[kept]
+            published, among_all, follows = published[kept], owner[kept], follows[kept]
             owner = np.searchsorted(mine, among_all)
         seeds = seeds.select(mine)
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
@@ -183,18 +185,18 @@ def _attacked(
         given["attacks"] = [attack for attack in ALL if attack != "A13"]
     if learnt is not None:
         given |= {"model": learnt.model, "classes": learnt.classes}
-    if fakes.ledger is not None:
+    if fakes.preset.name == "deniable":
         given["holdout_met"] = of_this_run
-        # the gate as the ledger claims it: another t would judge another claim
-        given |= {name: getattr(fakes.ledger, name) for name in ("k", "gamma", "eps0", "t", "acceptance")}
+        given |= {"k": settings.k or None, "eps0": settings.eps0}
         if fakes.sampler is not None and learnt is not None:
             given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
     try:
         order = Traces(published, seeds.locations, step_minutes=seeds.step_minutes, start=seeds.start, tz=seeds.tz)
         found = audit(seeds, control, order, owner, pool=order, progress=progress, rng=rng, **given)
-        if len(seeds) < len(everybody) and "sampler" in given:
-            # the gate counted over all seeds: among some of them every bucket is smaller than it was
-            found = _with(found, audit(everybody, None, order, among_all, attacks=["A8"], rng=rng, **given))
+        if settings.k and "sampler" in given and among_all is not None:
+            followers, of = published[follows], among_all[follows]
+            if len(of):
+                found = _with(found, audit(everybody, None, followers, of, attacks=["A8"], rng=rng, **given))
         if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
             found = _with(found, audit(days, None, order, None, attacks=["A13"], rng=rng, **given))
@@ -211,7 +213,7 @@ def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
 
 @dataclass(frozen=True, eq=False)
 class WhiteBox:
-    """The sampler of the deniable mode as an adversary who holds the model file uses it: on the seeds as they came."""
+    """The laws of the deniable preset as an adversary who holds the model file uses them: on the seeds as they came."""
 
     sampler: Any = field(repr=False)
     place: Ints = field(repr=False)
@@ -220,8 +222,17 @@ class WhiteBox:
         """ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
         return self.sampler.log_prob(fakes, self.translate(getattr(seeds, "r", seeds)))
 
+    @property
+    def A(self) -> int:
+        """Number of archetypes."""
+        return int(self.sampler.A)
+
+    def codes(self, seeds: Any, user: Any) -> Any:
+        """The archetype of each seed user."""
+        return self.sampler.codes(self.translate(getattr(seeds, "r", seeds)), user)
+
     def translate(self, rows: Any) -> Any:
-        """Seeds as the generator, and its gate, saw them."""
+        """Seeds as the generator saw them."""
         r = np.asarray(rows)
         return np.where(r >= 0, self.place[r], -1)
 
@@ -244,10 +255,9 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
         },
         "notes": list(pool.provenance["notes"]),
     }
-    if fakes.ledger is None:
+    told["certificate"] = pool.provenance["certificate"]
+    if not fakes.covered:
         told["tally"] = {name: count for name, count in fakes.tally.items() if count}
-    else:
-        told["ledger"] = fakes.ledger.told()
     return told
 
 
