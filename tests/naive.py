@@ -1169,7 +1169,7 @@ def keep_probability(row, edge, feature, cut, leaf, threshold):
 
 def walk_columns(history, lengths, sectors, L):
     """
-    The columns of the weights of a walk after `history`: the four of moving, and of every other place the four of where.
+    The columns of a walk's weights after `history`: the four of moving, and of every other place the four of where.
 
     Weights: see the head of synthesis/walk/fit.py. Lengths 3 and above are long; directions are sectors of 16.
     """
@@ -1272,7 +1272,7 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
     for day in days:
         for t, r in enumerate(day):
             add(0, min(t * parts // L, parts - 1) * R + r, 1 / L)
-        for a, b in set(pair for pair in itertools.pairwise(day) if pair[0] != pair[1]):
+        for a, b in {pair for pair in itertools.pairwise(day) if pair[0] != pair[1]}:
             add(5, a * R + b, 1.0)
         for t in range(1, L):
             moving, where = walk_columns(day[:t], lengths, sectors, L)

@@ -230,3 +230,230 @@ def test_mu_is_found_by_definition():
     mu, eps = 0.9, 1.5
     x = np.linspace(-10, 10, 200_001)
     assert gaussian_delta(eps, mu) == pytest.approx(np.max(norm.sf(x - mu) - np.exp(eps) * norm.sf(x)), rel=1e-6)
+
+
+# --- the audit of the mechanism (A9): many releases of neighbouring inputs
+
+
+def lower_bound(inside, outside, delta):
+    """The largest eps that releases of two neighbouring inputs prove, at thresholds fixed beforehand (95 %)."""
+    from scipy.stats import beta
+
+    n, best = len(inside), 0.0
+    for level in (0.5, 0.9, 0.99, 0.999):
+        cut = np.quantile(outside[: n // 2], level)  # one half chooses, the other half judges
+        a, b = (int((x[n // 2 :] > cut).sum()) for x in (inside, outside))
+        low, high = beta.ppf(0.00625, a, n // 2 - a + 1) if a else 0.0, beta.ppf(0.99375, b + 1, n // 2 - b)
+        if low > delta:
+            best = max(best, math.log((low - delta) / high))
+    return best
+
+
+def releases(eps, n, rng, *, times=1.0, noise=True):
+    """`n` noisy sums with and without one person, who is one number of norm 1 (times `times`: what a fault makes)."""
+    mu = noise_of(eps, 1e-6, 1000)
+    person = on_grid(np.full(1, 1.0), mu) * times
+    others = np.int64(5 * SIGMA)
+    z = discrete_gaussian(2 * n, from_generator(rng)) if noise else np.zeros(2 * n)
+    return others + person + z[:n], others + z[n:]
+
+
+def test_releases_prove_less_than_the_claim_and_more_than_half_of_it(rng):
+    found = lower_bound(*releases(4.0, 150_000, rng), 1e-6)
+
+    assert 2.0 < found <= 4.0
+
+
+@pytest.mark.parametrize("fault", [{"times": 2.0}, {"times": 5.0}, {"noise": False}])
+def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, rng):
+    # twice is also half the noise; five times is a day without bounds
+    assert lower_bound(*releases(1.0, 150_000, rng, **fault), 1e-6) > 1.0
+
+
+def test_noise_is_where_it_should_be(rng):
+    vector = on_grid(np.array([0.6, -0.8, 0.0]), 0.5)
+    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(2000)])
+
+    # sd 1 / mu in every number, empty ones too, around the sum; five standard errors
+    assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(4000))
+    assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(2000))
+
+
+# --- the preset
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """800 people between a few of nine places, some with two days, some with gaps; small enough for many runs."""
+    rng = np.random.default_rng(3)
+    home, work = rng.integers(9, size=(2, 800))
+    hour = np.arange(12)
+    leaves, returns = rng.integers(2, 5, size=(2, 800))
+    at_work = (hour >= leaves[:, None]) & (hour < 12 - returns[:, None])
+    r = np.where(at_work, work[:, None], home[:, None])
+    r[::50, 3] = -1
+    users = np.arange(800)
+    users[1::20] -= 1
+    return ew.Traces(r, square(3), users=users, step_minutes=120)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    for name, value in (("WALKS", 400), ("ROUNDS", 5), ("PAIRS_FROM", 2), ("POOL", 1500)):
+        monkeypatch.setattr(f"elsewhere.synthesis.private.fit.{name}", value)
+
+
+def test_everybody_in_the_file_has_a_certificate(crowd, quick):
+    fakes = ew.generate_fakes(crowd, preset="private", eps=4.0, n=300)
+
+    assert len(fakes) == 300
+    assert np.all(fakes.seed == -1)
+    told = fakes.certificate
+    assert (told.protects, told.eps, told.delta, told.holds) == ("everybody", 4.0, 1e-6, True)
+    assert told.auc == pytest.approx(0.723, abs=1e-3)
+    pool = ew.publish(fakes)
+    assert len(pool) == 300
+    assert pool.provenance["parameters"] == {"eps": 4.0, "delta": 1e-6}
+    assert pool.traces.dates is None
+    # how many people there are is nowhere in what is published
+    assert str(crowd.U) not in str(pool.provenance)
+
+
+def test_the_number_of_fakes_follows_from_the_noisy_count(crowd, quick):
+    sizes = {len(ew.generate_fakes(crowd, preset="private", eps=4.0)) for _ in range(4)}
+
+    assert len(sizes) > 1
+    assert all(abs(n - crowd.U) < 150 for n in sizes)
+
+
+def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, quick):
+    one, two = (ew.generate_fakes(crowd, preset="private", n=50, rng=np.random.default_rng(7)) for _ in range(2))
+
+    np.testing.assert_array_equal(one.r, two.r)
+    assert one.certificate.protects == "nobody"
+    with pytest.raises(ew.PublicationRefused):
+        ew.publish(one)
+
+
+def test_noise_comes_from_the_operating_system(crowd, quick, monkeypatch):
+    asked = []
+    monkeypatch.setattr("elsewhere.private.from_the_system", lambda m, n: asked.append(n) or from_the_system(m, n))
+
+    ew.generate_fakes(crowd, preset="private", n=5)
+
+    assert sum(asked) > 400  # more than one number for every cell
+
+
+def test_fakes_are_distinct_walks_in_random_order(crowd, quick):
+    fakes = ew.generate_fakes(crowd, preset="private", n=200, rng=np.random.default_rng(1))
+
+    assert len(np.unique(fakes.r, axis=0)) + sum("are like another" in note for note in fakes.notes) * 200 >= 200
+
+
+def test_too_few_people_are_refused_with_both_ways_out(crowd, quick):
+    with pytest.raises(ew.NotEnoughUsers, match=r"about 1,116 people at eps = 2.*there are about") as refused:
+        ew.generate_fakes(crowd, preset="private", eps=2.0, rng=np.random.default_rng(1))
+    assert refused.value.code == "E_EPS"
+    eps = float(str(refused.value).split("so few need eps = ")[1].split(",")[0])
+    assert 2.0 < eps < 4.0
+    with pytest.raises(ew.NotEnoughUsers, match="no eps up to 10"):
+        ew.generate_fakes(crowd.of_users(range(50)), preset="private", rng=np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("name", "value"), [("eps", 0.0), ("eps", 11.0), ("delta", 0.0), ("delta", 0.5), ("n", 0)])
+def test_what_cannot_be_is_refused(crowd, name, value):
+    with pytest.raises(ew.InvalidParameter, match=f"`{name}`"):
+        ew.generate_fakes(crowd, preset="private", **{name: value})
+
+
+def test_other_parameters_have_no_effect_and_it_is_said(crowd, quick):
+    fakes = ew.generate_fakes(crowd, preset="private", eps0=0.7, n=5, rng=np.random.default_rng(1))
+
+    assert any("without effect: `eps0`" in note for note in fakes.notes)
+    with pytest.raises(ew.InvalidParameter, match="leave out"):
+        ew.generate_fakes(crowd, preset="private", alternates=crowd)
+    with pytest.raises(ew.InvalidParameter, match="`n` is for presets"):
+        ew.generate_fakes(crowd, n=5)
+
+
+def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
+    """Two files with the same sum make the same fakes: no constant is tuned on people, no count is taken beside."""
+    fixed = np.random.default_rng(5).normal(size=Design.of(crowd.locations, crowd.L).cells) + 0.1
+    fixed *= 100
+    monkeypatch.setattr("elsewhere.private.noisy_sum", lambda *_: fixed)
+    monkeypatch.setattr("elsewhere.private._require_enough", lambda *_: None)
+    others = crowd.of_users(range(300))
+
+    one, two = (ew.generate_fakes(t, preset="private", n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
+
+    np.testing.assert_array_equal(one.r, two.r)
+    assert one.notes == two.notes
+
+
+def test_order_of_rows_and_names_of_people_do_not_matter(crowd):
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    order = np.random.default_rng(2).permutation(len(crowd))
+    one, two = (sum(_parts(t, design, 0.5)) for t in (crowd, crowd.select(order)))
+
+    np.testing.assert_array_equal(one, two)
+
+
+# --- a canary: one person nobody is like
+
+
+def canary_runs(crowd, eps, n, *, noise=True):
+    """The best attack there is on the sum: its likelihood ratio, with a canary in the file and without."""
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    mu = noise_of(eps, 1e-6, design.cells)
+    day = np.array([[0, 8, 2, 6, 1, 7, 0, 8, 2, 6, 1, 7]])
+    canary = on_grid(design.matrix(day).toarray()[0], mu)
+    without = sum(_parts(crowd, design, mu))
+    touched = np.flatnonzero(canary)
+    rng = np.random.default_rng(11)
+    z = discrete_gaussian(2 * n * len(touched), from_generator(rng)).reshape(2, n, -1) if noise else 0
+    seen = np.stack([without + canary, without])[:, None, touched] + z
+    return np.broadcast_to(seen, (2, n, len(touched))) @ canary[touched].astype(float), np.linalg.norm(canary / SIGMA)
+
+
+def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
+    (inside, outside), norm = canary_runs(crowd, 2.0, 400)
+    mu = gaussian_mu(2.0, 1e-6)
+    found = (inside[:, None] > outside).mean()
+
+    assert 0.95 * mu < norm <= mu  # it is nearly as long as a vector can be
+    # five standard errors of an AUC of 400 and 400 (Hanley and McNeil, at most .025)
+    assert found <= bound_of(mu).auc + 5 * 0.02
+    assert found > 0.5
+
+    (inside, outside), _ = canary_runs(crowd, 2.0, 5, noise=False)
+    assert (inside[:, None] > outside).all()  # the sum without noise finds it out
+
+
+# --- maps that nobody has shaped
+
+
+@given(st.floats(-80, 80), st.floats(-180, 180), st.floats(0.01, 5), st.floats(0.01, 20), st.integers(1, 60))
+@settings(max_examples=40, deadline=None)
+def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
+    from elsewhere.traces.lattice import make_lattice
+    from elsewhere.traces.regions import Regions
+
+    grid = make_lattice(south, west, south + high, (west + wide + 180) % 360 - 180, cells)
+    rng = np.random.default_rng(1)
+    lat = rng.uniform(south - 0.1 * high, south + 1.1 * high, 200).clip(-90, 90)
+    lon = (rng.uniform(west - 0.1 * wide, west + 1.1 * wide, 200) + 180) % 360 - 180
+
+    assert 1 <= len(grid) <= cells
+    np.testing.assert_array_equal(grid.place_of(lat, lon), Regions.place_of(grid, lat, lon))
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5,6", "a,2,3,4,5", "5,2,3,4,9", "1,2,3,4,1.5", "1,2,3,4,0"])
+def test_a_grid_that_is_none_is_refused(text):
+    from elsewhere.traces.lattice import read_grid
+
+    with pytest.raises(ew.InvalidParameter, match="grid"):
+        read_grid(text)

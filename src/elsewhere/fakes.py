@@ -416,5 +416,5 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
 
 def _reading(fakes: Fakes) -> dict[str, Any]:
     """How the input was read; without counts over people whom the theorem protects, since it does not cover them."""
-    counted = ("people_by_gap", "share_filled") if fakes.covered else ()
+    counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

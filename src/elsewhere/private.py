@@ -16,12 +16,24 @@ from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
 from elsewhere.presets import Preset
 from elsewhere.privacy.certificate import ENTROPY, Certificate
-from elsewhere.privacy.sums import bound_of, from_generator, from_the_system, gaussian_mu, noise_of, noisy_sum, on_grid
+from elsewhere.privacy.sums import (
+    MOST_EPS,
+    bound_of,
+    eps_of,
+    from_generator,
+    from_the_system,
+    gaussian_mu,
+    noise_of,
+    noisy_sum,
+    on_grid,
+)
 from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.synthesis.private.vectors import PIECE, Design
 from elsewhere.traces.model import Ints, Places, Traces
 
-ENOUGH = 500.0  # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
+ENOUGH = (
+    500.0  # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
+)
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
 KEPT_BACK = "nothing else that was computed from these people is published: no report, no figure, no private folder"
@@ -152,13 +164,12 @@ def _require_enough(people: float, mu: float, settings: Preset) -> None:
     needed = people_needed(settings.eps, settings.delta)
     raise NotEnoughUsers(
         f'preset "private" needs about {needed:,} people at eps = {settings.eps:g}, and there are about '
-        f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, settings.delta)}"
+        f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, settings.delta)}",
+        code="E_EPS",
     )
 
 
 def _eps_for(people: float, delta: float) -> str:
-    from elsewhere.privacy.sums import MOST_EPS, eps_of
-
     eps = math.ceil(10 * eps_of(ENOUGH / people, delta)) / 10 if people > 1 else math.inf
     if eps > MOST_EPS:
         return f"no eps up to {MOST_EPS:g} does for so few: give more people, or take another preset."

@@ -91,7 +91,9 @@ def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool, 
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
-    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file."""
+    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file, if any is."""
+    if not (fakes.seed >= 0).any():
+        return []
     from elsewhere.links import links_file
 
     write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})

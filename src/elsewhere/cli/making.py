@@ -35,8 +35,18 @@ K = Annotated[
     ),
 ]
 Eps0 = Annotated[float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.")]
+Eps = Annotated[
+    float | None,
+    typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X (default 4)."),
+]
+Delta = Annotated[
+    float | None, typer.Option("--delta", metavar="X", help="Private preset: except with this probability (1e-6).")
+]
 Number = Annotated[
-    int | None, typer.Option("-n", metavar="N", help="Deniable preset: fakes to release, any number; else one a seed.")
+    int | None,
+    typer.Option(
+        "-n", metavar="N", help="Deniable and private presets: fakes to release, any number; else one a person."
+    ),
 ]
 
 
@@ -44,12 +54,14 @@ Number = Annotated[
 class Making:
     """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
 
-    preset: Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")] = (
-        "product"
-    )
+    preset: Annotated[
+        str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
+    ] = "product"
     kappa: Kappa = "auto"
     k: K = None
     eps0: Eps0 = None
+    eps: Eps = None
+    delta: Delta = None
     number: Number = None
     parameters: Set = None
     seed: Annotated[
@@ -67,7 +79,7 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0)
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""
@@ -134,8 +146,15 @@ def read_whole(
     unless they were asked for.
     """
     from elsewhere.split import least_users
+    from elsewhere.traces.kept import kept_in
     from elsewhere.traces.read import read_traces
 
+    if settings.name == "private" and kept_in(source) is not None:
+        raise InvalidParameter(
+            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
+            "own: give the file it was made from, with --grid, --locations or --regions.",
+            code="E_MAP",
+        )
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords(settings.name))

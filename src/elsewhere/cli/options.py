@@ -15,6 +15,8 @@ from elsewhere.errors import InvalidParameter, require_whole
 if TYPE_CHECKING:
     import numpy as np
 
+PUBLIC_GAP = "6h"  # that the private preset fills: how long gaps are is a matter of the people it protects
+
 Out = Annotated[
     Path | None,
     typer.Option("-o", "--out", metavar="DIR", help="Folder for the results; refused if it holds anything."),
@@ -103,6 +105,12 @@ class Reading:
     regions: Annotated[
         Path | None, typer.Option("--regions", metavar="FILE", help="GeoJSON polygons that are to be the places.")
     ] = None
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid", metavar="S,W,N,E,N", help="N equal cells of a box in degrees are to be the places, and the map."
+        ),
+    ] = None
     map: Annotated[
         str,
         typer.Option(
@@ -123,10 +131,24 @@ class Reading:
     def keywords(self, preset: str = "product") -> dict[str, Any]:
         """The keywords of `read_traces`; what the preset of the paper reads becomes places as in the paper (E74)."""
         by_default = "merge" if preset == "paper" else "shared"
+        regions: Any = self.regions
+        tz = self.tz
+        if self.grid is not None:
+            from elsewhere.traces.lattice import read_grid
+
+            if self.regions is not None or self.locations is not None or self.box is not None:
+                raise InvalidParameter("`--grid` is a map of its own: leave out --locations, --regions and --box.")
+            regions = read_grid(self.grid)
+            if preset == "private" and tz is None:
+                from elsewhere.traces.zones import zone_at
+
+                tz = zone_at(*regions.middle())[0]  # of the box, not of the people in it
+        if preset == "private":
+            self._require_public()
         return {
             "cells": self.cells,
             "step": self.step,
-            "tz": self.tz,
+            "tz": tz,
             "locations": self.locations,
             "columns": _pairs(self.columns),
             "format": self.form,
@@ -135,16 +157,26 @@ class Reading:
             "max_bad": self.max_bad,
             "start": self.start,
             "gaps": self.gaps,
-            "max_gap": self.max_gap,
+            "max_gap": PUBLIC_GAP if preset == "private" and self.max_gap == "auto" else self.max_gap,
             "min_coverage": self.min_coverage,
-            "map": self.map,
+            "map": "whole" if preset == "private" else self.map,
             "places": by_default if self.places == "auto" else self.places,
-            "regions": self.regions,
+            "regions": regions,
             "box": None if self.box is None else self.box.split(","),
             "lon360": self.lon360,
             "any_date": self.any_date,
             "allow_truncated": self.allow_truncated,
         }
+
+    def _require_public(self) -> None:
+        """Refuse a map that would be found in the people whom the private preset protects."""
+        if self.grid is None and self.locations is None and self.regions is None:
+            raise InvalidParameter(
+                'preset "private" protects everybody in the file, so the map must not come from the file: give a box '
+                "that you choose without looking at the data, such as --grid 35.5,139.5,35.9,140.0,400 (south, west, "
+                "north, east, number of cells), or --locations FILE or --regions FILE with public places.",
+                code="E_MAP",
+            )
 
     def words(self) -> list[str]:
         """The options as they are to be typed again: all that are not by default."""

@@ -147,7 +147,9 @@ def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None 
     )
     if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
         why = "the input has no dates"
-        if dated:
+        if pool.provenance["preset"] == "private":
+            why = "on which days people have data is theirs, and is not published"
+        elif dated:
             why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
     if out_as == "events":

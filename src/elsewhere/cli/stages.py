@@ -31,6 +31,7 @@ from elsewhere.cli.published import (
     write_fakes,
 )
 from elsewhere.cli.summary import summary, tables
+from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder, whole_folder
 
 
@@ -47,6 +48,10 @@ def fit(
     """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
     check_folder(out, force=force)
     settings = making.check()
+    if settings.name == "private":
+        raise InvalidParameter(
+            'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
+        )
     traces, read = read_whole(source, reading, settings)
     import numpy as np
 

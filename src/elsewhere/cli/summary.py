@@ -36,7 +36,8 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
     }
     told["certificate"] = fakes.certificate.to_dict()
     if fakes.covered:
-        for name in ("attempts", "passed", "rejected_by"):  # nothing is tried twice
+        idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
+        for name in ("attempts", "passed", "rejected_by", *idle):  # nothing is tried twice
             del told[name]
     else:
         told["k"] = fakes.preset.k
@@ -45,10 +46,12 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
-    shown: list[Any] = [
-        f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
-        f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
-    ]
+    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes of nobody in particular"]
+    if "seeds" in told:
+        shown = [
+            f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
+            f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+        ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
         for name, number in told["rejected_by"].items():

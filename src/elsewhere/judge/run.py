@@ -15,6 +15,7 @@ from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
+from elsewhere.evaluation.attacks.suite import ALL
 from elsewhere.evaluation.audit import AuditResult, audit
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
 from elsewhere.evaluation.uses import Uses, judge_uses
@@ -91,8 +92,10 @@ def judge_run(
     """
     first, second, third, fourth, fifth = rng.spawn(5)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
+    owner: Ints | None = np.searchsorted(seed_rows, fakes.seed[rows])
+    if not np.any(fakes.seed >= 0):  # made of nobody in particular: everybody in the file is attacked
+        seed_rows, owner = np.arange(len(traces)), None
     seeds = traces.select(seed_rows)
-    owner = np.searchsorted(seed_rows, fakes.seed[rows])
     control, notes = _control(traces, seed_rows, fakes, holdout)
     try:
         kept: PublishingResult | None = evaluate_publishing(
@@ -129,7 +132,9 @@ def _control(
         return holdout, (f"control: {holdout.U} people set aside before anything was learnt.",)
     free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
     if len(free) == 0:
-        return None, ("no control: every person is a seed (--holdout sets people aside); what needs one is not run.",)
+        return None, (
+            "no control: every person is behind the fakes (--holdout sets people aside); what needs one is not run.",
+        )
     role = {
         "product": "the alternates of the differential test, who have not met the model",
         "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
@@ -146,7 +151,7 @@ def _attacked(
     of_this_run: bool,
     fakes: Fakes,
     rows: Ints,
-    owner: Ints,
+    owner: Ints | None,
     progress: Callable[[int, int], None] | None,
     draw: np.random.Generator,
     rng: np.random.Generator,
@@ -165,14 +170,19 @@ def _attacked(
     if seeds.U > MOST_PEOPLE:
         people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
         mine = np.flatnonzero(np.isin(seeds.user, people))
-        kept = np.isin(owner, mine)
-        published, among_all, follows = published[kept], owner[kept], follows[kept]
-        owner, seeds = np.searchsorted(mine, among_all), seeds.select(mine)
+        if owner is not None:
+            kept = np.isin(owner, mine)
+            published, among_all, follows = published[kept], owner[kept], follows[kept]
+            owner = np.searchsorted(mine, among_all)
+        seeds = seeds.select(mine)
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
     if control is not None and control.U > MOST_PEOPLE:
         control = control.of_users(np.sort(draw.choice(control.U, MOST_PEOPLE, replace=False)))
     settings, learnt = fakes.preset, fakes.learnt
     given: dict[str, Any] = {"m_min": settings.m_min}
+    if owner is None:
+        # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
+        given["attacks"] = [attack for attack in ALL if attack != "A13"]
     if learnt is not None:
         given |= {"model": learnt.model, "classes": learnt.classes}
     if fakes.preset.name == "deniable":
@@ -183,11 +193,11 @@ def _attacked(
     try:
         order = Traces(published, seeds.locations, step_minutes=seeds.step_minutes, start=seeds.start, tz=seeds.tz)
         found = audit(seeds, control, order, owner, pool=order, progress=progress, rng=rng, **given)
-        if settings.k and "sampler" in given:
+        if settings.k and "sampler" in given and among_all is not None:
             followers, of = published[follows], among_all[follows]
             if len(of):
                 found = _with(found, audit(everybody, None, followers, of, attacks=["A8"], rng=rng, **given))
-        if len(seeds) < len(days):
+        if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
             found = _with(found, audit(days, None, order, None, attacks=["A13"], rng=rng, **given))
     except ElsewhereError as error:

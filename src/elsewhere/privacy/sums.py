@@ -62,7 +62,11 @@ def eps_of(mu: float, delta: float) -> float:
     """Return the eps that a mechanism of this `mu` has at `delta`."""
     from scipy.optimize import brentq
 
-    return float(brentq(lambda eps: gaussian_delta(eps, mu) - delta, 0.0, 1000.0)) if gaussian_delta(0.0, mu) > delta else 0.0
+    return (
+        float(brentq(lambda eps: gaussian_delta(eps, mu) - delta, 0.0, 1000.0))
+        if gaussian_delta(0.0, mu) > delta
+        else 0.0
+    )
 
 
 def noise_of(eps: float, delta: float, cells: int) -> float:

@@ -1,6 +1,7 @@
 """A map that nobody's traces have shaped: equal cells of a box on the globe, which the caller gives."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +20,12 @@ class Lattice(Regions):
 
     def __repr__(self) -> str:
         return f"Lattice({self.rows} x {self.columns} places)"
+
+    def middle(self) -> tuple[Floats, Floats]:
+        """Return latitude and longitude of the middle of the box."""
+        south, west, north, east = self.box
+        lon = west + (east - west) % 360 / 2
+        return np.array([(south + north) / 2]), np.array([(lon + 180) % 360 - 180])
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the cell of each point; -1 outside the box. A point on an edge is in the cell north-east of it."""
@@ -53,9 +60,7 @@ def make_lattice(south: float, west: float, north: float, east: float, cells: in
     columns = cells // rows
     up, across = np.linspace(south, north, rows + 1), west + np.linspace(0, wide, columns + 1)
     rings = tuple(
-        (np.array([[w, s], [e, s], [e, n], [w, n], [w, s]]),)
-        for s, n in zip(up[:-1], up[1:], strict=True)
-        for w, e in zip(across[:-1], across[1:], strict=True)
+        (np.array([[w, s], [e, s], [e, n], [w, n], [w, s]]),) for s, n in pairwise(up) for w, e in pairwise(across)
     )
     lat, lon = np.repeat((up[:-1] + up[1:]) / 2, columns), np.tile((across[:-1] + across[1:]) / 2, rows)
     where = Locations(np.round(lat, 6), np.round((lon + 180) % 360 - 180, 6))

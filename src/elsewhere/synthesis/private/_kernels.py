@@ -39,8 +39,8 @@ def add_steps(f, w, slot, lengths, sectors, rate, share, last, left, moving, des
     """
     Add the steps of trace `f`, times `w`, to `moving` and `destination`, in the columns of the walk.
 
-    Of moving and of where to, only what differs from the public guess is kept: a move counts 1 - `rate` of its column, a
-    stay -`rate`; a destination counts 1 in its columns, less `share` in every column of their groups. What the trace
+    Of moving and of where to, only what differs from the public guess is kept: a move counts 1 - `rate` of its column,
+    a stay -`rate`; a destination counts 1 in its columns, less `share` in every column of their groups. What the trace
     leaves behind (`memory`, `mark_visited`) is carried along. `last` (R,) comes in as -1 and goes out so.
     """
     which = np.empty(4, dtype=np.int64)
@@ -166,7 +166,7 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
 
     The days of a person are averaged. Block j is divided by its norm or by `most[j]`, whichever is larger, and
     multiplied by `weight[j]`: the squares of the weights sum to 1, so that no vector is longer than 1. Move pairs, the
-    last block, are counted once a day. Returns the number of entries; `index` and `value` must hold the most there can be.
+    last block, are counted once a day. Returns the number of entries; `index` and `value` hold the most there can be.
     """
     L, P = r.shape[1], period[-1] + 1
     edge = np.array([0, P * R, P * R + R, P * R + R + MOVING, P * R + R + MOVING + COLUMNS, 0])

@@ -8,6 +8,7 @@ From noisy sums to a walk, and to a pool of walks that do together what the sums
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,8 +27,10 @@ PAIRS_FROM = 8  # round from which move pairs enter: what they add is measured a
 SPREAD = 1.0  # prior standard deviation of a weight of the walk
 PAIR_SPREAD = 0.7  # of a move pair, beside what arrivals and lengths say, as a share of it
 CERTAIN = 4.7  # standard deviations from which a move pair is believed whatever was expected
-RANGES = (2.0, 5.0, 12.0)  # of the kernel of maps, in distances between neighbours
-FLOOR = 0.02  # of a map, spread evenly: no place is impossible
+RANGE = 4.0  # of likeness between places, in distances between neighbours
+SPREAD_DAY, SPREAD_PART, OWN = 1.0, 0.3, 0.4  # variance of ln density: near places alike; times OWN, of each its own
+STAY = 0.2  # of a day, that who comes to a place stays there: how a count over people scatters
+NEWTON = 15
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
 POOL, SPARE = 40_000, 4  # walks that are weighed: so many, or so many times the fakes
@@ -49,7 +52,7 @@ class Sums:
         day = 2 * design.of_block(y, "day")
         ends = np.cumsum([0, COUNTS, COUNTS, SHARES, 2])
         sizes = np.diff(ends)
-        counted = np.array([day[a:b].sum() for a, b in zip(ends[:-1], ends[1:], strict=True)])
+        counted = np.array([day[a:b].sum() for a, b in pairwise(ends)])
         return Sums(design, y, sd, float((counted / sizes).sum() / (1 / sizes).sum()))
 
     @staticmethod
@@ -68,72 +71,55 @@ class Sums:
 
 
 class Smoother:
-    """Denoises maps: posterior mean under an exponential kernel on the public coordinates plus a nugget."""
+    """
+    Denoises maps on the public coordinates: posterior mode of m = base exp(f), f a Gaussian process, m seen with noise.
+
+    Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
+    something of its own. Range and spread are public constants, and the result hardly depends on them (decision 28).
+    """
 
     def __init__(self, design: Design) -> None:
         R = design.R
-        self.basis = []
+        self.near, self.own = np.zeros((R, R)), np.eye(R)
         if design.locations.has_coordinates:
             xy = design.locations.planar()
             apart = np.sqrt(((xy[:, None] - xy) ** 2).sum(axis=2))
-            near = np.sort(apart, axis=1)[:, 1]
-            unit = float(np.median(near[near > 0])) if np.any(near > 0) else 1.0
-            for reach in RANGES:
-                w, Q = np.linalg.eigh(np.exp(-apart / (reach * unit)))
-                self.basis.append((np.maximum(w, 0.0), Q))
-        self.basis = self.basis or [(np.zeros(R), np.eye(R))]
+            nearest = np.sort(apart, axis=1)[:, 1]
+            unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
+            self.near = np.exp(-apart / (RANGE * unit))
 
-    def __call__(self, z: Floats, s: float) -> Floats:
-        """Return the posterior mean of a map around 0 of which `z` is seen with noise of sd `s`."""
-        if s == 0:
-            return z
-        best, found = np.inf, z
-        v = max(float((z**2).mean()) - s * s, 0.01 * s * s)
-        for w, Q in self.basis:
-            along = Q.T @ z
-            for smooth in (0.0, 0.03, 0.1, 0.3, 1.0):
-                for nugget in (0.0, 0.03, 0.1, 0.3, 1.0):
-                    signal = v * (smooth * w + nugget)
-                    total = signal + s * s
-                    value = float((np.log(total) + along**2 / total).sum())
-                    if value < best:
-                        best, found = value, Q @ (signal / total * along)
-        return np.asarray(found)
+    def __call__(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> Floats:
+        """Return the map, of which `seen` has noise of this `variance`, and is itself a count over so many people."""
+        from scipy.linalg import solve
 
-
-def project(y: Floats, total: float, floor: float = FLOOR) -> Floats:
-    """
-    Return the map >= 0 of this total that is nearest to `y`, with a share `floor` of it spread evenly.
-
-    Examples
-    --------
-    >>> project(np.array([3.0, 1.0, -1.0]), 2.0, floor=0.0).tolist()
-    [2.0, 0.0, 0.0]
-
-    """
-    u = np.sort(y)[::-1]
-    c = (np.cumsum(u) - total) / np.arange(1, len(y) + 1)
-    x = np.maximum(y - c[np.flatnonzero(u - c > 0)[-1]], 0.0)
-    return np.asarray((1 - floor) * x + floor * total / len(y))
+        K = spread * (self.near + OWN * self.own)
+        f = np.zeros(len(seen))
+        with threadpool_limits(1):  # sums in one order on every machine (R5)
+            for _ in range(NEWTON):
+                m = base * np.exp(f)
+                noise = (variance + STAY * m / people) / m**2
+                new = K @ solve(K + np.diag(noise + 1e-9), f + (seen - m) / m, assume_a="pos")
+                f = f + np.clip(new - f, -1, 1)
+        return np.asarray(base * np.exp(f))
 
 
 class Maps:
     """Denoised maps, shares that sum to 1: of the whole day, of its parts (P, R), and of arrivals."""
 
     def __init__(self, sums: Sums, smooth: Smoother) -> None:
-        R = sums.design.R
-        parts = sums.mean("visits").reshape(-1, R)
-        P, s = len(parts), sums.noise("visits")
-        scale = max(float(parts.sum()), 4 * s * np.sqrt(P * R), 0.1)
-        whole, s = parts.sum(axis=0), s * np.sqrt(P)
-        self.day = project((whole.mean() + smooth(whole - whole.mean(), s)) / scale, 1.0)
-        apart = parts * P / scale - whole / scale
-        self.parts = np.stack(
-            [project(self.day + smooth(d, s * np.sqrt(P - 1) / scale), 1.0) for d in apart]
-        )
-        arrived = sums.mean("arrivals")
-        total = max(float(arrived.sum()), 4 * sums.noise("arrivals") * np.sqrt(R), 0.05)
-        self.arrivals = project(self.day + smooth(arrived / total - self.day, sums.noise("arrivals") / total), 1.0)
+        R, n = sums.design.R, sums.people
+        seen = sums.mean("visits").reshape(-1, R)
+        P, v = len(seen), sums.noise("visits") ** 2
+        # what bounding leaves of the whole; noise cannot make it nothing
+        scale = max(float(seen.sum()), 4 * np.sqrt(v * P * R), 0.1)
+        day = smooth(seen.sum(axis=0) / scale, v * P / scale**2, np.full(R, 1 / R), SPREAD_DAY, n)
+        self.day = day / day.sum()
+        parts = [smooth(part * P / scale, v * (P / scale) ** 2, self.day, SPREAD_PART, n) for part in seen]
+        self.parts = np.stack([part / part.sum() for part in parts])
+        seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
+        scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
+        arrivals = smooth(seen / scale, v / scale**2, self.day, SPREAD_PART, n)
+        self.arrivals = arrivals / arrivals.sum()
 
 
 def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
