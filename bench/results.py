@@ -367,7 +367,8 @@ the figure itself, where the audit holds its bars against the upper end of the i
 `deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any
 generator. Fewer hold-out people make every distance from them larger, for every column. Its fakes have no seed of
 their own: "the own seed" is one of the same archetype, drawn at random ([decision 26](decisions/0026-count.md)), so the
-white box cannot do better than name any of them. Classes shared: share of instants at which fake and seed are in one class of the generator's own, few or many, a rare place of a seed
+white box cannot do better than name any of them. Classes shared: share
+of instants at which fake and seed are in one class of the generator's own, few or many, a rare place of a seed
 standing for the place that replaces it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out
 with an AUC of .75, those of 0-499 with .61 ([decision 22](decisions/0022-rulers.md)): the file is ordered, and real
 people miss .60 here too.

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.presets import PROVEN
 
 if TYPE_CHECKING:
     import numpy as np
 
-PUBLIC_GAP = "6h"  # that the private preset fills: how long gaps are is a matter of the people it protects
+PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
 
 Out = Annotated[
     Path | None,
@@ -157,7 +158,7 @@ class Reading:
             "max_bad": self.max_bad,
             "start": self.start,
             "gaps": self.gaps,
-            "max_gap": PUBLIC_GAP if preset == "private" and self.max_gap == "auto" else self.max_gap,
+            "max_gap": PUBLIC_GAP if preset in PROVEN and self.max_gap == "auto" else self.max_gap,
             "min_coverage": self.min_coverage,
             "map": "whole" if preset == "private" else self.map,
             "places": by_default if self.places == "auto" else self.places,
