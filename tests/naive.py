@@ -586,55 +586,6 @@ def window_q(seed, label, R, par_c, par_m, par_l):
     return table
 
 
-def trace_law(first, p, q, eta, lam):
-    """Pr{f|s} of every trace f by enumeration: first law times moves times soft emissions, normalised (section 11)."""
-    import itertools
-
-    R, L = len(first), len(q)
-    weight = {}
-    for f in itertools.product(range(R), repeat=L):
-        w = first[f[0]]
-        for t in range(L - 1):
-            w *= p[f[t]][f[t + 1]]
-        for t in range(L):
-            if q[t] is not None:
-                w *= (eta + (1 - eta) * q[t][f[t]]) ** lam
-        weight[f] = w
-    total = sum(weight.values())
-    return {f: w / total for f, w in weight.items()}
-
-
-def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False, keep=None):
-    """
-    Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
-
-    `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
-    number of outputs is looked at: {"all n released": probability}. An attempt at f goes on with chance `keep[f]`.
-    """
-    import math
-
-    alpha = math.exp(-eps0)
-
-    def passes(c):
-        if not noise:
-            return 1.0 if c >= k else 0.0
-        return alpha ** (k - c) / (1 + alpha) if c < k else 1 - alpha ** (c - k + 1) / (1 + alpha)
-
-    n = len(laws)
-    released = [{} for _ in laws]  # Pr{s gives f and f passes}
-    for f in set().union(*laws):
-        bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
-        for s, law in enumerate(laws):
-            released[s][f] = (
-                0.0
-                if bucket[s] is None
-                else law[f] * passes(bucket.count(bucket[s])) * (1.0 if keep is None else keep[f])
-            )
-    if loop:
-        return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
-    return {f: sum(law[f] for law in released) / n for f in released[0]}
-
-
 def wilson_ends(hits, trials, z=1.959963984540054):
     """The two p with (hits/trials - p)^2 = z^2 p (1 - p) / trials."""
     share = hits / trials
@@ -1154,19 +1105,6 @@ def day_statistics(row, xy):
     ]
 
 
-def keep_probability(row, edge, feature, cut, leaf, threshold):
-    """a(f) = min(1, exp(score - threshold)); the score adds the leaf that the features reach in each tree."""
-    score = 0.0
-    for f, c, values in zip(feature, cut, leaf, strict=True):
-        path = []
-        for level in range(3):
-            node = 2**level - 1 + sum(side * 2 ** (level - 1 - i) for i, side in enumerate(path))
-            bin_number = sum(1 for bound in edge[f[node]] if bound < row[f[node]])
-            path.append(1 if bin_number > c[node] else 0)
-        score += values[path[0] * 4 + path[1] * 2 + path[2]]
-    return min(1.0, math.exp(score - threshold))
-
-
 def walk_columns(history, lengths, sectors, L):
     """
     The columns of a walk's weights after `history`: the four of moving, and of every other place the four of where.
@@ -1300,28 +1238,6 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
             out[first + cell] = share_of * x / max(norm, bound)
         first += size
     return out
-
-
-def randomised_response_delta(eps, n, total):
-    """Smallest delta with which n answers, each true with odds e^eps, are (total, delta)-private: sum over outcomes."""
-    p = math.exp(eps) / (1 + math.exp(eps))
-    return sum(
-        math.comb(n, j) * max(0.0, p ** (n - j) * (1 - p) ** j - math.exp(total) * (1 - p) ** (n - j) * p**j)
-        for j in range(n + 1)
-    )
-
-
-def pass_chance(p, seeds, k, eps0):
-    """How often a fake passes the gate if each of `seeds` - 1 others is in its bucket with probability p."""
-    total = 0.0
-    for others in range(seeds):
-        binomial = math.comb(seeds - 1, others) * p**others * (1 - p) ** (seeds - 1 - others)
-        # c >= k + z, z two-sided geometric
-        passes = 0.0
-        for z in range(-400, others + 1 - k + 1):
-            passes += math.exp(-eps0 * abs(z)) * (1 - math.exp(-eps0)) / (1 + math.exp(-eps0))
-        total += binomial * passes
-    return total
 
 
 def stroll(uniform, w, L):
