@@ -19,6 +19,7 @@ from elsewhere.privacy.sums import (
     gaussian_delta,
     gaussian_mu,
     noise_of,
+    noisy_sum,
     on_grid,
 )
 from elsewhere.synthesis.private._kernels import scores
@@ -54,7 +55,7 @@ def people(R=9, L=12, most_days=4):
 
 
 @given(people())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_person_is_longer_than_one_and_vectors_are_as_defined(small, days):
     row = small.matrix(np.array(days), np.array([0, len(days)])).toarray()[0]
     expected = np.zeros(small.cells)
@@ -272,11 +273,11 @@ def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, r
 
 def test_noise_is_where_it_should_be(rng):
     vector = on_grid(np.array([0.6, -0.8, 0.0]), 0.5)
-    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(2000)])
+    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(400)])
 
     # sd 1 / mu in every number, empty ones too, around the sum; five standard errors
-    assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(4000))
-    assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(2000))
+    assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(800))
+    assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(400))
 
 
 # --- the preset
@@ -378,10 +379,11 @@ def test_other_parameters_have_no_effect_and_it_is_said(crowd, quick):
 
 def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
     """Two files with the same sum make the same fakes: no constant is tuned on people, no count is taken beside."""
-    fixed = np.random.default_rng(5).normal(size=Design.of(crowd.locations, crowd.L).cells) + 0.1
-    fixed *= 100
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    fixed = noisy_sum(_parts(crowd, design, 0.8), design.cells, 0.8, from_generator(np.random.default_rng(5)))
     monkeypatch.setattr("elsewhere.private.noisy_sum", lambda *_: fixed)
-    monkeypatch.setattr("elsewhere.private._require_enough", lambda *_: None)
     others = crowd.of_users(range(300))
 
     one, two = (ew.generate_fakes(t, preset="private", n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
@@ -409,7 +411,7 @@ def canary_runs(crowd, eps, n, *, noise=True):
 
     design = Design.of(crowd.locations, crowd.L)
     mu = noise_of(eps, 1e-6, design.cells)
-    day = np.array([[0, 8, 2, 6, 1, 7, 0, 8, 2, 6, 1, 7]])
+    day = np.array([[0, 0, 8, 8, 0, 0, 8, 8, 2, 2, 6, 6]])
     canary = on_grid(design.matrix(day).toarray()[0], mu)
     without = sum(_parts(crowd, design, mu))
     touched = np.flatnonzero(canary)
@@ -424,7 +426,7 @@ def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
     mu = gaussian_mu(2.0, 1e-6)
     found = (inside[:, None] > outside).mean()
 
-    assert 0.95 * mu < norm <= mu  # it is nearly as long as a vector can be
+    assert 0.9 * mu < norm <= mu  # it is nearly as long as a vector can be
     # five standard errors of an AUC of 400 and 400 (Hanley and McNeil, at most .025)
     assert found <= bound_of(mu).auc + 5 * 0.02
     assert found > 0.5
