@@ -1,5 +1,6 @@
 """The private preset: bounded vectors, exact noise, accounting, and what a canary can be told by (CERTIFICATE 2)."""
 
+import json
 import math
 
 import naive
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.cli import app
 from elsewhere.privacy.sums import (
     SIGMA,
     bound_of,
@@ -459,3 +461,69 @@ def test_a_grid_that_is_none_is_refused(text):
 
     with pytest.raises(ew.InvalidParameter, match="grid"):
         read_grid(text)
+
+
+# --- the command
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Fixes of 700 people between six towns' worth of cells, with times: nothing in it is a place yet."""
+    rng = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("private") / "fixes.csv"
+    lines = ["user,time,lat,lon"]
+    for user in range(700):
+        lat, lon = 46.0 + rng.integers(4, size=2) / 10 + 0.05, 7.0 + rng.integers(4, size=2) / 10 + 0.05
+        for hour in range(24):
+            k = int(9 <= hour < 9 + user % 9)
+            lines.append(f"u{user},2024-03-04T{hour:02d}:30,{lat[k]:.4f},{lon[k]:.4f}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(w) for w in words], prog_name="elsewhere")
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out + said.err
+
+    return command
+
+
+GRID = ("--grid", "46.0,7.0,46.4,7.4,16", "--step", "1h", "--preset", "private")
+
+
+def test_a_map_found_in_the_traces_is_refused(run, table, tmp_path):
+    status, said = run("synthesize", table, "-o", tmp_path / "out", "--preset", "private")
+
+    assert status == 2
+    assert "E_MAP" in said
+    assert "--grid" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table, tmp_path, quick):
+    status, said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 100, *GRID)
+
+    assert status == 0, said
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert told["certificate"]["protects"] == "everybody"
+    assert told["certificate"]["eps"] == 6
+    assert told["fakes"] == 100
+    assert "700" not in json.dumps(told["provenance"])
+    assert not (tmp_path / "out" / "report.html").exists()
+    assert not (tmp_path / "out-private" / "links.csv").exists()
+    assert (tmp_path / "out-private" / "report.html").exists()
+
+
+def test_fit_and_prepared_folders_are_refused(run, table, tmp_path):
+    status, said = run("fit", table, "-o", tmp_path / "model", *GRID)
+    assert status == 2
+    assert "in one step" in said
+    assert run("prepare", table, "-o", tmp_path / "ready", "--step", "1h")[0] == 0
+    status, said = run("synthesize", tmp_path / "ready", "-o", tmp_path / "out", *GRID)
+    assert status == 2
+    assert "E_MAP" in said
+    assert not (tmp_path / "out").exists()

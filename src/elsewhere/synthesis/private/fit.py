@@ -122,7 +122,6 @@ class Maps:
         self.arrivals = arrivals / arrivals.sum()
 
 
-@threadpool_limits.wrap(limits=1)  # sums in one order on every machine (R5)
 def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
     """
     Return the walk whose simulated traces do, on the mean, what the noisy sums say.
@@ -130,6 +129,11 @@ def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
     Weights of moving and of destinations by Gauss-Newton: the slope of the mean vector of walks in the weights is the
     covariance of their vectors with the slopes of ln Pr{walk}. Attraction and leaving of places by their maps.
     """
+    with threadpool_limits(1):  # sums in one order on every machine (R5)
+        return _fitted(sums, maps, rng)
+
+
+def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
     design, R, L = sums.design, sums.design.R, sums.design.L
     first, attract, leaving = maps.parts[0], maps.arrivals.copy(), np.zeros(R)
     centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS)])
