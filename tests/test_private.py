@@ -404,6 +404,21 @@ def test_order_of_rows_and_names_of_people_do_not_matter(crowd):
     np.testing.assert_array_equal(one, two)
 
 
+@given(people(most_days=5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 11)), max_size=20))
+@settings(max_examples=15, deadline=None)
+def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
+    from elsewhere.private import _parts
+
+    r = np.array(days)
+    for day, slot in gaps:
+        r[day % len(r), slot] = -1
+    person = ew.Traces(r, square(3), users=["one"] * len(r), step_minutes=120)
+
+    total = sum(_parts(person, Design.of(person.locations, 12), 0.7), np.zeros(1, dtype=np.int64))
+
+    assert sum(int(x) ** 2 for x in total) <= (0.7 * SIGMA) ** 2
+
+
 # --- a canary: one person nobody is like
 
 
