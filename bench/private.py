@@ -180,17 +180,19 @@ def top_moves(fakes: Any, real: ew.Traces, top: int = 50) -> float:
     return len(np.intersect1d(*best)) / top
 
 
-def figures(fakes: Any, people: ew.Traces, aside: ew.Traces) -> dict[str, float]:
-    """What is measured of fakes: where they are, top moves, told from real people, membership."""
+def figures(fakes: Any, people: ew.Traces, aside: ew.Traces, *, members: bool) -> dict[str, float]:
+    """What is measured of fakes: where they are, top moves, told from real people, and `members` of the file found."""
     datasets = np.array_split(np.arange(len(fakes)), max(1, len(fakes) // DATASET))
     some = people.of_users(np.arange(min(people.U, 1000)))
-    found = ew.audit(some, aside, fakes[:FAKES], None, attacks=["A10", "A15"], rng=np.random.default_rng(1)).to_dict()
+    found = ew.audit(
+        some, aside, fakes[:FAKES], None, attacks=["A15", *["A10"] * members], rng=np.random.default_rng(1)
+    ).to_dict()
     return {
         "TP-TV": float(np.mean([tp_tv(fakes[mine], aside.r) for mine in datasets])),
         "top moves": top_moves(fakes, aside),
         "A15": found["A15"]["main"],
         "A15 twelve": found["A15"]["twelve"]["value"],
-        "A10": found["A10"]["main"] if found["A10"].get("main") is not None else float("nan"),
+        **({"A10": found["A10"]["main"]} if members else {}),
     }
 
 
@@ -217,7 +219,7 @@ def table(kind: str, people: int, eps: list[float], only: list[str]) -> None:
             rows, began = [], time.process_time()
             for i, (learnt_from, aside) in enumerate(pairs):
                 fakes = GENERATORS[name](learnt_from, e, FAKES, np.random.default_rng(i))
-                rows.append(figures(fakes, learnt_from, aside))
+                rows.append(figures(fakes, learnt_from, aside, members=kind == "pf" and name == "private"))
             cells = [f"{m} {np.mean([r[m] for r in rows]):.3f}" for m in rows[0]]
             spread = " ".join(f"{m} +-{np.std([r[m] for r in rows]):.3f}" for m in ("TP-TV", "A15"))
             took = (time.process_time() - began) / len(pairs)

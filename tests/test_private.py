@@ -1,5 +1,6 @@
 """The private preset: bounded vectors, exact noise, accounting, and what a canary can be told by (CERTIFICATE 2)."""
 
+import json
 import math
 
 import naive
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.cli import app
 from elsewhere.privacy.sums import (
     SIGMA,
     bound_of,
@@ -19,6 +21,7 @@ from elsewhere.privacy.sums import (
     gaussian_delta,
     gaussian_mu,
     noise_of,
+    noisy_sum,
     on_grid,
 )
 from elsewhere.synthesis.private._kernels import scores
@@ -54,7 +57,7 @@ def people(R=9, L=12, most_days=4):
 
 
 @given(people())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_no_person_is_longer_than_one_and_vectors_are_as_defined(small, days):
     row = small.matrix(np.array(days), np.array([0, len(days)])).toarray()[0]
     expected = np.zeros(small.cells)
@@ -272,11 +275,11 @@ def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, r
 
 def test_noise_is_where_it_should_be(rng):
     vector = on_grid(np.array([0.6, -0.8, 0.0]), 0.5)
-    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(2000)])
+    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(400)])
 
     # sd 1 / mu in every number, empty ones too, around the sum; five standard errors
-    assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(4000))
-    assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(2000))
+    assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(800))
+    assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(400))
 
 
 # --- the preset
@@ -378,10 +381,11 @@ def test_other_parameters_have_no_effect_and_it_is_said(crowd, quick):
 
 def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
     """Two files with the same sum make the same fakes: no constant is tuned on people, no count is taken beside."""
-    fixed = np.random.default_rng(5).normal(size=Design.of(crowd.locations, crowd.L).cells) + 0.1
-    fixed *= 100
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    fixed = noisy_sum(_parts(crowd, design, 0.8), design.cells, 0.8, from_generator(np.random.default_rng(5)))
     monkeypatch.setattr("elsewhere.private.noisy_sum", lambda *_: fixed)
-    monkeypatch.setattr("elsewhere.private._require_enough", lambda *_: None)
     others = crowd.of_users(range(300))
 
     one, two = (ew.generate_fakes(t, preset="private", n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
@@ -400,6 +404,21 @@ def test_order_of_rows_and_names_of_people_do_not_matter(crowd):
     np.testing.assert_array_equal(one, two)
 
 
+@given(people(most_days=5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 11)), max_size=20))
+@settings(max_examples=15, deadline=None)
+def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
+    from elsewhere.private import _parts
+
+    r = np.array(days)
+    for day, slot in gaps:
+        r[day % len(r), slot] = -1
+    person = ew.Traces(r, square(3), users=["one"] * len(r), step_minutes=120)
+
+    total = sum(_parts(person, Design.of(person.locations, 12), 0.7), np.zeros(1, dtype=np.int64))
+
+    assert sum(int(x) ** 2 for x in total) <= (0.7 * SIGMA) ** 2
+
+
 # --- a canary: one person nobody is like
 
 
@@ -409,7 +428,7 @@ def canary_runs(crowd, eps, n, *, noise=True):
 
     design = Design.of(crowd.locations, crowd.L)
     mu = noise_of(eps, 1e-6, design.cells)
-    day = np.array([[0, 8, 2, 6, 1, 7, 0, 8, 2, 6, 1, 7]])
+    day = np.array([[0, 0, 8, 8, 0, 0, 8, 8, 2, 2, 6, 6]])
     canary = on_grid(design.matrix(day).toarray()[0], mu)
     without = sum(_parts(crowd, design, mu))
     touched = np.flatnonzero(canary)
@@ -424,7 +443,7 @@ def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
     mu = gaussian_mu(2.0, 1e-6)
     found = (inside[:, None] > outside).mean()
 
-    assert 0.95 * mu < norm <= mu  # it is nearly as long as a vector can be
+    assert 0.9 * mu < norm <= mu  # it is nearly as long as a vector can be
     # five standard errors of an AUC of 400 and 400 (Hanley and McNeil, at most .025)
     assert found <= bound_of(mu).auc + 5 * 0.02
     assert found > 0.5
@@ -457,3 +476,69 @@ def test_a_grid_that_is_none_is_refused(text):
 
     with pytest.raises(ew.InvalidParameter, match="grid"):
         read_grid(text)
+
+
+# --- the command
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Fixes of 700 people between six towns' worth of cells, with times: nothing in it is a place yet."""
+    rng = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("private") / "fixes.csv"
+    lines = ["user,time,lat,lon"]
+    for user in range(700):
+        lat, lon = 46.0 + rng.integers(4, size=2) / 10 + 0.05, 7.0 + rng.integers(4, size=2) / 10 + 0.05
+        for hour in range(24):
+            k = int(9 <= hour < 9 + user % 9)
+            lines.append(f"u{user},2024-03-04T{hour:02d}:30,{lat[k]:.4f},{lon[k]:.4f}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(w) for w in words], prog_name="elsewhere")
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out + said.err
+
+    return command
+
+
+GRID = ("--grid", "46.0,7.0,46.4,7.4,16", "--step", "1h", "--preset", "private")
+
+
+def test_a_map_found_in_the_traces_is_refused(run, table, tmp_path):
+    status, said = run("synthesize", table, "-o", tmp_path / "out", "--preset", "private")
+
+    assert status == 2
+    assert "E_MAP" in said
+    assert "--grid" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table, tmp_path, quick):
+    status, said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 100, *GRID)
+
+    assert status == 0, said
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert told["certificate"]["protects"] == "everybody"
+    assert told["certificate"]["eps"] == 6
+    assert told["fakes"] == 100
+    assert "700" not in json.dumps(told["provenance"])
+    assert not (tmp_path / "out" / "report.html").exists()
+    assert not (tmp_path / "out-private" / "links.csv").exists()
+    assert (tmp_path / "out-private" / "report.html").exists()
+
+
+def test_fit_and_prepared_folders_are_refused(run, table, tmp_path):
+    status, said = run("fit", table, "-o", tmp_path / "model", *GRID)
+    assert status == 2
+    assert "in one step" in said
+    assert run("prepare", table, "-o", tmp_path / "ready", "--step", "1h")[0] == 0
+    status, said = run("synthesize", tmp_path / "ready", "-o", tmp_path / "out", *GRID)
+    assert status == 2
+    assert "E_MAP" in said
+    assert not (tmp_path / "out").exists()

@@ -120,8 +120,8 @@ def generate_fakes(
                 'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
                 "`alternates`."
             )
-        released = release_private(traces, settings, n, entropy, rng is not None, progress)
-        return replace(released, notes=(*released.notes, *_without_effect(settings)))
+        fakes = release_private(traces, settings, n, entropy, rng is not None, progress)
+        return replace(fakes, notes=(*fakes.notes, *_without_effect(settings)))
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given)

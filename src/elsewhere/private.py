@@ -29,7 +29,7 @@ from elsewhere.privacy.sums import (
 )
 from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.synthesis.private.vectors import PIECE, Design
-from elsewhere.traces.model import Ints, Places, Traces
+from elsewhere.traces.model import Ints, Traces
 
 ENOUGH = (
     500.0  # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
@@ -147,7 +147,7 @@ def _parts(traces: Traces, design: Design, mu: float) -> Iterator[NDArray[np.int
         yield total
 
 
-def _whole(traces: Traces) -> tuple[Places, Ints]:
+def _whole(traces: Traces) -> tuple[Ints, Ints]:
     """Return days in the order of people, with gaps as stays; days without any place are left out."""
     from elsewhere.synthesis.walk.fit import without_gaps
 

@@ -129,6 +129,11 @@ def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
     Weights of moving and of destinations by Gauss-Newton: the slope of the mean vector of walks in the weights is the
     covariance of their vectors with the slopes of ln Pr{walk}. Attraction and leaving of places by their maps.
     """
+    with threadpool_limits(1):  # sums in one order on every machine (R5)
+        return _fitted(sums, maps, rng)
+
+
+def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
     design, R, L = sums.design, sums.design.R, sums.design.L
     first, attract, leaving = maps.parts[0], maps.arrivals.copy(), np.zeros(R)
     centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS)])
@@ -146,10 +151,10 @@ def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
         stroll(tables, rng.random((WALKS, 2 * L - 1)), walks)
         matrix = design.matrix(walks)
         x = matrix[:, cells].toarray()
-        score = np.zeros((WALKS, len(weight)))
-        scores(walks, tables, score)
+        score = np.zeros((WALKS // 2, len(weight)))  # half of them tell slopes well enough, and these cost most
+        scores(walks[: len(score)], tables, score)
         # the mean over rounds: slopes change less than they scatter
-        slope += ((x - x.mean(axis=0)).T @ score / WALKS - slope) / min(turn + 1, 4)
+        slope += ((x - x.mean(axis=0))[: len(score)].T @ score / len(score) - slope) / min(turn + 1, 4)
         v = (sums.sd / sums.people) ** 2 + x.var(axis=0) * (1 / sums.people + 1 / WALKS) + 1e-10
         curve = (slope.T / v) @ slope + np.eye(len(weight)) / SPREAD**2
         pull = (slope.T / v) @ (goal - x.mean(axis=0)) - (weight - centre) / SPREAD**2
