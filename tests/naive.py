@@ -1056,6 +1056,39 @@ def stays(fixes, distance, reach, least):
     return told
 
 
+def anchored(fixes, distance, mean):
+    """
+    Where each (user, second, point) counts, in order, or None where it is: decision 32, person by person, in km.
+
+    Stays of 20 minutes within 100 m; the longest (most fixes) first, a stay within 100 m of the first stay of an anchor
+    joins the nearest such; a fix within 200 m of own anchors (means of all fixes of their stays) is at the nearest.
+    """
+    told = [None] * len(fixes)
+    for user in {f[0] for f in fixes}:
+        mine = [i for i, f in enumerate(fixes) if f[0] == user]
+        points = [fixes[i][2] for i in mine]
+        steps = [(a, b) for a, b in itertools.pairwise(points) if distance(a, b) <= 0.2]
+        if 2 * sum(a == b for a, b in steps) >= len(steps):
+            continue
+        of = stays([fixes[i] for i in mine], distance, 0.1, 1200)
+        found = [
+            [points[i] for i in range(len(mine)) if of[i] == s]
+            for s in range(max([-1 if s is None else s for s in of]) + 1)
+        ]
+        anchors = []  # [mean of the first stay, all fixes]
+        for stay in sorted(found, key=len, reverse=True):
+            near = [a for a in anchors if distance(mean(stay), a[0]) <= 0.1]
+            if near:
+                min(near, key=lambda a: distance(mean(stay), a[0]))[1].extend(stay)
+            else:
+                anchors.append([mean(stay), list(stay)])
+        for i, point in zip(mine, points, strict=True):
+            near = [mean(all_of) for _, all_of in anchors if distance(point, mean(all_of)) <= 0.2]
+            if near:
+                told[i] = min(near, key=lambda a: distance(point, a))
+    return told
+
+
 def winding(point, ring):
     """How often a closed ring of (x, y) goes round a point, by adding up angles."""
     total = 0.0
@@ -1622,6 +1655,108 @@ def life_measures(days, numbers, weekend, minutes, xy):
     return f
 
 
+def places_grown(days):
+    """Distinct places after 1, 2, ... days."""
+    return [len({r for day in days[: d + 1] for r in day}) for d in range(len(days))]
+
+
+def week_of(days, kind, weekend, minutes, kinds):
+    """For home and main place, by kind of day and hour: the share of instants there; NaN where there are none."""
+    found = []
+    for place in home_and_main(days, weekend, minutes):
+        shares = []
+        for k in range(kinds):
+            for hour in range(24):
+                seen = [
+                    r
+                    for day, mine in zip(days, kind, strict=True)
+                    for r, m in zip(day, minutes, strict=True)
+                    if mine == k and m // 60 == hour
+                ]
+                shares.append(seen.count(place) / len(seen) if seen and place >= 0 else math.nan)
+        found.append(shares)
+    return found
+
+
+def home_and_main(days, weekend, minutes):
+    """The usual place at night, and the usual other one at the office hours of weekdays; [home, main], -1 for none."""
+    usual = lambda places: max(sorted(set(places)), key=places.count)  # noqa: E731
+    everything = [r for day in days for r in day]
+    home = usual([r for day in days for r, m in zip(day, minutes, strict=True) if m < 360] or everything)
+    work = [
+        r
+        for day, off in zip(days, weekend, strict=True)
+        for r, m in zip(day, minutes, strict=True)
+        if not off and 540 <= m < 1020 and r != home
+    ]
+    rest = work or [r for r in everything if r != home]
+    return [home, usual(rest) if rest else -1]
+
+
+def recurring(sent, weekend, minutes, R):
+    """For each place the chance to be guessed as home, and as main place: sent[day][line][instant]."""
+
+    def hours(day_numbers, when):
+        seen = [set() for _ in range(R)]
+        for d in day_numbers:
+            for line in sent[d]:
+                for r, m in zip(line, minutes, strict=True):
+                    if when(m):
+                        seen[r].add((d, m // 60))
+        return [len(s) for s in seen]
+
+    def top(score):
+        return [1 / score.count(max(score)) if s == max(score) else 0 for s in score]
+
+    everyday = range(len(sent))
+    night = (lambda m: m < 360) if any(m < 360 for m in minutes) else (lambda m: True)
+    home = top(hours(everyday, night))
+    workdays = [d for d in everyday if not weekend[d]]
+    for days, when in ((workdays, lambda m: 540 <= m < 1020), (everyday, lambda m: True)):
+        score = [0 if h else s for s, h in zip(hours(days, when), home, strict=True)]
+        if any(score):
+            return home, top(score)
+    return home, [0] * R
+
+
+def portrait(days, weekend, minutes):
+    """Home, main place, and eight figures of a life."""
+    home, main = home_and_main(days, weekend, minutes)
+    mean = lambda x: sum(x) / len(x) if x else math.nan  # noqa: E731
+    pairs = lambda wanted: [  # noqa: E731
+        r for day, off in zip(days, weekend, strict=True) for r, m in zip(day, minutes, strict=True) if wanted(m, off)
+    ]
+    moves = [sum(a != b for a, b in pairwise(day)) for day in days]
+    kind = [
+        mean([r == home for day in days for r in day]),
+        mean([r == home for r in pairs(lambda m, off: m < 360)]),
+        mean([r == main for r in pairs(lambda m, off: 540 <= m < 1020 and not off)]),
+        mean(moves),
+        mean([len(set(day)) for day in days]),
+        math.sqrt(mean([(m - mean(moves)) ** 2 for m in moves])) if len(days) > 1 else math.nan,
+        len({r for day in days for r in day}),
+        mean([len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in pairwise(days)]),
+    ]
+    return [home, main, kind]
+
+
+def best_explained(fakes, people):
+    """Share of the fakes that each user's own moves make most likely, ties shared: people[user] is a list of days."""
+    share = [0.0] * len(people)
+    for fake in fakes:
+        scores = []
+        for days in people:
+            steps = [step for day in days for step in pairwise(day)]
+            score = 0.0
+            for a, b in pairwise(fake):
+                leaving = sum(x == a for x, _ in steps)
+                score += math.log(steps.count((a, b)) / leaving if (a, b) in steps else 1e-8)
+            scores.append(round(score, 9))
+        for user, score in enumerate(scores):
+            share[user] += (score == max(scores)) / scores.count(max(scores)) / len(fakes)
+    return share
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0
@@ -1853,12 +1988,40 @@ def shifted_skeleton(classes, shift):
     return [classes[min(max(t - shift, 0), L - 1)] for t in range(L)]
 
 
-def pairing_weights(skeleton, seed, walk, label, beta):
-    """exp(beta (agreement - 1)), agreement the share of slots in the same class; 0 where they share a place."""
-    if set(seed) & set(walk):
-        return 0.0
-    same = sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True))
-    return math.exp(beta * (same / len(walk) - 1))
+def pairing_weights(skeletons, seeds, walks, label, beta, limit):
+    """K (S, N): exp(beta x share of agreeing slots of the seed), beside the best walk; 0 where too much is shared."""
+    table = []
+    for skeleton, seed, most in zip(skeletons, seeds, limit, strict=True):
+        slots = [t for t, r in enumerate(seed) if r >= 0]
+        n = max(1, len(slots))
+        agree = [sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True)) for walk in walks]
+        shared = [len({walk[t] for t in slots} & {seed[t] for t in slots}) for walk in walks]
+        table.append(
+            [
+                0.0 if common > most else math.exp(beta * (a - max(agree)) / n)
+                for a, common in zip(agree, shared, strict=True)
+            ]
+        )
+    return table
+
+
+def calendar_days(rows, m_min):
+    """Day of the calendar of each row (person, ordinal of a date, row), as `People` says; day 0 is a Monday."""
+    if len({person for person, _, _ in rows}) == len(rows):
+        return [0] * len(rows)
+    weekend = {row: (ordinal + 3) % 7 >= 5 for _, ordinal, row in rows}
+    for kind in (True, False):
+        if len({person for person, _, row in rows if weekend[row] == kind}) < m_min:
+            weekend = dict.fromkeys(weekend, not kind)
+    out = {}
+    for person in {p for p, _, _ in rows}:
+        free = 0
+        for _, row in sorted((ordinal, row) for p, ordinal, row in rows if p == person):
+            while (free % 7 in (5, 6)) != weekend[row]:
+                free += 1
+            out[row] = free
+            free += 1
+    return [out[row] for _, _, row in rows]
 
 
 def sinkhorn(K, sweeps):

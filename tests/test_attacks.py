@@ -342,6 +342,14 @@ def test_order_and_number():
     seed = np.repeat(np.arange(50), 4)
 
     assert order_tells(seed, rng)[2] < 0.01
+    # the days of a life stand together under one id, which tells nothing; seeds in order do
+    town = ew.simulate_town(users=60, days=3, locations=60, rng=rng).traces
+    seeds, lives, strangers = (town.of_users(range(20 * k, 20 * k + 20)) for k in range(3))
+    shuffled = lives.select((3 * rng.permutation(20)[:, None] + np.arange(3)).ravel())
+    for order, tells in ((lives, True), (shuffled, False)):
+        owner = 3 * np.array([list(lives.labels).index(label) for label in order.users])
+        found = ew.audit(seeds, strangers, order, owner, attacks=["A20"], pool=order, rng=rng)
+        assert bool(found["A20"].learnt) is tells
     assert order_tells(rng.permutation(seed), rng)[2] > 0.01
     assert scatter_tells(np.full(20, 3), 3.0) == (0.0, 1.0)
     assert scatter_tells(rng.multinomial(2000, np.full(200, 1 / 200)), 10.0)[1] > 1e-3

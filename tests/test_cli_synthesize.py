@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
+from elsewhere.cli.told import made_by
 from elsewhere.contributors import contributed, contributors_file
 from elsewhere.frame import is_weekend
 from elsewhere.links import read_links
@@ -117,6 +119,50 @@ def test_a_model_of_other_people_says_how_the_maps_differ_and_what_to_do(run, tw
     assert "--locations" in err
     assert "--regions" in err
     assert not (tmp_path / "fakes").exists()
+
+
+def as_fixes(users, locations, path, metres=0.0):
+    """A town of one day as fixes, one row missing, with noise."""
+    town = ew.simulate_town(users=users, locations=locations, rng=np.random.default_rng(1)).traces
+    noise = metres / 111_195 * np.random.default_rng(2).standard_normal((2, *town.r.shape))
+    when = town.dates[:, None] + np.arange(town.L) * np.timedelta64(1200, "s")
+    where = {"lat": town.locations.lat[town.r] + noise[0], "lng": town.locations.lon[town.r] + noise[1]}
+    table = pd.DataFrame(
+        {"uid": np.repeat(town.users, town.L), "time": when.ravel()} | {n: a.ravel() for n, a in where.items()}
+    )
+    table.drop(range(5, 12)).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:`m_min` = 1", "ignore:.*the alternates are seeds themselves", "ignore:.*lasses")
+@pytest.mark.parametrize(
+    ("users", "locations", "metres", "options", "said"),
+    [
+        (40, 700, 10, ["--preset", "paper"], "--places merge: as"),
+        (60, 100, 0, ["--cells", "60", "--step", "30min", "--max-gap", "3h"], "--cells 60 --step 30min"),
+        (26, 150, 0, [], None),  # few people: places are joined before anything is learnt
+    ],
+)
+def test_what_was_made_tells_how_its_input_was_read(run, tmp_path, users, locations, metres, options, said):
+    """Later commands on the same input need no option: model, private folder and what is published beside it tell."""
+    real, preset = as_fixes(users, locations, tmp_path / "real.csv", metres), options[: 2 * ("--preset" in options)]
+    assert run("fit", real, "-o", tmp_path / "model", *options)[0] == 0
+    made = run("generate", real, "-o", tmp_path / "fakes", "--model", tmp_path / "model", *preset)
+    assert made[0] == 0, made[2]
+    for fakes in (["--fakes", tmp_path / "fakes"], ["--fakes", tmp_path / "fakes", "--model", tmp_path / "model"]):
+        status, out, err = run("audit", "--real", real, *fakes, "--attacks", "A1", "--json")
+        assert status == 0, err
+        assert said is None or said in out
+    if said is None:
+        assert json.loads((tmp_path / "model" / "reading.json").read_text())["places_joined"]
+
+
+def test_a_folder_that_tells_nonsense_of_its_reading_is_not_believed(tmp_path):
+    odd = {"step_minutes": "1; rm", "cells": -3, "places_by": 7, "gaps": "guess", "max_gap_auto": False}
+    (tmp_path / "reading.json").write_text(json.dumps({**odd, "max_gap_minutes": "soon"}))
+    assert made_by(tmp_path) == {"max_gap_auto": True}
+    (tmp_path / "reading.json").write_text("[1]")
+    assert made_by(tmp_path) == made_by(tmp_path / "nowhere") == {}
 
 
 @pytest.mark.parametrize("map_of_both", [("--locations", "places.csv"), ("--regions", "squares.geojson")])

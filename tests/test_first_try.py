@@ -471,6 +471,34 @@ def read_any(out, town):
         yield next(iter(row.values())), local, float(row["lat"]), float(lon)
 
 
+def rides(town, folder):
+    """Trips of vehicles: where and when somebody got in, and out."""
+    head = ["driver_id", "pickup_datetime", "dropoff_datetime"]
+    head += [f"{end}_{side}" for end in ("pickup", "dropoff") for side in ("latitude", "longitude")]
+    rows, last = [], None
+    for fix in town.fixes():
+        if last is not None and last[0] == fix[0] and last[4] != fix[4]:
+            where = [f"{each:.6f}" for each in (*last[2:4], *fix[2:4])]
+            rows.append([fix[0], f"{last[1]:%Y-%m-%d %H:%M:%S}", f"{fix[1]:%Y-%m-%d %H:%M:%S}", *where])
+        last = fix
+    return table(folder / "rides.csv", head, rows)
+
+
+def calls(town, folder):
+    """Calls, some one in three slots, by the id of a tower; and the towers."""
+    (folder / "calls").mkdir()
+    rows = [[u, f"{t:%Y-%m-%d %H:%M:%S}", 60, f"place {place}"] for u, t, _, _, place in town.fixes(some(town))]
+    table(folder / "calls" / "calls.csv", ["caller_id", "call_start", "duration", "cell_id"], rows)
+    where = [[f"place {p}", f"{y:.5f}", f"{x:.5f}"] for p, (y, x) in enumerate(zip(town.lat, town.lon, strict=True))]
+    table(folder / "calls" / "towers.csv", ["cell_id", "latitude", "longitude"], where)
+    return folder / "calls"
+
+
+def read_calls(out, town):
+    for row in rows_of(out):
+        yield row["caller_id"], datetime.fromisoformat(row["call_start"]), row["cell_id"], None
+
+
 ALL = PEOPLE
 # shape: how it is written, where, how its fakes are read, people with a usable day at least, and what is typed too
 SHAPES = {
@@ -499,9 +527,16 @@ SHAPES = {
     "a GPX folder": (gpx_folder, "denver", read_gpx, ALL, []),
     "Google Timeline of several phones": (timeline, "denver", read_any, ALL, []),
     "GeoJSON trips with time as 4th coordinate": (trips, "new york", read_trips, ALL, []),
+    "trips with two ends": (rides, "new york", read_naive, 0.8 * PEOPLE, []),
+    "calls and towers": (calls, "denver", read_calls, ALL, []),
     "dates that few people share": (few_dates, "denver", read_naive, ALL, []),
 }
-NAMED = {"check-ins with venues and categories", "a diary without coordinates", "a diary of days and slots"}
+NAMED = {
+    "check-ins with venues and categories",
+    "calls and towers",
+    "a diary without coordinates",
+    "a diary of days and slots",
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -539,7 +574,7 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     # clock
     who = np.unique(np.array(user), return_inverse=True)[1]
     when = np.array(time, dtype="datetime64[s]")
-    known = {sparse: some, check_ins: few}.get(write, lambda town: np.ones(len(town.who), bool))(town)
+    known = {sparse: some, calls: some, check_ins: few}.get(write, lambda town: np.ones(len(town.who), bool))(town)
     assert abs(told_shift(moves_by_hour(who, when, where), real_moves(town, known))) <= 1 + (not known.all())
 
     # kind of day: a fake of a Saturday is on a Saturday
@@ -584,6 +619,8 @@ FILES = {
     "Geolife/Data": (geolife_folder, "beijing"),
     "cabs": (taxis, "san francisco"),
     "checkins.csv": (check_ins, "new york"),
+    "rides.csv": (rides, "new york"),
+    "calls": (calls, "denver"),
     "diary.csv": (diary, "denver"),
     "phones": (timeline, "denver"),
     "tracks": (gpx_folder, "denver"),

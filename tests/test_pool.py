@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
 @pytest.fixture(scope="module")
 def town():
-    return ew.simulate_town(users=60, days=2, locations=100, rng=np.random.default_rng(3)).traces
+    return ew.simulate_town(users=60, days=1, locations=100, rng=np.random.default_rng(3)).traces
 
 
 def made(town, rng=None, **changes):
@@ -230,7 +230,7 @@ class TestPublish:
         np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations).r, tau)), np.sort(best))
 
     def test_infinite_temperature_is_uniform(self, town):
-        run = made(town, rng=np.random.default_rng(1), per_seed=3, max_days=1)
+        run = made(town, rng=np.random.default_rng(1), per_seed=3)
         seeds, size = np.unique(run.seed, return_counts=True)
         one = np.flatnonzero(run.seed == seeds[size == 3][0])
         where = {tuple(f): i for i, f in enumerate(run.r[one].tolist())}

@@ -134,7 +134,7 @@ def generate_fakes(
     roles = _with_known_places(roles, learnt)
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
-    people = People.of(seeds, alone=settings.name == "paper")
+    people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
     test = _test(learnt, roles, seeds, settings)
     work: Pairs | Attempts
     if settings.name == "product":

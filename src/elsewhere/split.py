@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughAlternates, NotEnoughUsers
-from elsewhere.presets import Preset
+from elsewhere.presets import PROVEN, Preset
 from elsewhere.traces.model import Ints, Traces
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
@@ -33,11 +33,14 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 10, 2, 2]
+    [2, 14, 60, 2]
 
     """
-    # of the deniable preset the split refuses, by those who are no seeds alone: how many seeds there are is theirs
-    return max(2, settings.k) if settings.name != "deniable" else 2
+    if settings.name in PROVEN:
+        # a coin for each leaves enough to learn from; the private preset counts people with noise, and says itself
+        return ENOUGH_USERS if settings.name == "deniable" else 2
+    # beside the alternates, as many to learn from as must share a place
+    return settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k)
 
 
 def split_users(
@@ -78,9 +81,12 @@ def split_users(
         notes = (*_days_note(traces, rows), *even)
         return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
     wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
-    if traces.U < wanted + 1:
+    least = 1 if learnt else settings.m_min
+    if traces.U < wanted + least:
+        rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
         raise NotEnoughAlternates(
-            f"need at least {wanted + 1} users for `k` = {settings.k} ({wanted} alternates and a seed), got {traces.U}."
+            f"need at least {wanted + least} users for `k` = {settings.k}, {wanted} alternates and {rest}; "
+            f"got {traces.U}."
         )
     people = rng.permutation(traces.U)
     seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
@@ -100,13 +106,17 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     rows = np.flatnonzero(np.isin(traces.user, users))
     if settings.name == "paper":
         return rows
-    if settings.name == "deniable" or not live_for_days(traces.user[rows], settings.m_min):
-        return _some_days(traces, rows, 1, rng)
     when = np.arange(len(rows)) if traces.dates is None else traces.dates[rows].astype(np.int64)
-    return _first_of_each(traces, rows[np.lexsort((when, traces.user[rows]))], MOST_DAYS)
+    order = np.lexsort((when, traces.user[rows]))
+    # of several traces of one date one is a day
+    again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
+    days = rows[order][~again]
+    if settings.name == "deniable" or not _lives(traces.user[days], settings.m_min):
+        return _some_days(traces, rows, 1, rng)
+    return _first_of_each(traces, days, MOST_DAYS)
 
 
-def live_for_days(user: Ints, m_min: int) -> bool:
+def _lives(user: Ints, m_min: int) -> bool:
     """Return whether half of the people, and at least `m_min`, have several days."""
     days = np.bincount(user)
     several = int((days > 1).sum())

@@ -23,7 +23,7 @@ CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
-WALKS, LEAST_WALKS = 4, 8192  # drawn for each of them, and days for a block at least
+WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
 MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
 
 
@@ -206,7 +206,7 @@ class Pairs:
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
         row = units[:, 0]
         own = self.own[row]
-        walks = self.walk.draw(max(LEAST_WALKS // self.days, WALKS * len(units)), rng)
+        walks = self.walk.draw(max(LEAST_WALKS // self.days, (WALKS if self.days == 1 else LIVES) * len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = self.test.prepared.limit[row] if self.settings.intersection == "set" else None

@@ -3,8 +3,8 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +38,9 @@ Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Same number, same result; a laboratory run, never for publishing.")
 ]
 Draws = Annotated[int, typer.Option("--seed", metavar="N", help="Same number, same draws of the judge.")]
+
+
+BY_COORDINATES = ("shared", "merge", "grid", "stays")
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Reading:
         str,
         typer.Option(
             "--places",
-            metavar="shared|merge|grid|stays",
+            metavar="|".join(BY_COORDINATES),
             help="What coordinates become: cells that several people share, the paper's merged cells, cells, or where "
             "people stay; auto: shared, for the paper preset merge.",
         ),
@@ -178,6 +181,19 @@ class Reading:
                 "north, east, number of cells), or --locations FILE or --regions FILE with public places.",
                 code="E_MAP",
             )
+
+    def as_made(self, told: Mapping[str, Any]) -> "Reading":
+        """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""
+        known: dict[str, Any] = {}
+        if told.get("step_minutes") is not None:
+            known["step"] = f"{told['step_minutes']:g}min"
+        if told.get("places_by") in BY_COORDINATES:
+            known |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
+        if told.get("max_gap_auto") is False:
+            known |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
+        known |= {"gaps": told.get("gaps", self.gaps)}
+        default = {f.name: f.default for f in fields(self)}
+        return replace(self, **{n: v for n, v in known.items() if getattr(self, n) == default[n]})
 
     def words(self) -> list[str]:
         """The options as they are to be typed again: all that are not by default."""

@@ -55,7 +55,7 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
 
 def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
     """The same fakes; their certificate says so where the map was found in people whom it protects."""
-    if read.places_by in ("given", "regions"):
+    if read.places_by in ("given", "regions") and not read.places_joined:
         return fakes
     from elsewhere.deny import THE_MAP
 

@@ -31,6 +31,7 @@ from elsewhere.cli.published import (
     write_fakes,
 )
 from elsewhere.cli.summary import summary, tables
+from elsewhere.cli.told import reading_file
 from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder, whole_folder
 
@@ -66,7 +67,7 @@ def fit(
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
         learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
-    write_folder(out, {**contributors_file(people), **learnt.files()}, force=force)
+    write_folder(out, {**contributors_file(people), **reading_file(read), **learnt.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,
         "places": traces.R,
@@ -99,7 +100,7 @@ def generate(
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
-    traces, read = read_whole(source, reading, settings, 1 if model else None)
+    traces, read = read_whole(source, reading, settings, 1 if model else None, model)
     fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)

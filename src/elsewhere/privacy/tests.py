@@ -41,7 +41,7 @@ from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Locations, Periods, 
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
-SHARE_LEAST = 0.05  # of the strangers: how many places two lives may share
+HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days
 STRANGERS_ASKED = 500  # for that, at most
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
@@ -88,8 +88,8 @@ class PrivacyTest:
         Parameters as in `privacy_test`, for all `seeds` at once.
 
         With `lives` a seed, an alternate and a fake is a person with all their days (`People`), and two people who live
-        in one town for weeks share some places: a fake may share as many with its seed as the 5 % of the alternates do
-        who share least with that seed, if that is more than `par_i`.
+        in one town for weeks share some places: a fake may share as many with its seed as half of the alternates do at
+        most, if that is more than `par_i`.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -368,9 +368,9 @@ def _prepare(
     else:
         strangers = _kernels.no_counts(0, 0, of_day.T)
     limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
-    if lives and of_others is not None and intersection == "set":
+    if of_seeds.days > 1 and of_others is not None and intersection == "set":
         some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
-        limit = np.maximum(limit, _kernels.least_shared(counted, strangers, some, seeds.R, SHARE_LEAST))
+        limit = np.maximum(limit, _kernels.least_shared(counted, strangers, some, seeds.R, HALF))
     rules = Rules(
         par_s=float(par_s),
         par_d=float(par_d),

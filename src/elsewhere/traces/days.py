@@ -23,7 +23,8 @@ class People:
     The calendar begins on a Monday, and only the kind of a day counts: a person's first day is the first of its kind,
     weekday or weekend, every further day the next of its kind after it. So what a person's days show of when they were
     is their order and their kinds. Where nobody has two days the calendar is one day long, and has no kind; without
-    dates every day counts as a weekday.
+    dates every day counts as a weekday. A kind that fewer than `m_min` people have would name them: their days count as
+    of the other kind.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class People:
     day: Ints = field(repr=False)  # (rows of the traces,) day of the calendar of each
 
     @staticmethod
-    def of(traces: Traces, *, alone: bool = False) -> "People":
+    def of(traces: Traces, *, m_min: int = 1, alone: bool = False) -> "People":
         """Return the people of these traces; `alone`: every row counts as a person of its own."""
         if alone or len(traces) == traces.U:
             user = np.arange(len(traces)) if alone else traces.user
@@ -52,6 +53,9 @@ class People:
         dated = traces.dates is not None
         when = traces.dates.astype(np.int64) if traces.dates is not None else np.zeros(len(traces), dtype=np.int64)
         off = is_weekend(traces.dates) if traces.dates is not None else np.zeros(len(traces), dtype=bool)
+        for kind in (True, False):
+            if len(np.unique(traces.user[off == kind])) < m_min:
+                off[:] = not kind
         day = np.empty(len(traces), dtype=np.int64)
         last, person = -1, -1
         for row in np.lexsort((np.arange(len(traces)), when, traces.user)).tolist():

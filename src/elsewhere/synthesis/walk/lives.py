@@ -15,45 +15,37 @@ from the Dirichlet law of the type, a pace, a home, a main place. Then, day by d
 Everything learnt is a sum over people, and no place, kind of day or type of person rests on fewer than `m_min` of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.synthesis.streams._kernels import open_stream
 from elsewhere.synthesis.walk._lives_kernels import (
-    BACK,
     BINS,
-    CROWD_IN,
-    CROWD_OUT,
+    CROWDS,
     DWELLS,
-    FROM_HERE,
     HOME,
     LIKE,
     MAIN,
-    NOW,
-    OFTEN,
     OTHER,
-    OWN,
+    OWN_PLACE,
     PARTS,
-    PASSES,
     PASSING,
     RANKS,
-    RETURN,
-    ROUTE,
     SHARES,
     STAYS,
     TAILS,
-    TODAY,
-    YESTERDAY,
+    Choices,
     Law,
+    Stays,
+    all_columns,
     choice_loss,
-    diary,
-    diary_columns,
+    fill_table,
     find_stays,
     live,
-    pass_columns,
-    seen,
+    rehearse,
+    replay,
 )
 from elsewhere.traces.model import Floats, Ints, Locations, Places
 
@@ -61,9 +53,12 @@ NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
 EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
 PASSING_MINUTES = 30  # what is shorter, between two stays, is part of the trip
 DAYS_PER_KIND, MOST_KINDS = 80, 72
-PEOPLE_PER_TYPE, MOST_TYPES = 25, 12
+PEOPLE_PER_TYPE, MOST_TYPES = 10, 60
 MOST_DAYS = 20_000  # to learn from: more teach nothing new
-CELLS = 1.5e6  # choices x places that a fit holds at once
+CANDIDATES = 600_000  # that a fit holds at once
+OTHERS = 60  # candidates beside a new place that was chosen
+MOST_PASSES = 24  # cells of a trip
+DETOUR = 0.99  # share of real passes that ways must be long enough for
 CLOCK_MINUTES = 20  # finest bins of the hour of leaving
 RAKES = 5
 TRIES = 12  # diaries of which one is taken
@@ -94,7 +89,8 @@ class Lives:
         home = rng.choice(len(self.home), n, p=self.home / self.home.sum())
         main = np.empty(n, dtype=np.int64)
         for i, (t, h) in enumerate(zip(types.tolist(), home.tolist(), strict=True)):
-            weight = self.main[t] * self.main_reach[t][self.law.bins[h]]
+            far = np.searchsorted(self.law.limits, ((self.law.xy - self.law.xy[h]) ** 2).sum(axis=1), side="right")
+            weight = self.main[t] * self.main_reach[t][far]
             weight[h] = 0.0
             total = weight.sum()
             main[i] = np.searchsorted(np.cumsum(weight), rng.random() * total, side="right") if total > 0 else -1
@@ -166,23 +162,24 @@ def learn_lives(
         follows=follows,
         like=np.ones((len(of_weekend), LIKE)),
         explore=np.zeros(4 + PARTS),
-        back=np.zeros(RETURN + BINS),
+        back=np.ones(OWN_PLACE),
         popular=np.zeros((PARTS, days.P)),
         reach=np.ones((4, BINS)),
-        passes=np.ones((2, BINS, TAILS, PASSES)),
+        passes=np.ones((2, BINS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
         same=0.0,
         passed=np.zeros(days.P),
         passing=np.ones(PASSING),
+        detour=1.0,
         xy=days.xy,
-        bins=days.bins,
-        crowd=days.crowd,
+        limits=days.limits,
+        moves=np.full(16, -1),
+        crowd=np.zeros(16, dtype=np.int64),
     )
     law, pace = _usual_diaries(days, kind, law, rng)
     stays, bustle = _bustle(days, kind, types, mix, spread, rng)
-    home, main, main_reach = _anchors(days, types, len(mix))
-    law = _wanderings(days, law, rng)
-    law = _trips(days, law, rng)
+    home, main, main_reach = _anchors(days, types, len(mix), rng)
+    law = _places(days, law, rng)
     share = np.bincount(types, minlength=len(mix)) / len(types)
     return Lives(law, share, mix, spread, stays, bustle, pace, home, main, main_reach)
 
@@ -213,7 +210,7 @@ class _Days:
         self.longest_pass = int(PASSING_MINUTES // step)
         self.xy = locations.planar() if locations.has_coordinates else np.zeros((self.P, 2))
         self.home, self.main = self._anchors(minutes)
-        self.bins = self._bins()
+        self.limits = self._limits()
         n = r.size
         row, place, start, arrived = (np.empty(n, dtype=np.int64) for _ in range(4))
         n = find_stays(r, self.home[who], self.main[who], self.longest_pass, row, place, start, arrived)
@@ -229,7 +226,6 @@ class _Days:
         self.index = np.arange(n) - self.first[self.row]
         self.next_day = np.zeros(self.N, dtype=bool)  # whether the row before is the day before of the same person
         self.next_day[1:] = (who[1:] == who[:-1]) & (day[1:] == day[:-1] + 1)
-        self.crowd = self._crowd()
 
     def _anchors(self, minutes: Floats) -> tuple[Ints, Ints]:
         """(people,) home, usual at night, and the usual other place of weekdays between nine and five; -1 without."""
@@ -247,34 +243,48 @@ class _Days:
         """(people,) the most usual place of each, -1 where there is none."""
         key = (who[:, None] * self.P + r)[r >= 0]
         cell, count = np.unique(key, return_counts=True)
-        out, best = np.full(self.people, -1, dtype=np.int64), np.zeros(self.people, dtype=np.int64)
+        out = np.full(self.people, -1, dtype=np.int64)
         order = np.lexsort((-cell, count))  # the last of equals by number is written first
         out[cell[order] // self.P] = cell[order] % self.P
-        del best
         return out
 
-    def _bins(self) -> NDArray[np.int8]:
-        """(P, P) bins of distances: 0 the same place, then half octaves of the usual length of a move."""
+    def _limits(self) -> Floats:
+        """(BINS - 1,) squared distances at which bins begin: half octaves of half the usual length of a move."""
         moved = self.r[:, 1:] != self.r[:, :-1]
-        a, b = self.r[:, :-1][moved], self.r[:, 1:][moved]
-        length = np.hypot(*(self.xy[a] - self.xy[b]).T) if len(a) else np.zeros(0)
+        length = self.length(self.r[:, :-1][moved], self.r[:, 1:][moved])
         unit = float(np.median(length)) / 2 if len(length) and np.median(length) > 0 else 1.0
-        out = np.empty((self.P, self.P), dtype=np.int8)
-        for p in range(self.P):
-            far = np.hypot(*(self.xy - self.xy[p]).T)
-            out[p] = np.minimum(np.log2(1 + far / unit) * 2, BINS - 1)
-        return out
+        return np.asarray((unit * (2 ** (np.arange(1, BINS) / 2) - 1)) ** 2)
 
-    def _crowd(self) -> NDArray[np.int8]:
-        """(P, P) which of CROWDS the people who make a move are: fewer than `m_min`, then doublings."""
+    def length(self, a: Ints, b: Ints) -> Floats:
+        return np.asarray(np.hypot(*np.moveaxis(self.xy[a] - self.xy[b], -1, 0)))
+
+    def far(self, a: Ints, b: Ints) -> Ints:
+        """Bins of distances."""
+        return np.searchsorted(self.limits, self.length(a, b) ** 2, side="right").astype(np.int64)
+
+    def moves(self) -> tuple[Ints, Ints]:
+        """Moves a * P + b, and how many people make each."""
         row, t = np.nonzero(self.r[:, 1:] != self.r[:, :-1])
         key = np.unique((self.r[row, t] * self.P + self.r[row, t + 1]) * self.people + self.who[row]) // self.people
-        self.movers = np.bincount(key, minlength=self.P**2).astype(np.int32).reshape(self.P, self.P)
-        return self.crowd_of(self.movers)
+        return np.unique(key, return_counts=True)
 
-    def crowd_of(self, people: NDArray[np.integer]) -> NDArray[np.int8]:
-        limits = self.m_min * np.array([1, 2, 4, 8])
-        return np.searchsorted(limits, people, side="right").astype(np.int8)
+    def stays(self) -> Stays:
+        everybody = np.arange(self.people + 1)
+        return Stays(
+            self.r,
+            self.day,
+            self.weekend,
+            self.home,
+            self.main,
+            np.searchsorted(self.of, everybody),
+            np.searchsorted(self.who, everybody),
+            self.row,
+            self.place,
+            self.start,
+            self.arrived,
+            self.role,
+            self.index,
+        )
 
     def people_at(self, place: Ints, who: Ints) -> Ints:
         """(P,) how many people have such a place."""
@@ -398,44 +408,70 @@ def _bustle(
 
 def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3)."""
-    of_stay = kind[days.row]
-    opening = days.index == 0
-    start = np.full((K, 3), 0.3)
-    np.add.at(start, (kind, days.role[days.first[:-1]]), 1)
-    before = np.where(opening, days.carried()[days.row], 0)
-    # every slot of a stay after its first, and the departure: (kind, role, hour, dwell)
-    n = np.minimum(days.end, days.L - 1) - days.start
-    which = np.repeat(np.arange(len(n)), n)
-    t = days.start[which] + 1 + np.arange(len(which)) - np.repeat(np.cumsum(n) - n, n)
-    left = t == days.end[which]
-    dwell = days.dwell[np.minimum(t - days.start[which] + before[which], len(days.dwell) - 1)]
     B = int(days.clock.max()) + 1
-    cell = (of_stay[which], days.role[which], days.clock[t], dwell)
-    seen_, gone = np.zeros((K, 3, B, DWELLS)), np.zeros((K, 3, B, DWELLS))
-    np.add.at(seen_, cell, 1)
-    np.add.at(gone, cell, left)
-    usual = gone.sum(axis=(0, 3)) / (seen_.sum(axis=(0, 3)) + 1e-9)
-    everybody = (gone.sum(axis=0) + usual[..., None]) / (seen_.sum(axis=0) + 1)
-    # times of a kind in a role that few people had are told by everybody's
-    flat = np.ravel_multi_index(cell[:3], (K, 3, B))
-    people = np.bincount(np.unique(flat * days.people + days.of[which]) // days.people, minlength=K * 3 * B)
-    few = people.reshape(K, 3, B) < days.m_min
-    seen_[few], gone[few] = 0.0, 0.0
-    of_kind = (gone.sum(axis=3) + usual) / (seen_.sum(axis=3) + 1)
-    prior = np.where(few[..., None], everybody, 0.7 * of_kind[..., None] + 0.3 * everybody)
-    prior = np.clip(prior, 1e-5, 0.95)
-    leave = (gone + 2 * prior) / (seen_ + 2)
-    rank = np.minimum(days.index[which], RANKS - 1)
+    carried = days.carried()
+    known = np.flatnonzero(days.next_day)
+    at_midnight = days.role[days.first[:-1]]
+    at_midnight[known] = days.role[days.first[known] - 1]
+    start = np.tile(_shares(np.bincount(at_midnight, minlength=3) + 0.3), (K, 1))
+    np.add.at(start, (kind, at_midnight), 1)
+    # every slot at which somebody could leave, midnight included: kind, role, hour, dwell, rank, person, and whether so
+    stay, t, left = _departures(days)
+    before = np.where(days.index[stay] == 0, carried[days.row[stay]], 0)
+    dwell = days.dwell[np.minimum(t - days.start[stay] + before, len(days.dwell) - 1)]
+    moved = days.r[known, 0] != days.r[known - 1, -1]
+    over = days.first[known] - 1  # stays that last until midnight
+    slept = days.L - days.start[over] + np.where(days.index[over] == 0, carried[known - 1], 0)
+    cell = (
+        np.append(kind[days.row[stay]], kind[known]),
+        np.append(days.role[stay], days.role[over]),
+        np.append(days.clock[t], np.full(len(known), days.clock[0])),
+        np.append(dwell, days.dwell[np.minimum(slept, len(days.dwell) - 1)]),
+    )
+    left, person = np.append(left, moved), np.append(days.of[stay], days.who[known])
+    leave = _rates(cell, left, person, (K, 3, B, DWELLS), days.m_min)
+    rank = np.minimum(days.index[stay], RANKS - 1)
+    inside = tuple(c[: len(stay)] for c in cell)
     expected, observed = np.full((K, 3, RANKS), 3.0), np.full((K, 3, RANKS), 3.0)
-    np.add.at(expected, (cell[0], cell[1], rank), leave[cell])
-    np.add.at(observed, (cell[0], cell[1], rank), left)
+    np.add.at(expected, (inside[0], inside[1], rank), leave[inside])
+    np.add.at(observed, (inside[0], inside[1], rank), left[: len(stay)])
     follows = np.zeros((K, 3, PARTS, 3))
-    gone_on = ~days.last
-    after = np.append(days.role[1:], 0)
-    np.add.at(follows, (of_stay[gone_on], days.role[gone_on], days.part[days.end[gone_on]], after[gone_on]), 1)
+    on = ~days.last
+    np.add.at(
+        follows, (kind[days.row[on]], days.role[on], days.part[days.end[on]], days.role[np.flatnonzero(on) + 1]), 1
+    )
+    np.add.at(follows, (kind[known], days.role[over], days.part[0], days.role[days.first[known]]), moved)
     follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
     follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
-    return start, leave, observed / expected, np.cumsum(_shares(follows), axis=-1)
+    return _shares(start), leave, observed / expected, np.cumsum(_shares(follows), axis=-1)
+
+
+def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Stay and slot of every slot of a stay after its first, and of the departure; whether it is the departure."""
+    n = np.minimum(days.end, days.L - 1) - days.start
+    stay = np.repeat(np.arange(len(n)), n)
+    t = days.start[stay] + 1 + np.arange(len(stay)) - np.repeat(np.cumsum(n) - n, n)
+    return stay, t, t == days.end[stay]
+
+
+def _rates(
+    cell: tuple[Ints, ...], left: NDArray[np.bool_], person: Ints, shape: tuple[int, int, int, int], m_min: int
+) -> Floats:
+    """Rates of leaving; times of a kind in a role that fewer than `m_min` people had are told by everybody's."""
+    here, gone = np.zeros(shape), np.zeros(shape)
+    np.add.at(here, cell, 1)
+    np.add.at(gone, cell, left)
+    flat, many = np.ravel_multi_index(cell[:3], shape[:3]), int(person.max()) + 1
+    people = np.bincount(np.unique(flat * many + person) // many, minlength=int(np.prod(shape[:3])))
+    few = people.reshape(shape[:3]) < m_min
+    all_here, all_gone = here.sum(axis=0), gone.sum(axis=0)  # role, hour, dwell
+    usual = all_gone.sum(axis=2) / (all_here.sum(axis=2) + 1e-9)
+    by_dwell = (all_gone.sum(axis=1) + 1) / ((all_here * usual[..., None]).sum(axis=1) + 1)
+    everybody = (all_gone + 2 * usual[..., None] * by_dwell[:, None]) / (all_here + 2)
+    here[few], gone[few] = 0.0, 0.0
+    of_kind = (gone.sum(axis=3) + 0.5) / ((here * everybody).sum(axis=3) + 0.5)
+    prior = everybody * of_kind[..., None]
+    return np.asarray(-np.log1p(-(gone + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
 
 
 def _shares(counts: Floats) -> Floats:
@@ -444,21 +480,16 @@ def _shares(counts: Floats) -> Floats:
 
 def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
     """The law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
-    K, columns = len(law.start), np.empty(3, dtype=np.int64)
+    K, columns = len(law.start), np.empty((days.N, 3), dtype=np.int64)
+    all_columns(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
-    for d in range(days.N):
-        mine = slice(days.first[d], days.first[d + 1])
-        diary_columns(days.L, mine.stop - mine.start, days.role[mine], days.start[mine], columns)
-        real[kind[d], columns] += 1
+    np.add.at(real, (kind[:, None], columns), 1)
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
-    roles, starts = np.empty(days.L + 1, dtype=np.int64), np.empty(days.L + 1, dtype=np.int64)
     like = np.ones((K, LIKE))
     margins = np.split(np.arange(LIKE), [STAYS * 3, STAYS * 3 + SHARES])
+    drawn = np.empty((REHEARSED, 3), dtype=np.int64)
     for k in range(K):
-        stream, drawn = open_stream(key, k, 1), np.empty((REHEARSED, 3), dtype=np.int64)
-        for i, role in enumerate(rng.choice(3, REHEARSED, p=law.start[k] / law.start[k].sum()).tolist()):
-            n, _, _, _ = diary(law, k, role, days.L // 4, 1.0, False, stream, roles, starts)
-            diary_columns(days.L, n, roles, starts, drawn[i])
+        rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
         for _ in range(RAKES):
             for j, margin in enumerate(margins):
                 weight = like[k, drawn].prod(axis=1)
@@ -474,137 +505,89 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
     return law._replace(like=like), float(max(0.0, pace))
 
 
-def _anchors(days: _Days, types: Ints, n: int) -> tuple[Floats, Floats, Floats]:
+def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
     everybody = np.arange(days.people)
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
-    slept = days.people_at(days.r.ravel(), np.repeat(days.who, days.L)).astype(np.float64)
-    home = _pooled(home, slept, days.m_min)
+    been = days.people_at(days.r.ravel(), np.repeat(days.who, days.L))
+    # whoever stays for two hours does not pass; where fewer than `m_min` have stayed, as if half of them had
+    long = days.end - days.arrived >= min(6, days.L // 4)
+    stayed = days.people_at(days.place[long], days.of[long])
+    weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
+    home = _pooled(home, weight, days.xy, days.m_min)
     some = days.main >= 0
     if not some.any():
         return home, np.zeros((n, days.P)), np.ones((n, BINS))
     count = np.bincount(days.main[some], minlength=days.P).astype(np.float64)
-    there = _pooled(count, slept, days.m_min)
+    there = _pooled(count, weight, days.xy, days.m_min)
     main = np.empty((n, days.P))
     for t in range(n):
         mine = np.bincount(days.main[some & (types == t)], minlength=days.P).astype(np.float64)
         main[t] = np.where(mine >= days.m_min, mine, 0.0) + 0.15 * there + 1e-3 * (there > 0)
         spare = (mine.sum() - main[t].sum()) / max(there.sum(), 1e-9)
         main[t] += max(spare, 0.0) * there
-    who = everybody[some & (days.main != days.home)]
-    base = main[types[who]].copy()
-    base[np.arange(len(who)), days.main[who]] -= 1
+    who = rng.permutation(everybody[some])[: max(50, CANDIDATES // days.P)]
+    base, rows = main[types[who]].copy(), np.arange(len(who))
+    base[rows, days.main[who]] -= 0.15 + (base[rows, days.main[who]] >= days.m_min)  # without this person
     base = np.log(np.maximum(base, 0.005))
     base[np.arange(len(who)), days.home[who]] = -np.inf
-    cols = np.stack(
-        [days.bins[days.home[who]], BINS + types[who][:, None] * BINS + days.bins[days.home[who]]], axis=2
-    ).astype(np.int16)
-    theta = _fit(base, cols, days.main[who], BINS * (n + 1), 0.5)
+    bins = days.far(days.home[who][:, None], np.arange(days.P)[None])
+    cols = np.stack([bins, BINS + types[who][:, None] * BINS + bins], axis=2).reshape(-1, 2).astype(np.int16)
+    first = np.arange(len(who) + 1) * days.P
+    choices = Choices(base.ravel(), cols, first, first[:-1] + days.main[who], np.array([len(who), base.size]))
+    theta = _fit(choices, BINS * (n + 1), 0.5)
     return home, main, np.exp(theta[:BINS] + theta[BINS:].reshape(n, BINS))
 
 
-def _pooled(count: Floats, visitors: Floats, m_min: int) -> Floats:
-    """Counts of people per place; those below `m_min` are summed and shared out by all who have been there."""
-    few = (count < m_min) & (visitors >= m_min)
-    out = np.where(count >= m_min, count, 0.0)
-    if few.any():
-        out[few] = (count.sum() - out.sum()) * visitors[few] / visitors[few].sum()
-    return np.asarray(out + 1e-9 * (visitors >= m_min))
+def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
+    """
+    Counts of people per place of which none is of fewer than `m_min`.
+
+    Smaller ones are summed over quarters of the map, halved as long as either half has so many people, and shared out
+    within a quarter by `weight`, 0 where nobody may be.
+    """
+    out = np.where((count >= m_min) & (weight > 0), count, 0.0)
+    few = np.where(out > 0, 0.0, count)
+    quarters = [np.flatnonzero((out == 0) & (weight > 0))]
+    left = float(few.sum() - few[quarters[0]].sum())  # of places where nobody may be: shared out over all
+    while quarters:
+        mine = quarters.pop()
+        if len(mine) == 0:
+            continue
+        side = int(np.ptp(xy[mine], axis=0).argmax())
+        order = mine[np.argsort(xy[mine, side], kind="stable")]
+        cut = int(np.searchsorted(np.cumsum(few[order]), few[order].sum() / 2)) + 1
+        halves = [order[:cut], order[cut:]]
+        if all(len(half) and few[half].sum() >= m_min for half in halves):
+            quarters += halves
+        else:
+            out[mine] = few[mine].sum() * weight[mine] / weight[mine].sum()
+    total = out.sum()
+    return np.asarray((out * (1 + left / total) if total > 0 else weight.copy()) + 1e-9 * (weight > 0))
 
 
-def _fit(base: Floats, cols: NDArray[np.int16], chosen: Ints, n: int, ridge: float = 1.0) -> Floats:
-    """Weights (n,) of softmax choices, see `choice_loss`."""
+def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
     from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
 
-    if len(base) == 0:
-        return np.zeros(n)
-    slope = np.empty(n)
+    with threadpool_limits(1):
+        return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 40}).x)
+
+
+def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
+    """Weights (n,) of softmax choices, see `choice_loss`."""
+    many, candidates = choices.size.tolist()
+    base, cols = choices.base[:candidates], choices.cols[:candidates]
+    first, chosen, slope = choices.first[: many + 1], choices.chosen[:many], np.empty(n)
 
     def loss(at: Floats) -> tuple[float, Floats]:
-        return choice_loss(at, ridge, base, cols, chosen, slope), slope.copy()
+        return choice_loss(at, ridge, base, cols, first, chosen, slope), slope.copy()
 
-    return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 40}).x)
-
-
-def _wanderings(days: _Days, law: Law, rng: np.random.Generator) -> Law:
-    """The law with `explore`, `back`, `popular` and `reach`: which place a stay elsewhere is at."""
-    other = days.role == OTHER
-    part = days.part[days.start]
-    key = np.unique((part[other] * days.P + days.place[other]) * days.people + days.of[other])
-    visitors = np.bincount(key // days.people, minlength=PARTS * days.P).reshape(PARTS, days.P)
-    total = days.people_at(days.place[other], days.of[other])
-    popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
-    own_parts = np.split(key // days.people, [])[0], key % days.people
-    mine: list[list[int]] = [[] for _ in range(days.people)]
-    for cell, person in zip(own_parts[0].tolist(), own_parts[1].tolist(), strict=True):
-        mine[person].append(cell)
-    most = max(200, int(CELLS // days.P))
-    news = int(other.sum())
-    chance_new, chance_back = min(1.0, 3 * most / max(news, 1)), min(1.0, 12_000 / max(news, 1))
-    u = rng.random((2, len(other)))
-    asked, said = [], []  # whether somewhere new
-    where, bars = [], []  # (person, from, part, to), own places then
-    back_rows: list[list[float]] = []
-    back_far: list[int] = []
-    back_size, back_chosen = [], []
-    person = -1
-    weekend, when = days.weekend[days.row], days.row
-    for s in range(len(other)):
-        if days.of[s] != person:
-            person = int(days.of[s])
-            count: dict[int, int] = {}
-            at_part: dict[tuple[int, int, bool], int] = {}
-            last: dict[int, int] = {}
-            steps: dict[tuple[int, int], int] = {}
-            visits = 0
-        if not other[s]:
-            continue
-        x, opening = int(days.place[s]), days.index[s] == 0
-        if opening and x in count:
-            continue  # over midnight: counted before
-        here = int(days.home[person] if opening else days.place[s - 1])
-        before = int(days.place[s - 2]) if days.index[s] > 1 else -1
-        p, off, d = int(part[s]), bool(weekend[s]), int(when[s])
-        if not opening:
-            asked.append((len(count), visits, off, p))
-            said.append(x not in count)
-        if x not in count:
-            if u[0, s] < chance_new:
-                where.append((person, here, p, x))
-                bars.append(list(count))
-        elif u[1, s] < chance_back:
-            among = [y for y in count if y != here]
-            if len(among) > 1 and x in among:
-                back_size.append(len(among))
-                back_chosen.append(among.index(x))
-                for y in among:
-                    row = [0.0] * RETURN
-                    row[OFTEN] = np.log(count[y])
-                    row[NOW] = np.log1p(at_part.get((y, p, off), 0))
-                    row[TODAY] = float(last[y] == d)
-                    row[YESTERDAY] = float(last[y] == d - 1)
-                    row[FROM_HERE] = np.log1p(steps.get((here, y), 0))
-                    row[BACK] = float(y == before)
-                    back_rows.append(row)
-                    back_far.append(int(days.bins[here, y]))
-        count[x] = count.get(x, 0) + 1
-        at_part[x, p, off] = at_part.get((x, p, off), 0) + 1
-        steps[here, x] = steps.get((here, x), 0) + 1
-        last[x] = d
-        visits += 1
-    explore = _fit_explore(np.array(asked, dtype=np.float64).reshape(-1, 4), np.array(said, dtype=bool))
-    back = _fit_back(
-        np.array(back_rows).reshape(-1, RETURN), np.array(back_far, dtype=np.int64), back_size, back_chosen
-    )
-    reach = _fit_reach(days, popular, mine, where[:most], bars[:most])
-    return law._replace(explore=explore, back=back, popular=popular, reach=reach)
+    return _minimum(loss, n) if many else np.zeros(n)
 
 
 def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
-    from scipy.optimize import minimize
-
-    if len(asked) == 0:
-        return np.zeros(4 + PARTS)
+    """Weights (4 + PARTS,) of going somewhere new: logistic regression."""
     x = np.column_stack(
         [np.ones(len(asked)), np.log1p(asked[:, :2]), asked[:, 2], asked[:, 3][:, None] == np.arange(PARTS)]
     ).astype(np.float64)
@@ -614,183 +597,111 @@ def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
         value = np.logaddexp(0, logit).sum() - logit[said].sum() + 0.5 * (at**2).sum()
         return float(value), x.T @ (1 / (1 + np.exp(-logit)) - said) + at
 
-    return np.asarray(minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x)
+    return _minimum(loss, x.shape[1]) if len(asked) else np.zeros(x.shape[1])
 
 
-def _fit_back(rows: Floats, far: Ints, size: list[int], chosen: list[int]) -> Floats:
-    from scipy.optimize import minimize
-
-    if len(size) == 0:
-        return np.zeros(RETURN + BINS)
-    x = np.column_stack([rows, far[:, None] == np.arange(BINS)]).astype(np.float64)
-    first = np.cumsum([0, *size[:-1]])
-    taken = first + np.array(chosen)
-
-    def loss(at: Floats) -> tuple[float, Floats]:
-        score = x @ at
-        top = np.maximum.reduceat(score, first)
-        e = np.exp(score - np.repeat(top, size))
-        total = np.add.reduceat(e, first)
-        value = -(score[taken] - top - np.log(total)).sum() + 0.5 * (at**2).sum()
-        return float(value), x.T @ (e / np.repeat(total, size)) - x[taken].sum(axis=0) + at
-
-    return np.asarray(minimize(loss, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B").x)
-
-
-def _fit_reach(
-    days: _Days, popular: Floats, mine: list[list[int]], where: list[tuple[int, int, int, int]], bars: list[list[int]]
-) -> Floats:
-    """Factors (4, BINS) of the distance of a new place from here, home, main place and the nearest own place."""
-    if not where:
-        return np.ones((4, BINS))
-    person, here, part, to = np.array(where).T
-    base = popular[part].copy()
-    near = np.empty((len(where), days.P), dtype=np.int16)
-    for i, (who, _, p, _) in enumerate(where):
-        cells = np.array(mine[who])
-        np.subtract.at(base[i], cells % days.P, 0.1)
-        np.subtract.at(base[i], cells[cells // days.P == p] % days.P, 1.0)
-        own = [int(days.home[who]), *([int(days.main[who])] if days.main[who] >= 0 else []), *bars[i]]
-        near[i] = days.bins[own].min(axis=0)
-    base = np.log(np.maximum(base, 0.02))
-    main = np.where(days.main[person] >= 0, days.main[person], days.home[person])
-    for i, own in enumerate(bars):
-        base[i, [*own, here[i], days.home[person[i]], main[i]]] = -np.inf
-    fine = np.isfinite(base[np.arange(len(to)), to]) & (popular[part, to] > 0)
-    cols = np.stack(
-        [days.bins[here], BINS + days.bins[days.home[person]], 2 * BINS + days.bins[main], 3 * BINS + near], axis=2
-    ).astype(np.int16)
-    theta = _fit(np.ascontiguousarray(base[fine]), np.ascontiguousarray(cols[fine]), to[fine], 4 * BINS)
-    return np.exp(theta.reshape(4, BINS))
-
-
-def _trips(days: _Days, law: Law, rng: np.random.Generator) -> Law:
-    """The law with `passes`, `lengths`, `same`, `passed` and `passing`: what a trip leads through."""
-    if days.longest_pass == 0:
-        return law
-    trip = np.flatnonzero(days.index > 0)
-    a, b = days.place[trip - 1], days.place[trip]
-    anchor = days.role[trip] != OTHER
-    cells, length = np.zeros(len(trip), dtype=np.int64), np.ones(days.longest_pass)
-    passed_by: list[list[int]] = []
-    for i, s in enumerate(trip.tolist()):
-        way = days.r[days.row[s], days.start[s] : days.arrived[s]]
-        if len(way) == 0:
-            passed_by.append([])
-            continue
-        turns = np.flatnonzero(np.append(True, way[1:] != way[:-1]))
-        np.add.at(length, np.minimum(np.diff(np.append(turns, len(way))), days.longest_pass) - 1, 1)
-        passed_by.append(way[turns].tolist())
-        cells[i] = len(turns)
-    tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
-    count = np.full((2, BINS, TAILS, PASSES), 0.02)
-    np.add.at(count, ((~anchor).astype(np.int64), days.bins[a, b], tail, np.minimum(cells, PASSES - 1)), 1)
-    count += 2 * count.sum(axis=2, keepdims=True) / count.sum(axis=(2, 3), keepdims=True)
-    for m in range(TAILS):
-        count[0, :, m, m + 1 :] = 0
-        count[1, :, m, max(m, 1) :] = 0
-    low, high = np.minimum(a, b), np.maximum(a, b)
-    order = np.lexsort((trip, high, low, days.of[trip]))
-    key = np.stack([days.of[trip], low, high])[:, order]
-    again = np.append(False, (key[:, 1:] == key[:, :-1]).all(axis=0))
-    number = np.minimum(cells, PASSES - 1)[order]
-    by_far = _shares(count.sum(axis=(0, 2)))
-    alike = float((number[again] == number[np.flatnonzero(again) - 1]).sum())
-    chance = float(by_far[days.bins[a, b][order][again], number[np.flatnonzero(again) - 1]].sum())
-    same = max(0.0, (alike - chance) / max(again.sum() - chance, 1.0))
-    flat = np.array([(days.of[s], c) for s, way in zip(trip.tolist(), passed_by, strict=True) for c in way])
-    if len(flat) == 0:
-        return law
-    people = days.people_at(flat[:, 1], flat[:, 0])
+def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
+    """The law with everything that says where: other places, and what trips pass through."""
+    other = days.role == OTHER
+    part = days.part[days.start]
+    key = np.unique((part[other] * days.P + days.place[other]) * days.people + days.of[other]) // days.people
+    visitors = np.bincount(key, minlength=PARTS * days.P).reshape(PARTS, days.P)
+    total = days.people_at(days.place[other], days.of[other])
+    popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
+    on_trip = np.arange(days.L) < np.repeat(days.arrived, days.end - days.start).reshape(days.N, days.L)
+    row, t = np.nonzero(on_trip)
+    people = days.people_at(days.r[row, t], days.who[row])
     passed = np.where(people >= days.m_min, people, 0).astype(np.float64)
-    passing = _fit_passing(days, trip, passed_by, passed, rng)
-    return law._replace(
-        passes=np.cumsum(_shares(count), axis=-1),
-        lengths=np.cumsum(length / length.sum()),
-        same=same,
-        passed=passed,
-        passing=np.exp(passing),
+    moves, movers = days.moves()
+    enough = movers >= days.m_min
+    level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
+    table = _table(moves[enough], level)
+    law = law._replace(popular=popular, passed=passed, moves=table[0], crowd=table[1], detour=_detour(days))
+    return _choices(days, law, _table(moves, movers), rng)
+
+
+def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """An open table that `find` looks up."""
+    size = 1 << max(4, int(2 * len(keys)).bit_length())
+    out = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    fill_table(keys, values.astype(np.int64), *out)
+    return out
+
+
+def _detour(days: _Days) -> float:
+    """How much longer than direct ways through cells that they pass are: `DETOUR` of all, in quarters of a unit."""
+    stay = np.repeat(np.arange(len(days.row)), days.arrived - days.start)
+    if len(stay) == 0:
+        return 0.0
+    t = days.start[stay] + np.arange(len(stay)) - np.searchsorted(stay, stay)
+    a, b, x = days.place[stay - 1], days.place[stay], days.r[days.row[stay], t]
+    more = (days.length(a, x) + days.length(x, b) - days.length(a, b)) / np.sqrt(days.limits[1])
+    return float(np.ceil(4 * np.quantile(more, DETOUR)) / 4)
+
+
+def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
+    """The law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `same`, learnt from choices."""
+    S = len(days.row)
+    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 2), dtype=np.int64)
+    new, back, through = (_empty(columns, S) for columns in (4, 6, 9))
+    visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.start).sum())
+    expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
+    n = replay(
+        law,
+        days.stays(),
+        rng.permutation(days.people),
+        np.cumsum(law.popular, axis=1),
+        OTHERS,
+        np.minimum(CANDIDATES / np.maximum(expected, 1), 1.0),
+        *movers,
+        days.m_min,
+        rng.integers(0, 2**63, 2).astype(np.uint64),
+        asked,
+        said,
+        new,
+        back,
+        through,
+        cells,
+    )
+    law = law._replace(
+        explore=_fit_explore(asked[:n], said[:n]),
+        back=np.exp(_fit(back, OWN_PLACE)),
+        reach=np.exp(_fit(new, 4 * BINS).reshape(4, BINS)),
+        passing=np.exp(_fit(through, PASSING)),
+    )
+    return _trips(days, law, cells) if days.longest_pass else law
+
+
+def _empty(columns: int, choices: int) -> Choices:
+    return Choices(
+        np.empty(CANDIDATES),
+        np.empty((CANDIDATES, columns), dtype=np.int16),
+        np.zeros(choices + 1, dtype=np.int64),
+        np.empty(choices, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
     )
 
 
-def _fit_passing(
-    days: _Days, trip: Ints, passed_by: list[list[int]], passed: Floats, rng: np.random.Generator
-) -> Floats:
-    """Weights (PASSING,) of a cell on the way, by what each person could know from the others and from own routes."""
-    most = max(200, int(CELLS // days.P) * 2 // 3)
-    total = sum(len(way) for way in passed_by)
-    chance = min(1.0, most / max(total, 1))
-    base_rows, col_rows, chosen = [], [], []
-    person = -1
-    own_moves: dict[int, list[Ints]] = {}
-    with_passes = np.log(np.maximum(passed, 1e-9))
-    with_passes[passed == 0] = -np.inf
-    u = rng.random(total)
-    at = 0
-    for s, way in zip(trip.tolist(), passed_by, strict=True):
-        if days.of[s] != person:
-            person = int(days.of[s])
-            routes: dict[tuple[int, int], dict[int, int]] = {}
-            been: dict[int, int] = {}
-            mine: list[int] = []
-        a, b = int(days.place[s - 1]), int(days.place[s])
-        route = routes.setdefault((min(a, b), max(a, b)), {})
-        step = a
-        for c, x in enumerate(way):
-            if u[at] < chance and passed[x] > 0 and x not in (a, b, step):
-                if not mine:
-                    mine = _passed_of(days, trip, passed_by, person)
-                base = with_passes.copy()
-                base[mine] = np.log(np.maximum(passed[mine] - 1, 0.1))
-                base[passed == 0] = -np.inf
-                base[[a, b, step]] = -np.inf
-                share = (c + 1) / (len(way) + 1)
-                cols = np.empty((days.P, 7), dtype=np.int16)
-                _pass_rows(days.xy, days.bins, a, b, step, share, cols)
-                cols[:, 3], cols[:, 4] = ROUTE, OWN
-                for y, times in route.items():
-                    cols[y, 3] = ROUTE + seen(times)
-                for y, times in been.items():
-                    cols[y, 4] = OWN + seen(times)
-                out, into = days.movers[step].copy(), days.movers[:, b].copy()
-                for p, q in _moves_of(days, person, own_moves):
-                    if p == step:
-                        out[q] -= 1
-                    if q == b:
-                        into[p] -= 1
-                cols[:, 5] = CROWD_IN + days.crowd_of(out)
-                cols[:, 6] = CROWD_OUT + days.crowd_of(into)
-                base_rows.append(base)
-                col_rows.append(cols)
-                chosen.append(x)
-            at += 1
-            step = x
-        for x in way:
-            route[x] = route.get(x, 0) + 1
-            been[x] = been.get(x, 0) + 1
-        if days.role[s] == OTHER:
-            been[b] = been.get(b, 0) + 1
-    if not chosen:
-        return np.zeros(PASSING)
-    return _fit(np.array(base_rows), np.array(col_rows), np.array(chosen), PASSING)
-
-
-def _pass_rows(
-    xy: Floats, bins: NDArray[np.int8], a: int, b: int, step: int, share: float, cols: NDArray[np.int16]
-) -> None:
-    for p in range(len(cols)):
-        cols[p, :3] = pass_columns(xy, bins, a, b, step, share, p)
-
-
-def _passed_of(days: _Days, trip: Ints, passed_by: list[list[int]], person: int) -> list[int]:
-    first, last = np.searchsorted(days.of[trip], [person, person + 1])
-    return sorted({x for way in passed_by[first:last] for x in way})
-
-
-def _moves_of(days: _Days, person: int, known: dict[int, list[Ints]]) -> list[Ints]:
-    if person not in known:
-        r = days.r[days.who == person]
-        row, t = np.nonzero(r[:, 1:] != r[:, :-1])
-        known.clear()
-        known[person] = list(np.unique(np.column_stack([r[row, t], r[row, t + 1]]), axis=0))
-    return known[person]
+def _trips(days: _Days, law: Law, cells: Ints) -> Law:
+    """The law with `passes`, `lengths` and `same`: how many cells, and for how long; `cells` as `replay` has them."""
+    trip = np.flatnonzero(days.index > 0)
+    number, last = np.minimum(cells[trip], MOST_PASSES).T
+    bins = days.far(days.place[trip - 1], days.place[trip])
+    tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
+    count = np.full((2, BINS, TAILS, int(number.max(initial=0)) + 1), 0.02)
+    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, tail, number), 1)
+    count += 2 * count.sum(axis=2, keepdims=True) / count.sum(axis=(2, 3), keepdims=True)
+    for m in range(TAILS - 1):  # so many slots have no room for more
+        count[0, :, m, m + 1 :] = 0
+        count[1, :, m, max(m, 1) :] = 0
+    again = last >= 0
+    alike = float((number[again] == last[again]).sum())
+    chance = float(_shares(count.sum(axis=(0, 2)))[bins[again], last[again]].sum())
+    slots = np.ones(days.longest_pass)
+    run = days.arrived - days.start
+    np.add.at(slots, np.clip(run[trip][number == 1], 1, days.longest_pass) - 1, 1)
+    return law._replace(
+        passes=np.cumsum(_shares(count), axis=-1),
+        lengths=np.cumsum(slots / slots.sum()),
+        same=max(0.0, (alike - chance) / max(again.sum() - chance, 1.0)),
+    )

@@ -30,7 +30,7 @@ SWEEPS = 12
 RAKES, DAMPED = 12, 0.5
 PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
 MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
-FLOOR = 1e-12  # of the weight of a walk, beside the largest: float32 must hold its sums
+FLOOR = 1e-20  # of the weight of a walk, beside the largest: float32 must hold its sums
 
 Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
 
@@ -85,8 +85,9 @@ def kernel(
     agreements(skeleton, np.ascontiguousarray(label[walks].T.astype(np.int16)), agreed)
     out = np.empty((S, N), dtype=np.float32)
     for s in range(S):
-        slots = max(1, int(np.count_nonzero(seeds[s] >= 0)))
-        out[s] = np.exp(beta * (np.arange(slots + 1) / slots - 1)).astype(np.float32)[agreed[s]]
+        # beside the walk that agrees most: a row may be multiplied by anything, and float32 must hold it
+        slots, most = max(1, int(np.count_nonzero(seeds[s] >= 0))), int(agreed[s].max(initial=0))
+        out[s] = np.exp(beta * (np.arange(slots + 1) - most) / slots).astype(np.float32)[agreed[s]]
     if limit is not None:
         keep_apart(np.ascontiguousarray(seeds), np.ascontiguousarray(walks), limit, R, out)
     return out
@@ -134,15 +135,18 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
 
     """
     S, N = K.shape
-    wanted = (goal * N).astype(np.float32)
-    V: NDArray[np.float32] = wanted / wanted.max()
-    if balance == 0:
+    # walks that no seed may take would take all the weight there is
+    wanted = np.where(K.any(axis=0), goal * N, 0.0).astype(np.float32)
+    wanted *= np.float32(N / max(float(wanted.sum()), 1e-30))
+    V: NDArray[np.float32] = wanted / max(float(wanted.max()), 1e-30)
+    if balance == 0 or not wanted.any():
         return V
     with threadpool_limits(1):  # sums in one order on every machine (R5)
         for _ in range(sweeps):
             z = K @ V
             load = (np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ K) * V * (N / S)
             V = np.maximum(V * wanted / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
+            V[wanted == 0] = 0.0
             V /= V.max()
     return V
 
