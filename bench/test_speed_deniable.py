@@ -1,30 +1,15 @@
-"""Released fakes of the deniable mode: per second and core on PF with 500 seeds, and their cost as the seeds grow."""
+"""Fakes of the deniable preset, per second and core on PF once all is learnt, and as seeds and fakes grow."""
 
 import time
 import warnings
 
 import numpy as np
 import pytest
-from compare_emissions import DATA, Bench
+from deniable import DATA, Bench
 
-import elsewhere as ew
-from elsewhere.privacy.mechanism import Mechanism, release
+from elsewhere.privacy.count import laboratory, mixture, noisy_count
 
-K, GAMMA, EPS0, GROUPS, TARGET = 50, 4.0, 1.0, 6, 2000
-HOW = {
-    "walk": ("modes", GROUPS, {}),
-    "allotted": ("modes", GROUPS, {"eta": 0.01}),
-    "window": (None, None, {"lam": 0.3, "eta": 0.1}),
-}
-
-
-def released(mechanism, fakes, *, floor=0.1):
-    """Seconds of the processor per released fake and per attempt, and the share released; compiled before."""
-    release(mechanism, 10, floor=floor, entropy=1, laboratory=True)
-    start = time.process_time()
-    out = release(mechanism, fakes, floor=floor, entropy=2, laboratory=False)
-    took = time.process_time() - start
-    return took / out.passed, took / out.attempts, out.passed / out.attempts
+TARGET = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -33,41 +18,31 @@ def pf():
         pytest.skip("needs PF Tokyo in ../shared/data/pf_tokyo")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return Bench()
+        bench = Bench()
+        bench.told(None)
+        return bench
 
 
-@pytest.mark.parametrize("emission", list(HOW))
-def test_released_per_second_on_pf(pf, emission):
-    method, groups, given = HOW[emission]
-    start = time.process_time()
-    sampler = pf.sampler(emission, method, groups, given)
-    mechanism = Mechanism.of(sampler, pf.shared.r, pf.tau, k=K, gamma=GAMMA, eps0=EPS0)
-    preparing = time.process_time() - start
-    each, attempt, share = min(released(mechanism, 4000) for _ in range(3))
+@pytest.mark.parametrize("fakes", [2_000, 20_000, 200_000])
+def test_fakes_per_second_on_pf(pf, fakes):
+    pf.release(0.5, 100)
+    seconds = min(pf.release(0.5, fakes)[2] for _ in range(3))
     print(
-        f"\n{emission}, PF, 500 seeds: {1 / each:,.0f} released per second and core (target {TARGET:,}), "
-        f"{share:.0%} of attempts, {1e3 * attempt:.3f} ms each; prepared in {preparing:.1f} s"
+        f"\nPF, 500 seeds, {pf.laws.A} archetypes, {fakes:,} fakes: {fakes / seconds:,.0f} per second and core (target "
+        f"{TARGET:,}), count and noise included; archetypes, pool of {pf.laws.copies.sum():,} walks and laws learnt in "
+        f"{pf.seconds:.1f} s"
     )
+    assert fakes / seconds > TARGET
 
 
-@pytest.mark.parametrize("emission", list(HOW))
-def test_growth_with_the_seeds(emission):
-    from deniable_scale import KAPPA, sampler_of
-
-    counts, model = (500, 2000, 8000), 1000
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        town = ew.simulate_town(users=model + counts[-1], locations=200, rng=np.random.default_rng(1)).traces
-        people = town.select(np.arange(model))
-        learnt = ew.learn(people, "deniable", kappa=KAPPA, carry=False, rng=np.random.default_rng(2))
-        seeds = learnt.translate(town.select(np.arange(model, model + counts[-1])))
-        tau = learnt.tau(seeds)
-        sampler = sampler_of(emission, learnt, people, GROUPS, tau)
-    found = []
-    for n in counts:
-        mechanism = Mechanism.of(sampler, seeds.r[:n], tau, k=K, gamma=GAMMA, eps0=EPS0)
-        found.append(min(released(mechanism, 500 if emission == "window" else 2000) for _ in range(2))[0])
-    told = ", ".join(f"{n:,}: {1e3 * each:.3f} ms" for n, each in zip(counts, found, strict=True))
-    print(f"\n{emission}, a released fake by the number of seeds: {told}; {found[-1] / found[0]:.1f} x for 16 x seeds")
-    # no faster than the seeds that are counted, a third allowed for a busy machine
-    assert found[-1] / found[0] < 16 * 1.33
+def test_a_count_costs_nothing_as_the_seeds_grow():
+    below, found = laboratory(np.random.default_rng(1)), {}
+    for seeds in (500, 50_000, 5_000_000):
+        codes = np.random.default_rng(2).integers(64, size=seeds)
+        start = time.process_time()
+        mixture(noisy_count(codes, 64, eps0=0.5, below=below), eps0=0.5)
+        found[seeds] = time.process_time() - start
+    print(
+        "\nnoisy count of 64 archetypes, by seeds: " + ", ".join(f"{n:,}: {1e3 * s:.1f} ms" for n, s in found.items())
+    )
+    assert found[5_000_000] < 1

@@ -586,55 +586,6 @@ def window_q(seed, label, R, par_c, par_m, par_l):
     return table
 
 
-def trace_law(first, p, q, eta, lam):
-    """Pr{f|s} of every trace f by enumeration: first law times moves times soft emissions, normalised (section 11)."""
-    import itertools
-
-    R, L = len(first), len(q)
-    weight = {}
-    for f in itertools.product(range(R), repeat=L):
-        w = first[f[0]]
-        for t in range(L - 1):
-            w *= p[f[t]][f[t + 1]]
-        for t in range(L):
-            if q[t] is not None:
-                w *= (eta + (1 - eta) * q[t][f[t]]) ** lam
-        weight[f] = w
-    total = sum(weight.values())
-    return {f: w / total for f, w in weight.items()}
-
-
-def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False, keep=None):
-    """
-    Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
-
-    `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
-    number of outputs is looked at: {"all n released": probability}. An attempt at f goes on with chance `keep[f]`.
-    """
-    import math
-
-    alpha = math.exp(-eps0)
-
-    def passes(c):
-        if not noise:
-            return 1.0 if c >= k else 0.0
-        return alpha ** (k - c) / (1 + alpha) if c < k else 1 - alpha ** (c - k + 1) / (1 + alpha)
-
-    n = len(laws)
-    released = [{} for _ in laws]  # Pr{s gives f and f passes}
-    for f in set().union(*laws):
-        bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
-        for s, law in enumerate(laws):
-            released[s][f] = (
-                0.0
-                if bucket[s] is None
-                else law[f] * passes(bucket.count(bucket[s])) * (1.0 if keep is None else keep[f])
-            )
-    if loop:
-        return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
-    return {f: sum(law[f] for law in released) / n for f in released[0]}
-
-
 def wilson_ends(hits, trials, z=1.959963984540054):
     """The two p with (hits/trials - p)^2 = z^2 p (1 - p) / trials."""
     share = hits / trials
@@ -1187,36 +1138,18 @@ def day_statistics(row, xy):
     ]
 
 
-def keep_probability(row, edge, feature, cut, leaf, threshold):
-    """a(f) = min(1, exp(score - threshold)); the score adds the leaf that the features reach in each tree."""
-    score = 0.0
-    for f, c, values in zip(feature, cut, leaf, strict=True):
-        path = []
-        for level in range(3):
-            node = 2**level - 1 + sum(side * 2 ** (level - 1 - i) for i, side in enumerate(path))
-            bin_number = sum(1 for bound in edge[f[node]] if bound < row[f[node]])
-            path.append(1 if bin_number > c[node] else 0)
-        score += values[path[0] * 4 + path[1] * 2 + path[2]]
-    return min(1.0, math.exp(score - threshold))
-
-
-def walk_step(history, w, L):
+def walk_columns(history, lengths, sectors, L):
     """
-    P(next place | history) of a walk from its definition, as a list over places; `w` is a dict of plain lists.
+    The columns of a walk's weights after `history`: the four of moving, and of every other place the four of where.
 
     Weights: see the head of synthesis/walk/fit.py. Lengths 3 and above are long; directions are sectors of 16.
     """
-    import math
-
-    t, R = len(history), len(w["first"])
-    if t == 0:
-        return list(w["first"])
-    now = history[-1]
+    t, now = len(history), history[-1]
     places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]  # one entry per stay
     moves = list(itertools.pairwise(places))
     moved = [a != b for a, b in itertools.pairwise(history)]
     dwell = next((i for i, m in enumerate(reversed(moved)) if m), len(moved)) + 1
-    far = [w["lengths"][a][b] >= 3 for a, b in moves]
+    far = [lengths[a][b] >= 3 for a, b in moves]
     if not moves:
         kind = 0
     elif far[-1]:
@@ -1233,9 +1166,6 @@ def walk_step(history, w, L):
         rate = 1 if len(moved) < 4 else 2
     else:
         rate = 3 + sum(len(moves) / len(moved) >= x for x in (0.15, 0.3, 0.5, 0.75))
-    logit = w["moving"][pattern] + w["moving"][16 + 8 * d + rate] + w["moving"][64 + 24 * t // L]
-    logit += w["moving"][88 + 2 * kind + still] + w["leaving"][now]
-    p = 1 / (1 + math.exp(-logit))
 
     def turn(a, b):
         if a < 0 or b < 0:
@@ -1244,16 +1174,13 @@ def walk_step(history, w, L):
         return 1 if away >= 7 else 2 if away == 6 else 3 if away >= 4 else 4 if away >= 2 else 5
 
     # where to
-    came = w["sectors"][moves[-1][0]][now] if moves else -1
+    came = sectors[moves[-1][0]][now] if moves else -1
     origin = moves[-4][0] if len(moves) >= 4 else history[0]
-    weight = {}
-    for r in w["places"]:
+    where = {}
+    for r in range(len(lengths)):
         if r == now:
             continue
-        long = int(w["lengths"][now][r] >= 3)
-        x = w["steps"][now][r] * w["factor"][(2 * kind + still) * 7 + w["lengths"][now][r]]
-        x *= w["factor"][84 + 4 * turn(came, w["sectors"][now][r]) + 2 * still + long]
-        x *= w["factor"][108 + 2 * turn(w["sectors"][origin][now], w["sectors"][now][r]) + long]
+        long = int(lengths[now][r] >= 3)
         if moves and r == moves[-1][0]:
             seen = 1 + still
         elif r == history[0]:
@@ -1262,36 +1189,88 @@ def walk_step(history, w, L):
             seen = 5 if r in history[-8:] else 4
         else:
             seen = 0
-        x *= w["factor"][120 + seen]
-        if moves:
-            x *= w["onward"].get((moves[-1][0], now, r), 1.0)
-        weight[r] = x
+        where[r] = (
+            (2 * kind + still) * 7 + lengths[now][r],
+            84 + 4 * turn(came, sectors[now][r]) + 2 * still + long,
+            108 + 2 * turn(sectors[origin][now], sectors[now][r]) + long,
+            120 + seen,
+        )
+    return (pattern, 16 + 8 * d + rate, 64 + 24 * t // L, 88 + 2 * kind + still), where
+
+
+def walk_step(history, w, L):
+    """P(next place | history) of a walk from its definition, as a list over places; `w` is a dict of plain lists."""
+    import math
+
+    R = len(w["first"])
+    if not history:
+        return list(w["first"])
+    now = history[-1]
+    places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]
+    moving, where = walk_columns(history, w["lengths"], w["sectors"], L)
+    p = 1 / (1 + math.exp(-sum(w["moving"][c] for c in moving) - w["leaving"][now]))
+    weight = {}
+    for r in w["places"]:
+        if r == now:
+            continue
+        weight[r] = w["steps"][now][r] * math.prod(w["factor"][c] for c in where[r])
+        if len(places) > 1:
+            weight[r] *= w["onward"].get((places[-2], now, r), 1.0)
     total = sum(weight.values())
     if total == 0:
         return [float(r == now) for r in range(R)]
     return [1 - p if r == now else p * weight.get(r, 0.0) / total for r in range(R)]
 
 
-def randomised_response_delta(eps, n, total):
-    """Smallest delta with which n answers, each true with odds e^eps, are (total, delta)-private: sum over outcomes."""
-    p = math.exp(eps) / (1 + math.exp(eps))
-    return sum(
-        math.comb(n, j) * max(0.0, p ** (n - j) * (1 - p) ** j - math.exp(total) * (1 - p) ** (n - j) * p**j)
-        for j in range(n + 1)
-    )
+def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
+    """
+    The vector of one person under the private preset, from its definition: a dict of cell -> number.
 
+    `days` are lists of places. Blocks: visits by part of day and place, arrivals, moving, destinations, day statistics,
+    move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
+    """
+    import math
 
-def pass_chance(p, seeds, k, eps0):
-    """How often a fake passes the gate if each of `seeds` - 1 others is in its bucket with probability p."""
-    total = 0.0
-    for others in range(seeds):
-        binomial = math.comb(seeds - 1, others) * p**others * (1 - p) ** (seeds - 1 - others)
-        # c >= k + z, z two-sided geometric
-        passes = 0.0
-        for z in range(-400, others + 1 - k + 1):
-            passes += math.exp(-eps0 * abs(z)) * (1 - math.exp(-eps0)) / (1 + math.exp(-eps0))
-        total += binomial * passes
-    return total
+    R, L, D = len(lengths), len(days[0]), len(days)
+    blocks = [{} for _ in range(6)]
+
+    def add(block, cell, amount):
+        blocks[block][cell] = blocks[block].get(cell, 0.0) + amount / D
+
+    def count_bin(n):
+        return n if n < 6 else min(6 + math.floor(2 * math.log2(n / 6) + 1e-9), 15)
+
+    for day in days:
+        for t, r in enumerate(day):
+            add(0, min(t * parts // L, parts - 1) * R + r, 1 / L)
+        for a, b in {pair for pair in itertools.pairwise(day) if pair[0] != pair[1]}:
+            add(5, a * R + b, 1.0)
+        for t in range(1, L):
+            moving, where = walk_columns(day[:t], lengths, sectors, L)
+            for c in moving:
+                add(2, c, (day[t] != day[t - 1]) - rate[c])
+            if day[t] == day[t - 1]:
+                continue
+            add(1, day[t], 1.0)
+            own = where[day[t]]
+            for c in own:
+                add(3, c, 1.0)
+            still = (own[1] - 84) // 2 % 2
+            groups = [c for c in range(84, 108) if (c - 84) // 2 % 2 == still] + list(range(108, 126))
+            for c in [*range(own[0] // 7 * 7, own[0] // 7 * 7 + 7), *groups]:
+                add(3, c, -share[c])
+        longest = max(day.count(r) for r in day)
+        add(4, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
+        add(4, 16 + count_bin(len(set(day)) - 1), 1.0)
+        add(4, 32 + 10 * longest // L, 1.0)
+        add(4, 43 + (day[0] == day[-1]), 1.0)
+    first, out = 0, {}
+    for block, size, bound, share_of in zip(blocks, (parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
+        norm = math.sqrt(sum(x * x for x in block.values()))
+        for cell, x in block.items():
+            out[first + cell] = share_of * x / max(norm, bound)
+        first += size
+    return out
 
 
 def stroll(uniform, w, L):
@@ -1330,8 +1309,8 @@ def likeness(label, like):
     return (near - total) / N
 
 
-def stock_law(r, copies, score, place, slot, life, level, column, lam):
-    """Pr of each walk of a stock under each group, from the definition at the head of synthesis/deniable/stock.py."""
+def stock_law(r, copies, score, place, slot, life, level, column):
+    """Pr of each walk of a pool under each group, from the definition at the head of synthesis/deniable/laws.py."""
     table = []
     for f, n in zip(r, copies, strict=True):
         moves = sum(a != b for a, b in itertools.pairwise(f))
@@ -1341,7 +1320,7 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
         row = []
         for a in range(len(level)):
             x = common - level[a] + sum(score[a][t][column[y]] for t, y in enumerate(f))
-            row.append(n * (1 / (1 + math.exp(-x))) ** lam)
+            row.append(n / (1 + math.exp(-x)))
         table.append(row)
     sums = [sum(row[a] for row in table) for a in range(len(level))]
     return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
@@ -1349,7 +1328,7 @@ def stock_law(r, copies, score, place, slot, life, level, column, lam):
 
 def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, sharpness, ridges, z):
     """
-    The dual whose least value gives theta and c of synthesis/deniable/stock.py: z is theta, then c.
+    The dual whose least value gives theta and c of synthesis/deniable/laws.py: z is theta, then c.
 
     `share` (A, L, C) of padded classes; `ridges` of visits and classes, of moves, places and longest stay, and of
     coming home. Goals are the means over the walks; but for classes at instants and lives they are those of `people`
@@ -2352,3 +2331,47 @@ def life(w, mix, home, main, pace, weekend, tries, random):
             before, now = now, to
         out.append(day)
     return out
+
+
+def noise_law(z, eps0):
+    """Pr{Z = z} of two-sided geometric noise."""
+    return math.tanh(eps0 / 2) * math.exp(-eps0 * abs(z))
+
+
+def count_mixture(noisy, eps0, k=None, delta=1e-6):
+    """Weights of the archetypes and of the walk without a seed, from noisy counts, by the definition."""
+    A, total = len(noisy), sum(h for h in noisy if h > 0)
+    if total == 0:
+        return [0.0] * A, 1.0
+    m = 0
+    while k is not None and A * math.exp(-eps0 * m) / (1 + math.exp(-eps0)) > delta * (1 + 1e-9):
+        m += 1  # the first m that no noise exceeds, but with probability delta
+    weights = [h / total if h > 0 and (k is None or h >= k + m) else 0.0 for h in noisy]
+    return weights, sum(h for h in noisy if h > 0) / total - sum(weights)
+
+
+def release_law(counts, eps0, laws, *, n=None, k=None, longest=2, reach=25, mutant=None, without=None):
+    """
+    Law of all that a release publishes, by enumeration: the number of fakes, and which (up to `longest` of them).
+
+    `laws[a][f]` is P_a(f); noise above `reach` is left out. Mutants break the mechanism on purpose.
+    """
+    seeds, law = sum(counts), {}
+    if mutant == "abort" and seeds < 2:
+        return {"refused": 1.0}
+    grids = []
+    for h in counts:
+        silent = mutant == "no noise" or (mutant == "occupied only" and h == 0)
+        grids.append([(h, 1.0)] if silent else [(h + z, noise_law(z, eps0)) for z in range(-reach, reach + 1)])
+    without = without or [1 / len(laws[0])] * len(laws[0])
+    for point in itertools.product(*grids):
+        noisy, p = [h for h, _ in point], math.prod(q for _, q in point)
+        weights, rest = count_mixture(noisy, eps0, k)
+        number = n or (seeds if mutant == "number of seeds" else max(1, sum(noisy)))
+        mixed = [sum(w * laws[a][f] for a, w in enumerate(weights)) + rest * without[f] for f in range(len(laws[0]))]
+        if number > longest:
+            law[number] = law.get(number, 0.0) + p
+            continue
+        for fakes in itertools.product(range(len(mixed)), repeat=number):
+            law[number, fakes] = law.get((number, fakes), 0.0) + p * math.prod(mixed[f] for f in fakes)
+    return law

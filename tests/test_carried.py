@@ -1,4 +1,4 @@
-"""What a model carries for the deniable mode: sums that enough people share, the same in a file as in memory."""
+"""What a model carries for the deniable preset: sums that enough people share, the same in a file as in memory."""
 
 import hashlib
 import io
@@ -12,17 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.deny import sampler_of
-from elsewhere.evaluation.agreement import class_agreement
 from elsewhere.presets import preset_of
 from elsewhere.synthesis.deniable.archetypes import _counted, learn_archetypes
-from elsewhere.synthesis.deniable.carried import LADDER, OF_WALK, Carried
+from elsewhere.synthesis.deniable.carried import OF_WALK, number_of_archetypes
 from elsewhere.synthesis.walk._kernels import COLUMNS, LENGTHS, all_columns
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
 from elsewhere.synthesis.walk.habits import geometry
 
 M_MIN = 3
-GATE = {"preset": "deniable", "k": 12, "delta_target": 1e-3, "m_min": M_MIN, "disjoint": True}
+RUN = {"preset": "deniable", "m_min": M_MIN, "disjoint": True, "n": 50}
 
 
 def lab(number=1):
@@ -165,12 +163,11 @@ class TestSums:
         groups = learn_archetypes(classes, 4, 5, m_min=6, rng=lab())
         assert np.bincount(groups.nearest(classes), minlength=5).min() >= 6
         np.testing.assert_allclose(groups.share.sum(axis=2), 1)
-        for method in ("modes", "means"):
-            with pytest.raises(ew.NotEnoughUsers, match="`m_min` = 13"):
-                learn_archetypes(classes, 4, 5, m_min=13, method=method, rng=lab())
-            # days are not users
-            with pytest.raises(ew.NotEnoughUsers):
-                learn_archetypes(classes, 4, 2, m_min=6, method=method, user=np.arange(60) % 4, rng=lab())
+        with pytest.raises(ew.NotEnoughUsers, match="`m_min` = 13"):
+            learn_archetypes(classes, 4, 5, m_min=13, rng=lab())
+        # days are not users
+        with pytest.raises(ew.NotEnoughUsers):
+            learn_archetypes(classes, 4, 2, m_min=6, user=np.arange(60) % 4, rng=lab())
 
     def test_everything_is_kept_where_one_user_is_enough(self, town):
         known = np.ones(40, dtype=bool)
@@ -202,7 +199,7 @@ class TestCanary:
         # would say where that person was
         (one, _), (other, _) = self.arrays([9, 9, 0, 0]), self.arrays([10, 10, 0, 0])
         assert one.keys() == other.keys()
-        assert {"carried.walk.move", "carried.groups.2.share"} <= one.keys()
+        assert {"carried.walk.move", "carried.archetypes.share"} <= one.keys()
         weights = {f"carried.walk.{name}" for name in ("destination", "moving", "leaving")}
         for name, array in one.items():
             if name in weights:  # found step by step, places in another order
@@ -252,36 +249,32 @@ class TestFile:
     def test_a_file_says_the_same_as_memory_to_the_last_bit(self, town, learnt, tmp_path):
         learnt.save(tmp_path)
         back = ew.Learnt.load(tmp_path)
-        assert sorted(back.carried.groups) == [n for n in LADDER if n * 12 <= 120]
-        for n, groups in learnt.carried.groups.items():
-            for name in ("share", "score", "price", "size"):
-                assert np.array_equal(getattr(groups, name), getattr(back.carried.groups[n], name))
+        assert len(back.carried.archetypes.share) == number_of_archetypes(120, 0.5) == 10
+        for name in ("share", "score", "price", "size"):
+            assert np.array_equal(getattr(learnt.carried.archetypes, name), getattr(back.carried.archetypes, name))
         one, other = (x.carried.habits.tables(x.model.locations, x.known) for x in (learnt, back))
         for name, array in one._asdict().items():
             assert np.array_equal(array, getattr(other, name)), name
         # and again
         assert arrays_of(back.files()).keys() == arrays_of(learnt.files()).keys()
-        made = [ew.generate_fakes(town[1], model=x, rng=lab(), **GATE) for x in (learnt, back)]
+        made = [ew.generate_fakes(town[1], model=x, rng=lab(), **RUN) for x in (learnt, back)]
         assert np.array_equal(made[0].r, made[1].r)
         assert made[0].sampler.log_prob(made[0].r[:5], town[1].r).tolist() == (
             made[1].sampler.log_prob(made[0].r[:5], town[1].r).tolist()
         )
-        assert made[0].preset.emission == "walk"
-        assert made[0].preset.archetypes == 6  # 120 seeds planned, 1.5 k = 18 to a group
-        assert not any("window" in note for note in made[0].notes)
+        assert made[0].preset.archetypes == 10
 
-    def test_an_older_file_still_loads_and_falls_back_with_a_note(self, town, learnt, tmp_path):
+    def test_an_older_file_still_loads_and_is_refused_with_what_to_do(self, town, learnt, tmp_path):
         files = learnt.files()
-        index = {k: v for k, v in json.loads(files["model.json"]).items() if k != "carried"}
         arrays = {name: a for name, a in arrays_of(files).items() if not name.startswith("carried.")}
-        older = ew.Learnt.load(written(tmp_path / "older", arrays, index))
-        assert older.carried is None
-        fakes = ew.generate_fakes(town[1], model=older, rng=lab(), lam=0.02, **GATE)
-        assert fakes.preset.emission == "window"
-        assert sum('emission "window"' in note for note in fakes.notes) == 1
-        with pytest.raises(ew.InvalidParameter, match="learnt without what emission") as said:
-            ew.generate_fakes(town[1], model=older, rng=lab(), emission="walk", **GATE)
-        assert said.value.code == "E_DISJOINT"
+        index = json.loads(files["model.json"])
+        index["preset"] |= {"emission": "walk", "gamma": 4.0}  # parameters that this version does not know
+        for carried in (None, {"method": "modes", "groups": [2], "chosen": None}):
+            older = ew.Learnt.load(written(tmp_path / "older", arrays, {**index, "carried": carried}))
+            assert older.carried is None
+            with pytest.raises(ew.InvalidParameter, match="learn it again under the deniable preset") as said:
+                ew.generate_fakes(town[1], model=older, rng=lab(), **RUN)
+            assert said.value.code == "E_DISJOINT"
 
     @pytest.mark.parametrize(
         ("name", "change"),
@@ -308,17 +301,17 @@ class TestFile:
             ("walk.lives", lambda a: a[:, :-1]),
             ("walk.lives", lambda a: a.ravel()),
             ("walk.lives", lambda a: a[:, :1]),
-            ("groups.2.share", lambda a: a * 2),
-            ("groups.2.share", lambda a: a - 1),
-            ("groups.2.share", lambda a: a[:1]),
-            ("groups.2.share", lambda a: a[:, :, :-1]),
-            ("groups.2.share", lambda a: a.astype(np.float32)),
-            ("groups.2.score", lambda a: a * np.nan),
-            ("groups.2.score", lambda a: a[:, :1]),
-            ("groups.2.price", lambda a: a[:1]),
-            ("groups.2.size", lambda a: a / 2),
-            ("groups.2.size", lambda a: a * [3, -1]),
-            ("groups.2.size", None),
+            ("archetypes.share", lambda a: a * 2),
+            ("archetypes.share", lambda a: a - 1),
+            ("archetypes.share", lambda a: a[:1]),
+            ("archetypes.share", lambda a: a[:, :, :-1]),
+            ("archetypes.share", lambda a: a.astype(np.float32)),
+            ("archetypes.score", lambda a: a * np.nan),
+            ("archetypes.score", lambda a: a[:, :1]),
+            ("archetypes.price", lambda a: a[:1]),
+            ("archetypes.size", lambda a: a / 2),
+            ("archetypes.size", lambda a: a * np.where(np.arange(len(a)) == 0, -1, 1.5)),
+            ("archetypes.size", None),
             ("walk.first", None),
         ],
     )
@@ -334,13 +327,10 @@ class TestFile:
     @pytest.mark.parametrize(
         "change",
         [
-            {"method": "best"},
-            {"groups": []},
-            {"groups": [2, 2]},
-            {"groups": [1, 2]},
-            {"groups": "all"},
-            {"groups": [True]},
-            {"chosen": 3},
+            {"archetypes": 0},
+            {"archetypes": 3},
+            {"archetypes": "all"},
+            {"archetypes": True},
             {"reach": -1.0},
             {"reach": "far"},
             {"reach": float("nan")},
@@ -363,65 +353,23 @@ class TestFile:
 
 
 class TestRuns:
-    def test_a_given_model_keeps_nearly_what_people_at_hand_do(self, town, learnt):
-        seeds = learnt.translate(town[1])
-        tau, asked = learnt.tau(seeds), preset_of("deniable", m_min=M_MIN, archetypes=4)
-        which = np.repeat(np.arange(len(seeds)), 5)
-        kept = []
-        for people in (town[0], None):
-            sampler = sampler_of(learnt, asked, tau, people, lab())
-            fakes = np.concatenate([sampler.sample(seed, 5, rng=lab(i)) for i, seed in enumerate(seeds.r)])
-            agreement = class_agreement(fakes, seeds.r, which, learnt.classes.label)
-            kept.append(agreement.own - agreement.others)
-        error = np.hypot(*(x.std() / np.sqrt(len(seeds)) for x in kept))
-        assert kept[0].mean() > 4 * error
-        assert kept[1].mean() > 0.8 * kept[0].mean() - error
-
-    def test_the_number_of_groups(self, town, learnt):
-        with pytest.raises(ew.InvalidParameter, match=r"\(1, 2, 3, 4, 5, 6, 8, 10\), got 7") as said:
-            ew.generate_fakes(town[1], model=learnt, rng=lab(), archetypes=7, **GATE)
-        assert said.value.code == "E_MISMATCH"
-        asked = ew.generate_fakes(town[1], model=learnt, rng=lab(), archetypes=4, strength=1.5, **GATE)
-        assert asked.preset.archetypes == len(asked.sampler.archetypes.share) == 4
-        assert asked.sampler.strength == 1.5
+    def test_the_number_of_archetypes(self, town):
         chosen = ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=7), kappa=5, rng=lab())
-        assert list(chosen.carried.groups) == [7]
-        assert ew.generate_fakes(town[1], model=chosen, rng=lab(), **GATE).preset.archetypes == 7
-        with pytest.raises(ew.InvalidParameter, match=r"\(7\), got 6"):
-            ew.generate_fakes(town[1], model=chosen, rng=lab(), archetypes=6, **GATE)
+        assert ew.generate_fakes(town[1], model=chosen, rng=lab(), **RUN).preset.archetypes == 7
         with pytest.raises(ew.InvalidParameter, match="at most the 120 people"):
             ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=121), kappa=5, rng=lab())
         with pytest.raises(ew.NotEnoughUsers, match="take fewer groups"):
             ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=60), kappa=5, rng=lab())
 
-    def test_a_ladder_gives_the_largest_that_is_not_above(self, learnt):
-        assert [learnt.carried.number(n) for n in (1, 2, 6, 7, 9, 64)] == [1, 2, 6, 6, 8, 10]
-
-    @pytest.mark.parametrize("emission", ["allotted", "archetypes"])
-    def test_groups_alone_serve_emissions_without_a_walk(self, town, emission):
-        settings = preset_of("deniable", m_min=M_MIN, emission=emission, archetypes=3)
-        learnt = ew.learn(town[0], settings, kappa=5, rng=lab())
-        assert learnt.carried.habits is None
-        fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), emission=emission, **GATE)
-        assert (fakes.preset.emission, fakes.preset.archetypes) == (emission, 3)
-        # the preset's own emission is another: it says so
-        other = ew.generate_fakes(town[1], model=learnt, rng=lab(), lam=0.02, **GATE)
-        assert other.preset.emission == "window"
-        files = learnt.files()
-        index = json.loads(files["model.json"])["carried"]
-        arrays = {n.removeprefix("carried."): a for n, a in arrays_of(files).items() if n.startswith("carried.")}
-        back = Carried.from_arrays(arrays, index, R=learnt.model.R, kappa=5)
-        assert np.array_equal(back.groups[3].share, learnt.carried.groups[3].share)
-
     def test_what_does_not_fit_what_is_carried(self, town, learnt):
-        # other classes: the groups speak of those they were learnt with
+        # other classes: the archetypes speak of those they were learnt with
         label = np.where(learnt.classes.label >= 0, learnt.classes.label, 0)
-        fakes = ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), lam=0.02, **GATE)
-        assert fakes.preset.emission == "window"
+        with pytest.raises(ew.InvalidParameter, match="without `classes` of your own"):
+            ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), **RUN)
         # another number of instants
         short = ew.Traces(town[1].r[:, :36], town[1].locations, step_minutes=town[1].step_minutes)
         with pytest.raises(ew.ElsewhereError, match="72 instants") as said:
-            ew.generate_fakes(short, model=learnt, rng=lab(), **GATE)
+            ew.generate_fakes(short, model=learnt, rng=lab(), **RUN)
         assert said.value.code == "E_MISMATCH"
         assert learnt.update(town[1], kappa=5, rng=lab()).carried is None
 
@@ -429,10 +377,10 @@ class TestRuns:
         visitors = learnt.model.visitors
         many = int(np.sort(visitors[visitors > 0])[len(visitors) // 3]) + 1
         assert (visitors[learnt.known] < many).any()
-        fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**GATE, "m_min": many})
+        fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**RUN, "m_min": many})
         assert visitors[np.unique(fakes.r)].min() >= many
-        with pytest.raises(ew.InvalidParameter, match="`m_min` = 121") as said:
-            ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**GATE, "m_min": 121})
+        with pytest.raises(ew.InvalidParameter, match="`m_min` visitors") as said:
+            ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**RUN, "m_min": 121})
         assert said.value.code == "E_SUPPRESSED"
 
     def test_other_presets_and_whoever_says_so_carry_nothing(self, town, learnt):
@@ -440,6 +388,4 @@ class TestRuns:
         assert plain.carried is None
         assert np.array_equal(plain.classes.label, learnt.classes.label)
         assert ew.learn(town[0], preset_of("product", m_min=M_MIN, c_min=1), kappa=5, rng=lab()).carried is None
-        window = preset_of("deniable", m_min=M_MIN, emission="window")
-        assert ew.learn(town[0], window, kappa=5, rng=lab()).carried is None
         assert "array" not in repr(learnt.carried)

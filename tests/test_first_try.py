@@ -666,7 +666,7 @@ def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_
     assert f"Here are {people} people with a usable day (1.0 days each)" in line
     # nine others for each fake, and five people to learn from, who share a place
     assert 'Preset "product" needs 14 people' in line
-    assert '"paper" 2 and "deniable" 70' in line
+    assert '"paper" 2, "deniable" 60 and "private"' in line
     assert ("at least 2 more people" in line) is (people == 12)
     smaller = re.search(r"`(-k .*?)` makes it (\d+) places", line)
     if smaller:
@@ -678,13 +678,13 @@ def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_
 
 
 def test_few_people_for_the_deniable_preset(run, tmp_path):
-    town = ew.simulate_town(users=50, locations=60, rng=np.random.default_rng(1)).traces
+    town = ew.simulate_town(users=20, locations=60, rng=np.random.default_rng(1)).traces
     ew.write_traces(town, tmp_path / "few.csv")
     words = ["synthesize", tmp_path / "few.csv", "-o", tmp_path / "fakes", "--no-report", "--preset", "deniable"]
     status, _, err = run(*words)
     assert (status, err.split(":")[0]) == (2, "E_TOO_FEW")
-    assert 'Preset "deniable" needs 70 people' in err
-    assert "at least 20 more people" in err
+    assert 'Preset "deniable" needs 60 people' in err
+    assert "at least 40 more people" in err
     assert "`--preset product`: fewer people" in err
 
 

@@ -26,10 +26,11 @@ ROOMS += [
     "fakes",
     "links",
     "deny",
+    "private",
     "tries",
     "generate",
 ]  # the stairs
-ROOMS += ["evaluation", "tuning", "judge", "reports", "cli"]
+ROOMS += ["evaluation", "judge", "reports", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed
 PUBLIC = {"errors", "files", "_version", "traces", "pool"}

@@ -110,7 +110,17 @@ ROWS = {
     ),
     **{
         f"B49 {word}": refused("--set", word)
-        for word in ("par_c=1", "par_m=1", "par_v=.5", "par_l=1.5", "par_c=nan", "k=0", "par_d=-1", "eps0=0", "gamma=1")
+        for word in (
+            "par_c=1",
+            "par_m=1",
+            "par_v=.5",
+            "par_l=1.5",
+            "par_c=nan",
+            "k=0",
+            "par_d=-1",
+            "eps0=0",
+            "archetypes=0",
+        )
     },
     "B49 kappa=1": refused("--kappa", "1"),
     "B49 kappa>R": refused("--kappa", "500"),

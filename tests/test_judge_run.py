@@ -1,4 +1,4 @@
-"""A run is judged by the claims that its own ledger makes: the same gate, the same t, all of its seeds."""
+"""A run is judged by the claims that its own certificate makes: the same eps, the same k, all of its seeds."""
 
 import naive
 import numpy as np
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.cli.summary import closing, verdicts
+from elsewhere.deny import certificate_of
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.fakes import publish_linked
 from elsewhere.judge import run as judge
@@ -18,10 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
 @pytest.fixture(scope="module")
 def made():
-    """A deniable run whose target of delta, and so whose t, is not the default; some places are rare."""
+    """A deniable run whose eps0 and k are not the default; some places are rare."""
     town = ew.simulate_town(users=160, locations=60, rng=np.random.default_rng(6)).traces
     fakes = ew.generate_fakes(
-        town, preset="deniable", kappa=6, k=16, m_min=8, delta_target=1e-3, rng=np.random.default_rng(1)
+        town, preset="deniable", kappa=6, k=2, eps0=2.0, m_min=8, n=80, rng=np.random.default_rng(1)
     )
     pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
     return town, fakes, pool, rows
@@ -31,29 +32,32 @@ def made():
 def judged(made, monkeypatch):
     def run(attacks):
         whole = judge.audit
-        quick = {"attacks": attacks, "gate_runs": 2000}
+        quick = {"attacks": attacks, "count_runs": 2000}
         monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**quick, **given}))
         return judge.judge_run(*made, rng=np.random.default_rng(3))
 
     return run
 
 
-def test_the_attacks_judge_the_gate_of_the_ledger(made, judged):
-    ledger, found = made[1].ledger, judged(["A5", "A8", "A9"])
-    missed = np.exp(-ledger.eps0 * (ledger.k - ledger.t)) / ledger.acceptance
+def test_the_attacks_judge_what_the_certificate_claims(made, judged):
+    found = judged(["A5", "A8", "A9"])
     told = found.audit.to_dict()
 
-    assert not np.array_equal(made[1].learnt.place, np.arange(60))  # rare places: the gate saw others than the file has
-    assert told["A8"]["t"] == told["A9"]["t"] == ledger.t
-    assert told["A5"]["bar"] == pytest.approx(ledger.gamma / (ledger.gamma + ledger.t - 1) + missed)
+    assert not np.array_equal(made[1].learnt.place, np.arange(60))  # rare places: the count saw others than the file
+    assert told["A8"]["k"] == 2
     assert told["A8"]["passed"]
+    assert told["A9"]["bar"] == 2.0
+    assert told["A9"]["archetypes"] == made[1].preset.archetypes
     assert told["A9"]["status"] == "run"
     assert told["A9"]["passed"]
-    assert found.run["reproducible"]  # R5: of this very run, which can be repeated, nothing is claimed
-    assert not claims(told, found.run)[2].met
-    _, deniable, private, _ = claims(told, {**found.run, "reproducible": False})
-    assert deniable.met
-    assert private.met
+    assert found.run["certificate"]["protects"] == "nobody"  # R5: of this very run, which can be repeated
+    assert not claims(told, found.run)[1].met
+    sure = certificate_of(made[1].preset, given=False).to_dict()
+    _, whole, behind, _ = claims(told, {**found.run, "certificate": sure})
+    assert whole.met
+    assert "factor of 7.39" in whole.sentence
+    assert behind.met
+    assert not claims(told, {**found.run, "certificate": {**sure, "eps": 1.0}})[1].met  # another claim than was audited
 
 
 def test_in_the_deniable_mode_a_rare_place_is_the_models(made, judged):
@@ -79,15 +83,15 @@ def test_whom_the_model_was_learnt_from_are_no_strangers_to_it(made, monkeypatch
     aside = ew.simulate_town(users=30, locations=60, rng=np.random.default_rng(6)).traces
     for holdout in (None, ew.Traces(aside.r, made[0].locations, users=[f"aside {i}" for i in range(30)])):
         judge.judge_run(*made, holdout=holdout, rng=np.random.default_rng(3))
-    assert told == [True, False]
+    assert told == [True, True, False, False]  # once more for the seeds behind each fake
 
 
-def test_alternatives_are_counted_among_all_seeds(judged, monkeypatch):
+def test_seeds_behind_a_fake_are_counted_among_all_of_them(judged, monkeypatch):
     monkeypatch.setattr(judge, "MOST_PEOPLE", 20)
     found = judged(["A5", "A8"])
 
     assert found.audit.sizes["seed_users"] == 20
-    assert found.audit["A8"].passed  # 20 of 80 people cannot fill the buckets that 80 filled
+    assert found.audit["A8"].passed  # 20 of 80 people are fewer behind a fake than 80 are
 
 
 def test_a_place_is_rare_by_all_days_of_the_seed_users(monkeypatch):

@@ -17,6 +17,7 @@ from elsewhere.cli.published import as_read, on_output, with_withheld
 from elsewhere.fakes import _reading, publish_linked
 from elsewhere.files import write_files
 from elsewhere.frame import Frame, calendar, is_weekend
+from elsewhere.presets import PRESETS
 from elsewhere.traces.fixes import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
@@ -49,11 +50,10 @@ class TestPublish:
             f"12 of {len(visited)} places, mostly 'Home', are in no fake: fewer than 5 of the people"
         )
         assert told == read
-        # with a ledger, or where few places are counted: the owner's notes alone
+        # where a theorem covers the fakes, or where few places are counted: the owner's notes alone
         few = known.copy()
         few[visited[2:]] = True
-        ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
-        for odd in ({"ledger": ledger}, {"frame": replace(frame, known=few)}):
+        for odd in ({"preset": PRESETS["deniable"]}, {"frame": replace(frame, known=few)}):
             made, told = with_withheld(replace(fakes, **{"frame": frame, "notes": (), **odd}), read, town)
             assert not made.notes
             assert "are in no fake" in told.notes[0]
@@ -61,15 +61,15 @@ class TestPublish:
         made, told = with_withheld(replace(fakes, frame=frame, notes=()), read, town.of_users([0]))
         assert not any("Home" in note for note in (*made.notes, *told.notes))
 
-    def test_with_a_ledger_categories_of_the_input_are_not_published(self, fakes):
-        R, ledger = len(fakes.frame.locations), ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+    def test_categories_of_the_input_are_not_covered_by_a_theorem_and_not_published(self, fakes):
+        R = len(fakes.frame.locations)
         for people, shown in ((np.full(R, 9), False), (None, True)):  # found in the rows, given with the map
             where = fakes.frame.locations.called(categories=["Home"] * R, category_users=people)
             pool = ew.publish(
                 replace(
                     fakes,
                     frame=replace(fakes.frame, locations=where),
-                    ledger=ledger,
+                    preset=PRESETS["deniable"],
                     published=np.zeros(len(fakes), dtype=bool),
                 )
             )
@@ -177,11 +177,10 @@ class TestPublish:
         reading = pool.provenance["reading"]
         assert reading["people_by_gap"] == {"1h": "<5", "3h": 5, "12h": 137}  # no count of few
         assert (reading["max_gap_minutes"], reading["map"], reading["map_km"]) == (720, "auto", 60)
-        # with a ledger nothing that counts the seeds
-        ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, t=30)
+        # where a theorem covers the fakes nothing that counts the seeds
         counted = {"people_by_gap", "share_filled"}
         assert counted <= set(reading)
-        assert not counted & set(_reading(replace(read, ledger=ledger)))
+        assert not counted & set(_reading(replace(read, preset=PRESETS["deniable"])))
         index = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))
         with pytest.raises(ew.InvalidModel, match="E_FAKES"):

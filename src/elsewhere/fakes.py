@@ -31,9 +31,8 @@ from elsewhere.files import check_folder, read_index, read_regular, write_folder
 from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt
 from elsewhere.pool import Pool
-from elsewhere.presets import NOT_READ, Preset
+from elsewhere.presets import NOT_READ, PROVEN, Preset
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.deniability import Ledger
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
@@ -51,13 +50,15 @@ class Fakes:
     r
         (F, L) places.
     seed
-        (F,) row of `seeds` each fake was made from.
+        (F,) row of `seeds` each fake was made from. In the deniable preset no fake is made of one seed: the row is that
+        of a seed of its archetype, drawn at random, to compare it with. -1 in the private preset, where fakes are
+        nobody's.
     loglik
         (F,) ln Pr{fake} under the aggregate model.
     verdicts
         What the privacy test measured on each.
     attempts
-        (N,) tries per row of `seeds`; in the deniable mode their total alone.
+        (N,) tries per row of `seeds`; in the deniable preset, which tries nothing twice, the number of fakes.
     tally
         Attempts by outcome: tested, passed, and rejected by each rule.
     seeds
@@ -74,17 +75,15 @@ class Fakes:
         Whether a given `rng` made the run repeatable: such fakes are not for publishing (R2).
     notes
         What the run decided by itself and a reader should know.
-    ledger
-        eps and delta, in the deniable mode.
     published
         (F,) which fakes are published already; the one array that changes.
     seed_rows
         Rows of `seeds` that could be a seed: whoever has none is nobody's seed. None where it is not known.
     weekend
         (F,) whether the day of each fake's seed is at a weekend; None where there are no dates, and in the deniable
-        mode, where a fake must not tell it.
+        preset, where a fake must not tell it.
     sampler
-        The sampler of the deniable mode, for the audit; not kept in a file.
+        The laws of the archetypes in the deniable preset, for the audit; not kept in a file.
     life
         (F,) which fake person each row, a day, belongs to: 0, 1, ... in order.
     day
@@ -108,7 +107,6 @@ class Fakes:
     kappa: int
     laboratory: bool
     notes: tuple[str, ...] = ()
-    ledger: Ledger | None = None
     published: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
     seed_rows: Ints | None = field(default=None, repr=False)
     weekend: NDArray[np.bool_] | None = field(default=None, repr=False)
@@ -143,19 +141,10 @@ class Fakes:
         """Share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
 
-    def promise(self) -> str:
-        """What the ledger says in words; of a laboratory run, that nothing is claimed (R5)."""
-        if self.ledger is None:
-            return "no ledger was kept: nothing is claimed."
-        if not self.laboratory:
-            return (
-                f"{self.ledger.in_words()} This is proven of the mechanism; whether the gate of this very run was "
-                "tried out against it (attack A9), its report says."
-            )
-        return (
-            "A laboratory run: whoever knows the number it started from can repeat the noise of the gate, so nothing "
-            f"is claimed. Of the same run without that number it could be said: {self.ledger.in_words()}"
-        )
+    @property
+    def covered(self) -> bool:
+        """Whether the preset has a theorem for the whole release: all fakes are then published, once."""
+        return self.preset.name in PROVEN
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
         """
@@ -194,7 +183,6 @@ class Fakes:
             "kappa": self.kappa,
             "laboratory": self.laboratory,
             "notes": list(self.notes),
-            "ledger": None if self.ledger is None else self.ledger.to_dict(),
             "certificate": self.certificate.to_dict(),
             "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
         }
@@ -215,9 +203,7 @@ class Fakes:
             where |= {name: told.get(name) for name in ("names", "categories")}
             where["category_users"] = arrays.get("category_users")
             dates = arrays["dates"].astype("datetime64[D]") if "dates" in arrays else None
-            # JSON knows no tuples
-            fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in told["preset"].items()}
-            preset = Preset(**fields)
+            preset = Preset.of_file(told["preset"])
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),
@@ -236,7 +222,6 @@ class Fakes:
                 kappa=told["kappa"],
                 laboratory=told["laboratory"],
                 notes=tuple(told["notes"]),
-                ledger=None if told["ledger"] is None else Ledger(**told["ledger"]),
                 seed_rows=arrays.get("seed_rows"),
                 weekend=arrays.get("weekend"),
                 life=arrays.get("life", np.zeros(0, dtype=np.int64)),
@@ -290,8 +275,8 @@ def publish(
     fakes
         As `generate_fakes` makes them.
     per_seed
-        Budget of each seed, over all publications of these fakes (E59). In the deniable mode the ledger counts every
-        released fake, and all are published.
+        Budget of each seed, over all publications of these fakes (E59). Where a theorem covers the whole release, all
+        fakes are published.
     choose
         "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62), of a life the mean
         over its days; a likelihood of 0 counts as the smallest of the others.
@@ -337,10 +322,10 @@ def publish_linked(
             code="E_LABORATORY",
         )
     draw = np.random.default_rng(np.random.SeedSequence()) if rng is None else rng
-    if fakes.ledger is not None:
+    if fakes.covered:
         chosen = np.arange(len(fakes))
         if fakes.published.any():
-            raise PublicationRefused("these fakes are published already; the ledger counts each once.", code="E_BUDGET")
+            raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
     else:
         chosen = _within_budget(fakes, per_seed, choose, temp, draw)
     given_out = chosen
@@ -415,14 +400,14 @@ def floored(loglik: Floats) -> Floats:
 
 
 def _seeds_categories(fakes: Fakes) -> bool:
-    """Whether there is a ledger, and categories that it does not count: found in the rows of the input, seeds' too."""
-    return fakes.ledger is not None and fakes.frame.locations.category_users is not None
+    """Whether there are categories that the theorem does not cover: found in the rows of the input, seeds' too."""
+    return fakes.covered and fakes.frame.locations.category_users is not None
 
 
 def _on_categories(fakes: Fakes) -> list[str]:
     said = (
-        "categories of places are not published: they were found in the input, seeds included, which eps and delta do "
-        "not cover; a map with a column of categories (`locations`) gives them."
+        "categories of places are not published: they were found in the input, which the theorem does not cover; a map "
+        "with a column of categories (`locations`) gives them."
     )
     return [said] * _seeds_categories(fakes)
 
@@ -444,16 +429,13 @@ def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproduci
         "reproducible": reproducible,
         "choose": choose,
         "temp": temp,
-        "per_seed": per_seed if fakes.ledger is None else None,
+        "per_seed": None if fakes.covered else per_seed,
         "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
-        "ledger": None if fakes.ledger is None else fakes.ledger.told(),
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
-        # of a laboratory run nothing is claimed (R5), in its manifest neither
-        "in_words": None if fakes.ledger is None else fakes.promise() if fakes.laboratory else fakes.ledger.in_words(),
     }
 
 
 def _reading(fakes: Fakes) -> dict[str, Any]:
-    """How the input was read; with a ledger without counts over the seeds, which the theorem does not cover."""
-    counted = () if fakes.ledger is None else ("people_by_gap", "share_filled")
+    """How the input was read; without counts over people whom the theorem protects, since it does not cover them."""
+    counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -2,8 +2,8 @@
 The stairs: `GenerateFake` of fig:alg on one screen.
 
 Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
-passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw from the
-exact sampler and keep what passes the gate (`deniable`).
+passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw walks by
+a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums over everybody, and draw (`private`).
 """
 
 import warnings
@@ -19,10 +19,12 @@ from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
-from elsewhere.learnt import Learnt, learn, only_known, require_one_map
-from elsewhere.presets import NOT_READ, PRESETS, Preset, preset_of
+from elsewhere.learnt import Learnt, carrying, learn, require_one_map
+from elsewhere.presets import NOT_READ, PRESETS, PROVEN, Preset, preset_of
+from elsewhere.privacy.count import MOST
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
+from elsewhere.private import release_private
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
@@ -42,6 +44,7 @@ def generate_fakes(
     *,
     preset: str | Preset = "product",
     per_seed: int = 1,
+    n: int | None = None,
     kappa: int | str = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
     model: AggregateModel | Learnt | None = None,
@@ -61,9 +64,12 @@ def generate_fakes(
     traces
         The real traces; users, not rows, are split and counted.
     preset
-        "paper", "product" or "deniable"; every parameter of a preset can be given by keyword.
+        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
     per_seed
-        Fakes wanted per seed; in the deniable mode `per_seed` times the number of seeds are released.
+        Fakes wanted per seed; in the deniable preset, without `n`, for each seed that the noisy counts add up to.
+    n
+        Fakes to release in the deniable and the private preset, any number; by default as many as there are people,
+        counted with noise.
     kappa
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
@@ -79,7 +85,7 @@ def generate_fakes(
     progress
         Called as `progress(done, total)`.
     disjoint
-        The caller's assertion that `model` and `classes` were learnt from users who are no seeds; the deniable mode
+        The caller's assertion that `model` and `classes` were learnt from users who are no seeds; the deniable preset
         asks for it when they are given.
     **parameters
         Any field of `Preset`: `par_c`, `k`, `sampler`, `max_tries` ...
@@ -97,31 +103,35 @@ def generate_fakes(
         parameters["alternates"], alternates = alternates, None
     settings = preset_of(preset, **parameters)
     require_whole("per_seed", per_seed, 1)
+    if n is not None:
+        require_whole("n", n, 1, MOST)
+        if settings.name not in PROVEN:
+            raise InvalidParameter(
+                f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
+            )
     if not isinstance(model, AggregateModel | Learnt | None):
         raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
+    if settings.name == "private":
+        if model is not None or classes is not None or alternates is not None:
+            raise InvalidParameter(
+                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
+                "`alternates`."
+            )
+        fakes = release_private(traces, settings, n, entropy, rng is not None, progress)
+        return replace(fakes, notes=(*fakes.notes, *_without_effect(settings)))
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
-    notes: tuple[str, ...] = ()
-    carried = model.carried if isinstance(model, Learnt) and classes is None else None
-    carries = settings.emission == "window" or (carried is not None and carried.serves(settings.emission))
-    if given and settings.name == "deniable" and not carries and "emission" not in parameters:
-        # there is nobody to learn archetypes from; what the caller has asked for stays
-        instead = {"emission": "window", "lam": min(settings.lam, 0.3), "eta": max(settings.eta, 0.1)}
-        wanted = settings
-        settings = settings.changed(**{name: value for name, value in instead.items() if name not in parameters})
-        notes = (_by_windows(wanted, settings),)
     roles = split_users(traces, settings, alternates, draw, learnt=given)
-    roles = replace(roles, notes=(*roles.notes, *notes))
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
     if kappa == "auto" and classes is None and not isinstance(model, Learnt):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
-    roles = _with_known_places(roles, learnt, deniable=settings.name == "deniable")
     if settings.name == "deniable":
-        with workers_or(executor, workers) as where:
-            return release_fakes(traces, roles, learnt, settings, per_seed, entropy, rng is not None, where, progress)
+        roles = replace(roles, notes=(*roles.notes, *_without_effect(settings)))
+        return release_fakes(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given, progress)
+    roles = _with_known_places(roles, learnt)
     seeds = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
     people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
@@ -195,15 +205,6 @@ def _gathered(
     )
 
 
-def _by_windows(wanted: Preset, taken: Preset) -> str:
-    return (
-        f'the model was learnt without what emission "{wanted.emission}" needs of its people: these fakes were made '
-        f'with emission "window", lam {taken.lam:g} and eta {taken.eta:g} instead, and keep less of their seeds; learn '
-        "the model again under the deniable preset, or leave it out and it is learnt anew from half of the people, or "
-        "set emission, lam and eta yourself."
-    )
-
-
 def _without_effect(settings: Preset) -> tuple[str, ...]:
     """What this preset does not read: whoever gave it may take these fakes for others."""
     usual = PRESETS[settings.name]
@@ -249,8 +250,8 @@ def _learn(
 ) -> Learnt:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
         raise InvalidParameter(
-            "the deniable mode must not have met its seeds: pass `disjoint=True` if `model` and `classes` were learnt "
-            "from users who are no seeds, or leave them out.",
+            "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
+            "learnt from users who are no seeds, or leave them out.",
             code="E_DISJOINT",
         )
     if settings.name == "paper" and settings.m_min == 1:
@@ -265,7 +266,7 @@ def _learn(
             code="E_DISJOINT",
         )
     if isinstance(model, Learnt):
-        # groups speak of the classes they were learnt with
+        # archetypes speak of the classes they were learnt with
         carried = model.carried if given is None else None
         learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
     elif model is not None and given is not None:
@@ -274,16 +275,19 @@ def _learn(
         assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
+        require_one_map(learnt.model.locations, roles.seeds.locations)
+        if settings.name == "deniable":
+            learnt = carrying(learnt, roles.model, rng)
     require_one_map(learnt.model.locations, roles.seeds.locations)
     learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(
             f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.", code="E_MISMATCH"
         )
-    return only_known(learnt)
+    return learnt
 
 
-def _with_known_places(roles: Roles, learnt: Learnt, *, deniable: bool) -> Roles:
+def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
     """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
@@ -299,8 +303,7 @@ def _with_known_places(roles: Roles, learnt: Learnt, *, deniable: bool) -> Roles
         seeds=roles.seeds.select(shown),
         seed_rows=roles.seed_rows[shown],
         alternates=alternates,
-        # a count over the seeds that the theorem of the deniable mode does not cover (section 11)
-        notes=roles.notes if deniable else (*roles.notes, note),
+        notes=(*roles.notes, note),
     )
 
 

@@ -1,6 +1,6 @@
 """
 What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock; and, for the
-deniable mode, groups and walk of its people.
+deniable preset, archetypes and walk of its people.
 
 On disk it is `model.npz` (arrays, no pickle) and `model.json`, written last, which names the arrays with their shapes
 and the file with its sha256. Both hold sums over users that at least `m_min` of them share, and weights learnt
@@ -47,7 +47,7 @@ class Learnt:
     Model, classes and clock, learnt under one preset.
 
     `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
-    `carried` is what the emission of the deniable mode needs; None in other presets, and in files of older versions.
+    `carried` is what the deniable preset needs; None in other presets, and in files of older versions.
     `graph` is kept in memory so that users can be added, `contributors` to know who must not be a seed; neither is part
     of the model file.
     """
@@ -96,7 +96,7 @@ class Learnt:
         Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
 
         Of several clusterings the one is taken that tells most about the new users: the others' traces are not kept.
-        Groups and walk do not add up, and the classes they speak of are new: the result carries none.
+        Archetypes and walk do not add up, and the classes they speak of are new: the result carries none.
         """
         if self.graph is None:
             raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
@@ -149,13 +149,12 @@ class Learnt:
         try:
             numbers = index["numbers"]
             model = AggregateModel.from_arrays(_under("model.", arrays), numbers)
-            # JSON knows no tuples
-            fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in index["preset"].items()}
-            preset = Preset(**fields)
+            preset = Preset.of_file(index["preset"])
             classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
             place = arrays["place"]
             carried = None
-            if (told := index.get("carried")) is not None:
+            # older versions carried groups by their number under this name
+            if (told := index.get("carried")) is not None and "groups" not in told:
                 carried = Carried.from_arrays(_under("carried.", arrays), told, R=model.R, kappa=classes.kappa)
         except InvalidModel:
             raise
@@ -180,8 +179,8 @@ def learn(
     Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
-    deniable mode it carries groups and walk too, by which fakes of other people are made without these people's traces;
-    `carry` False leaves them out, which is faster.
+    deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
+    False leaves them out, which is faster.
 
     Examples
     --------
@@ -199,8 +198,8 @@ def learn(
     finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = _classes(graph, kappa, settings, shared, rng)
-    learnt = only_known(Learnt(model, classes, settings, place, graph, Contributors.of(traces)))
-    return _carrying(learnt, traces, shared, rng) if carry else learnt
+    learnt = Learnt(model, classes, settings, place, graph, Contributors.of(traces))
+    return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
 
 
 def require_one_map(model: Locations, here: Locations) -> None:
@@ -214,17 +213,16 @@ def require_one_map(model: Locations, here: Locations) -> None:
         )
 
 
-def _carrying(learnt: Learnt, people: Traces, shared: Traces, rng: np.random.Generator) -> Learnt:
+def carrying(learnt: Learnt, people: Traces, rng: np.random.Generator) -> Learnt:
+    """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
     settings = learnt.preset
-    if settings.name != "deniable" or settings.emission == "window":
-        return learnt
     carried = carry_of(
         people,
-        shared,
+        learnt.translate(people),
         learnt.classes.label,
         learnt.known,
-        emission=settings.emission,
         archetypes=settings.archetypes,
+        eps0=settings.eps0,
         m_min=settings.m_min,
         rng=rng,
     )
@@ -250,23 +248,6 @@ def _classes(
         asked = number if isinstance(kappa, str) else kappa
         found += [semantic_clustering(graph, kappa=asked, **named) for _ in range(settings.class_draws - 1)]
     return most_telling([classes for classes in found if classes.kappa == number], people.r, rng)
-
-
-def only_known(learnt: Learnt) -> Learnt:
-    """
-    In the deniable mode, the same with a model that leads to known places alone (E30, E31).
-
-    Its fakes come from the model without candidate sets: nobody's place must not be anybody's fake.
-    """
-    if learnt.preset.name != "deniable" or learnt.model.feasible is not None:
-        return learnt
-    known = np.flatnonzero(learnt.known).astype(np.int32)
-    if len(known) == 0:
-        raise InvalidParameter(
-            f"no place of the model has `m_min` = {learnt.preset.m_min} visitors.", code="E_SUPPRESSED"
-        )
-    start = np.arange(learnt.model.R + 1, dtype=np.int64) * len(known)
-    return replace(learnt, model=replace(learnt.model, feasible=(start, np.tile(known, learnt.model.R))))
 
 
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:

@@ -1,12 +1,14 @@
 """
-The three presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
+The four presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
-- `deniable`  publishes with a proof: soft emissions, exact Pr{f|s}, randomised gate, ledger.
+- `deniable`  publishes walks drawn by a noisy count of the seeds' archetypes, with a proof for the seeds;
+- `private`   publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -40,23 +42,16 @@ class Preset:
     par_s: float = 0.1  # E51
     par_i: int = 0  # E50
     par_d: float = 0.1  # E51
-    k: int = 2  # E52
+    k: int = 2  # E52; of `deniable`: seeds behind every fake, 0 (or None): not asked for
     intersection: str = "set"  # E41
     against: str = "own"  # E15
     min_sim: float | None = None  # E56
     alternates: str = "all"  # E53: "all" other users, or "split" off
     max_tries: int = 50  # E63
-    emission: str = "window"  # section 11, from here on
-    eta: float = 1e-3
-    lam: float = 1.0
-    theta: float = 0.05  # how soft "allotted" emissions share classes out (docs/decisions/0005-emissions.md)
-    strength: float = 3.0  # of "walk": how far a group's law concentrates (docs/decisions/0008-stock.md)
-    gamma: float = 4.0
-    eps0: float = 1.0
-    delta_target: float = 1e-6
-    acceptance: float = 0.1  # floor of the acceptance probability, fixed in advance
-    fold_intersection: bool = False
-    archetypes: int | None = None  # groups of model users; None: 1.5 k planned seeds to a group; see `tune`
+    eps0: float = 0.5  # CERTIFICATE.md: parameter of the noise of the count of archetypes
+    archetypes: int | None = None  # None: as many as the model's people can be told into
+    eps: float = 4.0  # CERTIFICATE.md section 2: of the noisy sums over everybody
+    delta: float = 1e-6
 
     def __post_init__(self) -> None:
         for f in fields(self):  # a number of numpy's is a number, but not for the manifest
@@ -64,9 +59,6 @@ class Preset:
             if getattr(value, "shape", None) == () and hasattr(value, "item"):
                 object.__setattr__(self, f.name, value.item())
         require_choice("name", self.name, tuple(_NAMES))
-        for flag in ("fold_intersection",):
-            if not isinstance(getattr(self, flag), bool):
-                raise InvalidParameter(f"`{flag}` must be True or False, got {getattr(self, flag)!r}.")
         require_whole("order", self.order, 0, 1)
         require_choice("mapping", self.mapping, ("per-period", "common"))
         require_choice("method", self.method, ("roles", "kmeans"))
@@ -87,49 +79,55 @@ class Preset:
         require_between("par_s", self.par_s, 0, 1)
         require_whole("par_i", self.par_i, 0)
         require_between("par_d", self.par_d, 0, 1)
-        require_whole("k", self.k, 2 if self.name == "deniable" else 1)
+        if self.name == "deniable" and getattr(self, "k", None) is None:
+            object.__setattr__(self, "k", 0)
+        require_whole("k", self.k, 0 if self.name == "deniable" else 1)
         require_choice("intersection", self.intersection, ("set", "aligned"))
         require_choice("against", self.against, ("own", "all"))
         if self.min_sim is not None:
             require_between("min_sim", self.min_sim, 0, 1)
         require_choice("alternates", self.alternates, ("all", "split"))
         require_whole("max_tries", self.max_tries, 1)
-        require_between("eta", self.eta, 0, 1, open_low=True, open_high=True)
-        require_between("lam", self.lam, 0, 1)
-        require_between("strength", self.strength, 0, 10)
-        require_between("gamma", self.gamma, 1, math.inf, open_low=True, open_high=True)
-        require_between("eps0", self.eps0, 0, math.inf, open_low=True, open_high=True)
-        require_between("delta_target", self.delta_target, 0, 1, open_low=True, open_high=True)
-        require_between("acceptance", self.acceptance, 0, 1, open_low=True)
-        require_choice("emission", self.emission, ("window", "archetypes", "allotted", "walk"))
-        require_between("theta", self.theta, 0, math.inf, open_low=True, open_high=True)
+        require_between("eps0", self.eps0, 1e-3, math.inf, open_high=True)
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
+        require_between("eps", self.eps, 0, 10, open_low=True)
+        require_between("delta", self.delta, 0, 0.01, open_low=True)
+
+    @classmethod
+    def of_file(cls, told: Mapping[str, Any]) -> "Preset":
+        """Return the preset that stands in a file, without what this version has no parameter for."""
+        known = {f.name for f in fields(cls)}
+        # JSON knows no tuples
+        found: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in told.items() if n in known}
+        return cls(**found)
 
     def changed(self, **parameters: Any) -> "Preset":
         """The same preset with these parameters; an unknown name is refused with the list of all."""
         return replace(self, **check_names(parameters))
 
 
-_NAMES = ("paper", "product", "deniable")
+_NAMES = ("paper", "product", "deniable", "private")
+PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
 # what only candidate sets read, which are the paper's
 OF_CANDIDATES = ("sampler", "par_c", "par_m", "par_l", "par_v", "subsample", "merge")
-# what only the deniable mode reads: outputs of the others do not name it (E54)
-OF_THE_GATE = (
-    "emission",
-    "eta",
-    "lam",
-    "theta",
-    "strength",
-    "gamma",
-    "eps0",
-    "delta_target",
-    "acceptance",
-    "fold_intersection",
-    "archetypes",
+# what only the deniable preset reads: outputs of the others do not name it (E54)
+OF_THE_COUNT = ("eps0", "archetypes")
+# and what it does not: no fake is tested against a seed, and all days of a person are counted
+OF_THE_TESTS = (
+    *("par_s", "par_i", "par_d", "intersection", "against", "min_sim", "alternates", "max_tries"),
+    *("shift", "balance"),
 )
 
-NOT_READ = {"paper": (*OF_THE_GATE, "shift", "balance"), "product": (*OF_THE_GATE, *OF_CANDIDATES), "deniable": ()}
+# what only the private preset reads, and all that it does read
+OF_THE_SUM = ("eps", "delta")
+
+NOT_READ = {
+    "paper": (*OF_THE_COUNT, *OF_THE_SUM, "shift", "balance"),
+    "product": (*OF_THE_COUNT, *OF_THE_SUM, *OF_CANDIDATES),
+    "deniable": (*OF_THE_TESTS, *OF_CANDIDATES, *OF_THE_SUM),
+    "private": tuple(f.name for f in fields(Preset) if f.name not in ("name", *OF_THE_SUM)),
+}
 
 PRESETS = {
     "paper": Preset("paper"),
@@ -152,13 +150,10 @@ PRESETS = {
         class_periods=12,
         method="roles",
         class_draws=20,
-        sampler="ffbs",
         m_min=5,
-        k=50,
-        alternates="split",
-        emission="walk",  # docs/decisions/0006-walk.md
-        eta=0.01,
+        k=0,
     ),
+    "private": Preset("private"),
 }
 
 

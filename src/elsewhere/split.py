@@ -5,14 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughAlternates, NotEnoughUsers
-from elsewhere.presets import Preset
+from elsewhere.presets import PROVEN, Preset
 from elsewhere.traces.model import Ints, Traces
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
 MOST_DAYS = 60  # of a person that a fake lives
-MODEL_USERS = 20  # the least the deniable mode learns from
-# without a count: how many days the seeds have is theirs, and the theorem of section 11 does not cover it
-ONE_DAY = "every seed user is one seed: of several days one is taken, the others are not used."
+MODEL_USERS = 20  # the least the deniable preset learns from
+ENOUGH_USERS = 3 * MODEL_USERS  # of whom a coin for each leaves so many, but once in a hundred times
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +23,6 @@ class Roles:
     alternates: Traces | str | None
     model: Traces | None  # None where the model was learnt elsewhere
     notes: tuple[str, ...]
-    planned: int | None = None  # seeds that the split is for, before any trace is looked at
 
 
 def least_users(settings: Preset) -> int:
@@ -35,11 +33,12 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 14, 70]
+    [2, 14, 60, 2]
 
     """
-    if settings.name == "deniable":
-        return settings.k + MODEL_USERS
+    if settings.name in PROVEN:
+        # a coin for each leaves enough to learn from; the private preset counts people with noise, and says itself
+        return ENOUGH_USERS if settings.name == "deniable" else 2
     # beside the alternates, as many to learn from as must share a place
     return settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k)
 
@@ -50,10 +49,12 @@ def split_users(
     """
     The roles of all users under this preset; `NotEnoughUsers` names the number needed.
 
-    With `learnt`, model and classes come from elsewhere: the deniable mode then needs no users to learn from.
+    With `learnt`, model and classes come from elsewhere: the deniable preset then needs no users to learn from.
     """
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+    if settings.name == "deniable":
+        return _deniable(traces, alternates, rng, 0 if learnt else MODEL_USERS)
     if np.any(traces.r < 0):
         raise InvalidTraces(
             f"{int((traces.r < 0).sum())} instants are missing (-1); a seed must be complete: fill or drop them first.",
@@ -61,8 +62,6 @@ def split_users(
         )
     if len(np.unique(traces.r)) < 2:
         raise InvalidTraces("all traces stay at one place; there is nowhere else to be.", code="E_TOO_FEW_PLACES")
-    if settings.name == "deniable":
-        return _deniable(traces, settings, alternates, rng, 0 if learnt else MODEL_USERS)
     if alternates is not None:
         if not isinstance(alternates, Traces):
             raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
@@ -171,29 +170,31 @@ def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
     return (f"{left_out} days of the seed users beyond their first {MOST_DAYS} are no seeds.",)
 
 
-def _deniable(
-    traces: Traces, settings: Preset, alternates: Traces | None, rng: np.random.Generator, model_users: int
-) -> Roles:
+def _deniable(traces: Traces, alternates: Traces | None, rng: np.random.Generator, model_users: int) -> Roles:
+    """
+    Seeds and people to learn from, each person by a coin of their own; all days of a seed count.
+
+    Nothing here may depend on the seeds but who they are: what is refused is refused for the others alone.
+    """
     if alternates is not None:
-        raise InvalidParameter(
-            "the deniable mode counts over the seeds themselves: `alternates` must be None (READINGS section 11)."
-        )
-    needed = settings.k + model_users
-    if traces.U < needed:
-        raise NotEnoughUsers(
-            f"the deniable mode needs at least {needed} users for `k` = {settings.k}: {settings.k} seeds and "
-            f"{model_users} others to learn the model from; got {traces.U}."
-        )
+        raise InvalidParameter("the deniable preset tests no fake against anybody: `alternates` must be None.")
+    everybody = np.arange(traces.U)
     if model_users == 0:
-        rows = _seed_rows(traces, np.arange(traces.U), settings, rng)
+        rows = np.arange(len(traces))
         note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
-        return Roles(traces.select(rows), rows, None, None, (note, ONE_DAY), traces.U)
-    people = rng.permutation(traces.U)
-    n_seeds = max(settings.k, traces.U // 2)
-    seeds, others = np.sort(people[:n_seeds]), np.sort(people[n_seeds:])
-    rows = _seed_rows(traces, seeds, settings, rng)
-    # without a number: half of all users are seeds, and beside the seeds of the ledger it would tell how many of them
-    # were left out since
-    note = "the model is learnt from the other users, who are no seeds; who is which was drawn at random."
+        return Roles(traces, rows, None, None, (note,))
+    coin = rng.random(traces.U) < 0.5
+    others = everybody[~coin]
+    if len(others) < model_users:
+        raise NotEnoughUsers(
+            f"the deniable preset learns from half of the people, each by a coin, and needs at least {model_users} of "
+            f"them; it has {len(others)}. Give {ENOUGH_USERS} people or more, or a model learnt from others."
+        )
     model, even = evenly(traces, others, rng)
-    return Roles(traces.select(rows), rows, None, model, (note, *even, ONE_DAY), n_seeds)
+    if len(np.unique(model.r[model.r >= 0])) < 2:
+        raise InvalidTraces("all whom the model is learnt from stay at one place.", code="E_TOO_FEW_PLACES")
+    rows = np.flatnonzero(coin[traces.user])
+    # without a number: how many the coins have made seeds is not published
+    note = "the model is learnt from people who are no seeds; who is which was decided by a coin for each."
+    seeds = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
+    return Roles(seeds, rows, None, model, (note, *even))

@@ -12,14 +12,14 @@ from elsewhere.cli.demo import demo
 from elsewhere.cli.door import EXITS, Door, front
 from elsewhere.cli.evaluate import evaluate
 from elsewhere.cli.pairs import similarity
+from elsewhere.cli.plan import plan
 from elsewhere.cli.prepare import prepare
 from elsewhere.cli.reproduce import reproduce
 from elsewhere.cli.service import lbs
 from elsewhere.cli.stages import fit, generate, publish
 from elsewhere.cli.synthesize import synthesize
-from elsewhere.cli.tune import tune
 
-COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, tune, evaluate, audit, lbs, reproduce)
+COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, plan, evaluate, audit, lbs, reproduce)
 
 app = typer.Typer(cls=Door, epilog=EXITS, add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(front)

@@ -43,10 +43,10 @@ def advice(traces: "Traces", settings: "Preset") -> str:
         f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
         f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
     )
-    others = [f'"{name}" {least_users(preset)}' for name, preset in PRESETS.items() if name != settings.name]
+    others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, 2 * settings.c_min):,} such places; of people, {' and '.join(others)}."
+        f"{max(2, 2 * settings.c_min):,} such places; of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
     if traces.U < needed:
@@ -63,7 +63,7 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     if places < 2 * settings.c_min:
         ways += _coarser(traces, settings)
     if settings.name == "deniable":
-        ways.append("`--preset product`: fewer people, but tests instead of a proof with eps and delta")
+        ways.append("`--preset product`: fewer people, but tests instead of a proof")
     if settings.name != "paper":
         ways.append(
             "decoys alone: `--preset paper` makes fakes of 2 people and more, to hide your own queries to a service "
@@ -146,6 +146,17 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
 
 
+def _people(settings: "Preset") -> int:
+    """How many people it takes."""
+    from elsewhere.split import least_users
+
+    if settings.name != "private":
+        return least_users(settings)
+    from elsewhere.private import people_needed
+
+    return people_needed(settings.eps, settings.delta)
+
+
 def _visitors(traces: "Traces") -> "Ints":
     """(R,) how many people visit each place."""
     import numpy as np
@@ -161,6 +172,6 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
 
     learnt = {
         "product": people - max(settings.k - 1, round((1 - SEED_SHARE) * people), 1),
-        "deniable": people - max(settings.k, people // 2),
+        "deniable": people // 2,
     }.get(settings.name, people)
     return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())

@@ -81,8 +81,8 @@ def audit(
     given: dict[str, Any] = {} if learnt is None else {"model": learnt.model, "classes": learnt.classes}
     if sources.private is not None:
         given["attempts"] = sources.private.attempts
-        if sources.private.ledger is not None:
-            given |= {name: getattr(sources.private.ledger, name) for name in ("k", "gamma", "eps0", "t", "acceptance")}
+        if sources.private.preset.name == "deniable":
+            given |= {"k": sources.private.preset.k or None, "eps0": sources.private.preset.eps0}
     with bar("attacking") as progress:
         result = attack(
             seeds,

@@ -101,7 +101,9 @@ def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
-    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file."""
+    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file, if any is."""
+    if not (fakes.seed >= 0).any():
+        return []
     from elsewhere.links import links_file
 
     write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
@@ -163,8 +165,8 @@ def write_reports(
     """
     The shareable report into DIR, judgement and report into the private folder; names of the files in both.
 
-    `read` says what became of the input, rows dropped and all, for the owner. In the deniable mode the shareable report
-    stays private too: it is computed from the seeds, and the ledger of what is published does not count it.
+    `read` says what became of the input, rows dropped and all, for the owner. Where a theorem covers the fakes the
+    shareable report stays private too: it is computed from real people, and the theorem does not cover it.
     """
     from elsewhere.reports.page import report
 
@@ -181,7 +183,7 @@ def write_reports(
             classes=classes,
             run={**told, "notes": [*read, *told["notes"]]},
         )
-        if fakes.ledger is None:
+        if not fakes.covered:
             # without the classes: whoever holds them links fakes to seeds better (A5)
             report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
             return [REPORT], [JUDGEMENT, REPORT]

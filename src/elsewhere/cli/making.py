@@ -32,16 +32,21 @@ Set = Annotated[
 K = Annotated[
     int | None,
     typer.Option(
-        "-k", metavar="N", help="Users behind a fake: alternates and seed, or threshold of the deniable gate."
+        "-k", metavar="N", help="People behind a fake: alternates and seed; in the deniable preset seeds, 0: not asked."
     ),
 ]
-Eps0 = Annotated[
-    float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: parameter of the gate's noise.")
+Eps0 = Annotated[float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.")]
+Eps = Annotated[
+    float | None,
+    typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X (default 4)."),
 ]
-Emission = Annotated[
-    str | None,
+Delta = Annotated[
+    float | None, typer.Option("--delta", metavar="X", help="Private preset: except with this probability (1e-6).")
+]
+Number = Annotated[
+    int | None,
     typer.Option(
-        "--emission", metavar="walk|allotted|archetypes|window", help="Deniable preset: how fakes follow a seed."
+        "-n", metavar="N", help="Deniable and private presets: fakes to release, any number; else one a person."
     ),
 ]
 
@@ -50,13 +55,15 @@ Emission = Annotated[
 class Making:
     """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
 
-    preset: Annotated[str, typer.Option("--preset", metavar="paper|product|deniable", help="What is promised.")] = (
-        "product"
-    )
+    preset: Annotated[
+        str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
+    ] = "product"
     kappa: Kappa = "auto"
     k: K = None
     eps0: Eps0 = None
-    emission: Emission = None
+    eps: Eps = None
+    delta: Delta = None
+    number: Number = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -73,7 +80,7 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, emission=self.emission)
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""
@@ -86,12 +93,8 @@ class Making:
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
         settings = preset_of(self.preset, **self.settings())
-        if settings.name == "deniable":
-            from elsewhere.privacy.deniability import deniability_ledger
-
-            # what a ledger over very many seeds cannot promise, none can
-            names = ("k", "gamma", "eps0", "delta_target", "acceptance")
-            deniability_ledger(**{name: getattr(settings, name) for name in names}, seeds=10**9)
+        if self.number is not None:
+            require_whole("-n", self.number, 1)
         return settings
 
 
@@ -143,14 +146,24 @@ def read_whole(
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. Where a `model` is given, everything is read as it was.
     """
+    from elsewhere.presets import PROVEN
     from elsewhere.split import least_users
+    from elsewhere.traces.kept import kept_in
     from elsewhere.traces.read import read_traces
 
+    if settings.name == "private" and kept_in(source) is not None:
+        raise InvalidParameter(
+            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
+            "own: give the file it was made from, with --grid, --locations or --regions.",
+            code="E_MAP",
+        )
     as_made = reading if model is None else reading.as_made(made_by(model))
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **as_made.keywords(settings.name))
-    read, least = reports[0], least_users(settings) if least is None else least
+    # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
+    fewest = 1 if settings.name in PROVEN else least_users(settings)
+    read, least = reports[0], fewest if least is None else least
     if read.users_usable == 0:
         raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
     whole = whole_rows(traces)
@@ -168,7 +181,8 @@ def read_whole(
     chosen = (reading.cells, reading.places, reading.locations, reading.regions)
     if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
         whole, joined = join_places(whole, settings)
-        read, notes = replace(read, places=whole.R, places_joined=bool(joined)), notes + joined
+        read = replace(read, places=whole.R, places_joined=bool(joined))
+        notes += joined
     return whole, replace(read, notes=(*read.notes, *notes))
 
 
@@ -207,9 +221,7 @@ def whole_rows(traces: "Traces") -> "Traces":
     return traces if whole.all() else traces.select(whole)
 
 
-def make_fakes(
-    traces: "Traces", making: Making, reading: Reading, per_seed: int, workers: int, model: Path | None = None
-) -> "Fakes":
+def make_fakes(traces: "Traces", making: Making, per_seed: int, workers: int, model: Path | None = None) -> "Fakes":
     """The fakes of these traces, with progress; with what `fit` has learnt, if it is given."""
     from elsewhere.generate import generate_fakes
 
@@ -222,6 +234,7 @@ def make_fakes(
             people,
             preset=making.preset,
             per_seed=per_seed,
+            n=making.number,
             kappa=kappa_of(making.kappa),
             rng=making.rng(),
             workers=workers,
@@ -231,7 +244,7 @@ def make_fakes(
         )
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)
-    return _on_this_map(fakes if people is traces else _in_file(fakes, people, traces), reading)
+    return fakes if people is traces else _in_file(fakes, people, traces)
 
 
 def _compared(fakes: "Fakes") -> "Fakes":
@@ -275,14 +288,3 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
         given["alternates"] = traces.of_users(np.flatnonzero(~met))
         traces = traces.of_users(np.flatnonzero(met))
     return traces, given
-
-
-def _on_this_map(fakes: "Fakes", reading: Reading) -> "Fakes":
-    """The same fakes; those with a ledger say so where their map was made of people whom the ledger protects."""
-    if fakes.ledger is None or reading.locations is not None or reading.regions is not None:
-        return fakes
-    note = (
-        "the places were found in the input, seeds included: eps and delta take the map as given; --locations or "
-        "--regions give one that no seed has shaped."
-    )
-    return replace(fakes, notes=(*fakes.notes, note))

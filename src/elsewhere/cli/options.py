@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.presets import PROVEN
 
 if TYPE_CHECKING:
     import numpy as np
+
+PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
 
 Out = Annotated[
     Path | None,
@@ -106,6 +109,12 @@ class Reading:
     regions: Annotated[
         Path | None, typer.Option("--regions", metavar="FILE", help="GeoJSON polygons that are to be the places.")
     ] = None
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid", metavar="S,W,N,E,N", help="N equal cells of a box in degrees are to be the places, and the map."
+        ),
+    ] = None
     map: Annotated[
         str,
         typer.Option(
@@ -126,10 +135,24 @@ class Reading:
     def keywords(self, preset: str = "product") -> dict[str, Any]:
         """The keywords of `read_traces`; what the preset of the paper reads becomes places as in the paper (E74)."""
         by_default = "merge" if preset == "paper" else "shared"
+        regions: Any = self.regions
+        tz = self.tz
+        if self.grid is not None:
+            from elsewhere.traces.lattice import read_grid
+
+            if self.regions is not None or self.locations is not None or self.box is not None:
+                raise InvalidParameter("`--grid` is a map of its own: leave out --locations, --regions and --box.")
+            regions = read_grid(self.grid)
+            if preset == "private" and tz is None:
+                from elsewhere.traces.zones import zone_at
+
+                tz = zone_at(*regions.middle())[0]  # of the box, not of the people in it
+        if preset == "private":
+            self._require_public()
         return {
             "cells": self.cells,
             "step": self.step,
-            "tz": self.tz,
+            "tz": tz,
             "locations": self.locations,
             "columns": _pairs(self.columns),
             "format": self.form,
@@ -138,16 +161,26 @@ class Reading:
             "max_bad": self.max_bad,
             "start": self.start,
             "gaps": self.gaps,
-            "max_gap": self.max_gap,
+            "max_gap": PUBLIC_GAP if preset in PROVEN and self.max_gap == "auto" else self.max_gap,
             "min_coverage": self.min_coverage,
-            "map": self.map,
+            "map": "whole" if preset == "private" else self.map,
             "places": by_default if self.places == "auto" else self.places,
-            "regions": self.regions,
+            "regions": regions,
             "box": None if self.box is None else self.box.split(","),
             "lon360": self.lon360,
             "any_date": self.any_date,
             "allow_truncated": self.allow_truncated,
         }
+
+    def _require_public(self) -> None:
+        """Refuse a map that would be found in the people whom the private preset protects."""
+        if self.grid is None and self.locations is None and self.regions is None:
+            raise InvalidParameter(
+                'preset "private" protects everybody in the file, so the map must not come from the file: give a box '
+                "that you choose without looking at the data, such as --grid 35.5,139.5,35.9,140.0,400 (south, west, "
+                "north, east, number of cells), or --locations FILE or --regions FILE with public places.",
+                code="E_MAP",
+            )
 
     def as_made(self, told: Mapping[str, Any]) -> "Reading":
         """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""

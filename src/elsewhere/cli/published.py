@@ -49,26 +49,32 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
     columns = read.columns if "user" in read.columns else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
     frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
-    notes = fakes.notes
-    if fakes.ledger is not None and read.max_gap_auto and read.slots_held:
-        notes += (
-            "how long gaps are filled was decided by the input, seeds included: eps and delta take it as given; "
-            "--max-gap sets it.",
-        )
-    return replace(fakes, frame=frame, notes=notes)
+    fakes = replace(fakes, frame=frame)
+    return _on_this_map(fakes, read) if fakes.preset.name == "deniable" else fakes
+
+
+def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
+    """The same fakes; their certificate says so where the map was found in people whom it protects."""
+    if read.places_by in ("given", "regions") and not read.places_joined:
+        return fakes
+    from elsewhere.deny import THE_MAP
+
+    note = "the places were found in the input, seeds included; --grid, --locations or --regions give others."
+    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
 
 
 def with_withheld(fakes: "Fakes", read: "Preparation", traces: "Traces") -> "tuple[Fakes, Preparation]":
     """
     The same, with a note on the places that are in no fake because too few people share them.
 
-    It is a note of the fakes, for everybody, or of the reading, for the owner alone: with a ledger, and where it would
-    count fewer than five places.
+    It is a note of the fakes, for everybody, or of the reading, for the owner alone: where a theorem covers the fakes,
+    which such a count is not covered by, and where it would count fewer than five places.
     """
     note, places = on_withheld(fakes, traces)
     if not places:
         return fakes, read
-    if fakes.ledger is not None or places < FEWEST:
+    if fakes.covered or places < FEWEST:
         return fakes, replace(read, notes=(*read.notes, note))
     return replace(fakes, notes=(*fakes.notes, note)), read
 
@@ -137,7 +143,9 @@ def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None 
     )
     if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
         why = "the input has no dates"
-        if dated:
+        if pool.provenance["preset"] == "private":
+            why = "on which days people have data is theirs, and is not published"
+        elif dated:
             why = "no span of days is shared by enough people, or the model was learnt beforehand"
         notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
     if out_as == "events":

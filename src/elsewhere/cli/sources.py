@@ -11,6 +11,7 @@ from elsewhere.cli.options import Reading
 from elsewhere.cli.output import counts, repairs, stage
 from elsewhere.cli.told import made_by, manifest_of
 from elsewhere.errors import InvalidParameter
+from elsewhere.presets import PROVEN
 
 if TYPE_CHECKING:
     from elsewhere.learnt import Learnt
@@ -56,7 +57,7 @@ class Sources:
     seed_index: "Ints | None" = None
     published: bool = False
     private: Any = None  # the `Fakes` of a private folder
-    deniable: bool = False  # whether the fakes carry a ledger
+    deniable: bool = False  # whether a theorem covers the fakes
     whole: bool = False  # whether real days with gaps were left out, as fakes have none
     notes: tuple[str, ...] = field(default=())
 
@@ -213,7 +214,7 @@ def _pool(sources: Sources, folder: Path) -> Sources:
     pool = Pool.load(folder)
     traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))
     fakes, notes = onto(traces, sources.real, "--fakes")
-    deniable = pool.provenance.get("ledger") is not None
+    deniable = pool.provenance.get("preset") in PROVEN
     notes = (*sources.notes, *notes, *([FROM_SEEDS] if deniable else []))
     return replace(sources.on(fakes), fakes=fakes, published=True, deniable=deniable, notes=notes)
 
@@ -245,7 +246,7 @@ def _private(sources: Sources, path: Path) -> Sources:
         start=frame.start,
         tz=frame.tz,
     )
-    deniable = private.ledger is not None
+    deniable = private.covered
     notes = (*sources.notes, *([FROM_SEEDS] if deniable else []))
     seeds = whole[private.seed]
     return replace(sources, fakes=fakes, seed_index=seeds, private=private, deniable=deniable, notes=notes)

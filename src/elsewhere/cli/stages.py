@@ -39,6 +39,7 @@ from elsewhere.cli.published import (
 )
 from elsewhere.cli.summary import summary, tables
 from elsewhere.cli.told import reading_file
+from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder, whole_folders, write_files
 
 
@@ -55,6 +56,10 @@ def fit(
     """Learn model and classes from real traces, without making a fake: model.npz and model.json."""
     check_folder(out, force=force)
     settings = making.check()
+    if settings.name == "private":
+        raise InvalidParameter(
+            'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
+        )
     traces, read = read_whole(source, reading, settings)
     import numpy as np
 
@@ -78,7 +83,7 @@ def fit(
         "preset": making.preset,
     }
     if learnt.carried is not None:
-        result["groups"] = sorted(learnt.carried.groups)  # numbers that a run may have
+        result["archetypes"] = len(learnt.carried.archetypes.share)
     line = ", ".join(f"{name} {value}" for name, value in result.items())
     known = counts(read)
     say({**result, "read": known}, [*opening(known), line, f"wrote {out}"], as_json=as_json)
@@ -103,7 +108,7 @@ def generate(
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     traces, read = read_whole(source, reading, settings, 1 if model else None, model)
-    fakes = as_read(make_fakes(traces, making, reading, per_seed, workers, model), read)
+    fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     keep_links(traces, fakes, out)

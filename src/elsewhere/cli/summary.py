@@ -34,23 +34,24 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
         "notes": list(fakes.notes),
     }
-    if fakes.ledger is None:
-        told["k"] = fakes.preset.k
-    else:
-        # the number of failed attempts is not covered by the theorem: it leaves no trace outside (section 11)
-        for name in ("attempts", "passed", "rejected_by"):
+    told["certificate"] = fakes.certificate.to_dict()
+    if fakes.covered:
+        idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
+        for name in ("attempts", "passed", "rejected_by", *idle):  # nothing is tried twice
             del told[name]
-        told["ledger"] = fakes.ledger.told()
-        told["in_words"] = fakes.promise()
+    else:
+        told["k"] = fakes.preset.k
     return told
 
 
 def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
-    shown: list[Any] = [
-        f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
-        f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
-    ]
+    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes of nobody in particular"]
+    if "seeds" in told:
+        shown = [
+            f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
+            f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+        ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
         for name, number in told["rejected_by"].items():
@@ -61,8 +62,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
             shown.append(
                 f"every fake resembles {told['k'] - 1} or more other people about as much as the one it was made from"
             )
-    else:
-        shown.append(told["in_words"])
+    shown.append(" ".join(told["certificate"]["words"]))
     life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
     for name in ("moves", "places"):
         life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))

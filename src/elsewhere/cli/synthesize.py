@@ -82,7 +82,7 @@ def synthesize(
     _check_laboratory(making.preset, seed, i_know)
     traces, read = read_whole(source, reading, settings)
     traces, aside = _aside(traces, holdout, seed)
-    fakes = as_read(make_fakes(traces, making, reading, per_seed, workers), read)
+    fakes = as_read(make_fakes(traces, making, per_seed, workers), read)
     fakes, read = with_withheld(fakes, read, traces)
     from elsewhere.fakes import publish_linked
 

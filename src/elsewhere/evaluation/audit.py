@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_between, require_whole
-from elsewhere.evaluation.attacks.criterion import gate
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.suite import ALL, NO_VERDICT, SEEDS, run
@@ -134,12 +133,9 @@ def audit(
     pool: Any = None,
     attempts: ArrayLike | None = None,
     locations: Locations | None = None,
-    k: int = 50,
-    gamma: float = 4.0,
-    eps0: float = 1.0,
-    t: int | None = None,
-    acceptance: float | None = None,
-    gate_runs: int = 20_000,
+    k: int | None = None,
+    eps0: float = 0.5,
+    count_runs: int = 20_000,
     m_min: int = 5,
     shadows: int = 16,
     holdout_met: bool = False,
@@ -170,7 +166,8 @@ def audit(
     classes
         Classes of the places, for A7 and beside A5.
     sampler
-        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; a `DeniableSampler` for A9.
+        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; with `codes` and `A` as
+        the laws of the deniable preset have them, for A9.
     generator
         A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
     pool
@@ -179,9 +176,11 @@ def audit(
         (N,) tries per seed, if they can be observed.
     locations
         Places of plain arrays; without them speeds and distances are not judged.
-    k, gamma, eps0, t, acceptance
-        The gate of the fakes (READINGS section 11), for A8, A9 and the bar of A5.
-    gate_runs
+    k
+        Seeds that should stand behind every fake, for A8; None: it was not asked for.
+    eps0
+        What the count of archetypes claims, for A9.
+    count_runs
         Releases of either neighbouring set of seeds, for A9.
     m_min
         Users that a place must have (E31).
@@ -210,23 +209,16 @@ def audit(
 
     """
     wanted = _ids(attacks)
-    require_whole("k", k, 2)
-    require_between("gamma", gamma, 1, np.inf, open_low=True, open_high=True)
+    if k is not None:
+        require_whole("k", k, 1)
     require_between("eps0", eps0, 0, np.inf, open_low=True, open_high=True)
-    if t is not None:
-        require_whole("t", t, 1, k)
-    if acceptance is not None:
-        require_between("acceptance", acceptance, 0, 1, open_low=True)
     parameters = {
         "k": k,
-        "gamma": float(gamma),
         "eps0": float(eps0),
-        "acceptance": acceptance,
-        "gate_runs": require_whole("gate_runs", gate_runs, 4),
+        "count_runs": require_whole("count_runs", count_runs, 8),
         "m_min": require_whole("m_min", m_min, 1),
         "shadows": require_whole("shadows", shadows, 2),
         "holdout_met": bool(holdout_met),
-        **gate(k, float(gamma), float(eps0), t, acceptance),
     }
     ground = Ground.of(
         seeds,

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
+from elsewhere.evaluation.attacks.suite import ALL
 from elsewhere.evaluation.audit import AuditResult, audit
 from elsewhere.evaluation.lives import LivesResult, judge_lives, no_lives
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
@@ -96,8 +98,10 @@ def judge_run(
     """
     first, second, third, fourth, fifth, sixth = rng.spawn(6)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
+    owner: Ints | None = np.searchsorted(seed_rows, fakes.seed[rows])
+    if not np.any(fakes.seed >= 0):  # made of nobody in particular: everybody in the file is attacked
+        seed_rows, owner = np.arange(len(traces)), None
     seeds = traces.select(seed_rows)
-    owner = np.searchsorted(seed_rows, fakes.seed[rows])
     control, notes = _control(traces, seed_rows, fakes, holdout)
     try:
         kept: PublishingResult | None = evaluate_publishing(
@@ -122,8 +126,12 @@ def judge_run(
     lives, notes = (None, (*notes, why)) if why else (judge_lives(traces, published, rng=sixth), notes)
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     others = _others(traces, seed_rows, fakes, holdout)
+    follows = np.ones(len(rows), dtype=bool)
+    if fakes.preset.name == "deniable" and len(fakes.verdicts):
+        # fakes of the walk without a seed have nobody behind them, and follow nobody
+        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
     attacked, more = _attacked(
-        seeds, days, control, others, holdout is None, fakes, published, owner, progress, second, third
+        seeds, days, control, others, holdout is None, fakes, published, owner, follows, progress, second, third
     )
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
@@ -140,7 +148,9 @@ def _control(
         return holdout, (f"control: {holdout.U} people set aside before anything was learnt.",)
     free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
     if len(free) == 0:
-        return None, ("no control: every person is a seed (--holdout sets people aside); what needs one is not run.",)
+        return None, (
+            "no control: every person is behind the fakes (--holdout sets people aside); what needs one is not run.",
+        )
     role = {
         "product": "the alternates of the differential test, who have not met the model",
         "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
@@ -171,7 +181,8 @@ def _attacked(
     of_this_run: bool,
     fakes: Fakes,
     published: Traces,
-    owner: Ints,
+    owner: Ints | None,
+    follows: NDArray[np.bool_],
     progress: Callable[[int, int], None] | None,
     draw: np.random.Generator,
     rng: np.random.Generator,
@@ -186,17 +197,20 @@ def _attacked(
     if seeds.U > MOST_PEOPLE:
         people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
         mine = np.flatnonzero(np.isin(seeds.user, people))
-        kept = np.isin(owner, mine)
-        published, among_all = published.select(np.flatnonzero(kept)), owner[kept]
-        owner, seeds = np.searchsorted(mine, among_all), seeds.select(mine)
+        if owner is not None:
+            kept = np.isin(owner, mine)
+            published, among_all, follows = published.select(np.flatnonzero(kept)), owner[kept], follows[kept]
+            owner = np.searchsorted(mine, among_all)
+        seeds = seeds.select(mine)
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
     control = None if control is None else _at_most(control, draw)
     others = {role: _at_most(people, draw) if isinstance(people, Traces) else people for role, people in others.items()}
     whole, in_file = (seeds, control, published, owner), others
-    if len(published) > MOST_DAYS and len(published) > published.U:
+    if owner is not None and len(published) > MOST_DAYS and len(published) > published.U:
         each = max(1, MOST_DAYS // published.U)
         rows = _some_days(published, each, draw)
-        published, among_all = published.select(rows), among_all[rows]
+        published, follows = published.select(rows), follows[rows]
+        among_all = None if among_all is None else among_all[rows]
         # the candidates are the days that these fakes were made from
         mine, owner = np.unique(owner[rows], return_inverse=True)
         seeds = seeds.select(mine)
@@ -208,25 +222,28 @@ def _attacked(
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
     settings, learnt = fakes.preset, fakes.learnt
     given: dict[str, Any] = {"m_min": settings.m_min}
+    if owner is None:
+        # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
+        given["attacks"] = [attack for attack in ALL if attack != "A13"]
     if learnt is not None:
         given |= {"model": learnt.model, "classes": learnt.classes}
-    if fakes.ledger is not None:
+    if fakes.preset.name == "deniable":
         given["holdout_met"] = of_this_run
-        # the gate as the ledger claims it: another t would judge another claim
-        given |= {name: getattr(fakes.ledger, name) for name in ("k", "gamma", "eps0", "t", "acceptance")}
+        given |= {"k": settings.k or None, "eps0": settings.eps0}
         if fakes.sampler is not None and learnt is not None:
             given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
     try:
         found = audit(
             seeds, control, published, owner, pool=published, roles=others, progress=progress, rng=rng, **given
         )
-        if len(seeds) < len(everybody) and "sampler" in given:
-            # the gate counted over all seeds: among some of them every bucket is smaller than it was
-            found = _with(found, audit(everybody, None, published, among_all, attacks=["A8"], rng=rng, **given))
+        if settings.k and "sampler" in given and among_all is not None and follows.any():
+            some = np.flatnonzero(follows)
+            of = among_all[some]
+            found = _with(found, audit(everybody, None, published.r[some], of, attacks=["A8"], rng=rng, **given))
         if len(published) < len(whole[2]) and control is not None:
             over_days = ["A18", "A20"]
             found = _with(found, audit(*whole, pool=whole[2], attacks=over_days, rng=rng, **given))
-        if len(seeds) < len(days):
+        if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
             found = _with(found, audit(days, control, whole[2], None, attacks=["A13"], roles=in_file, rng=rng, **given))
     except ElsewhereError as error:
@@ -256,7 +273,7 @@ def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
 
 @dataclass(frozen=True, eq=False)
 class WhiteBox:
-    """The sampler of the deniable mode as an adversary who holds the model file uses it: on the seeds as they came."""
+    """The laws of the deniable preset as an adversary who holds the model file uses them: on the seeds as they came."""
 
     sampler: Any = field(repr=False)
     place: Ints = field(repr=False)
@@ -265,8 +282,17 @@ class WhiteBox:
         """ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
         return self.sampler.log_prob(fakes, self.translate(getattr(seeds, "r", seeds)))
 
+    @property
+    def A(self) -> int:
+        """Number of archetypes."""
+        return int(self.sampler.A)
+
+    def codes(self, seeds: Any, user: Any) -> Any:
+        """The archetype of each seed user."""
+        return self.sampler.codes(self.translate(getattr(seeds, "r", seeds)), user)
+
     def translate(self, rows: Any) -> Any:
-        """Seeds as the generator, and its gate, saw them."""
+        """Seeds as the generator saw them."""
         r = np.asarray(rows)
         return np.where(r >= 0, self.place[r], -1)
 
@@ -289,10 +315,9 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
         },
         "notes": list(pool.provenance["notes"]),
     }
-    if fakes.ledger is None:
+    told["certificate"] = pool.provenance["certificate"]
+    if not fakes.covered:
         told["tally"] = {name: count for name, count in fakes.tally.items() if count}
-    else:
-        told["ledger"] = fakes.ledger.told()
     return told
 
 

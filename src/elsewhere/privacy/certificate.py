@@ -150,6 +150,11 @@ class Certificate:
         conditions = [(said, state) for said, state in self.conditions if said != ENTROPY]
         return replace(Certificate.none(why), conditions=(*conditions, (ENTROPY, "not met")))
 
+    def with_condition(self, said: str, state: str) -> "Certificate":
+        """Return the same with this condition, in place of what was known of it."""
+        kept = [(sentence, known) for sentence, known in self.conditions if sentence != said]
+        return replace(self, conditions=(*kept, (said, state)))
+
     @property
     def holds(self) -> bool:
         """Whether somebody is protected and no condition is known to fail."""
@@ -183,10 +188,11 @@ class Certificate:
             said.append("The people whom the model was learnt from are protected by no theorem.")
         if self.eps > VACUOUS:
             said.append(f"But eps = {self.eps:.4g} is above {VACUOUS:g}: in practice this promises nothing.")
-        for state, begins in (("asserted", "It holds if"), ("not met", "It does not hold as long as this is not met:")):
-            listed = [sentence for sentence, found in self.conditions if found == state]
-            if listed:
-                said.append(f"{begins} {'; '.join(listed)}.")
+        asserted, failed = ([s for s, found in self.conditions if found == state] for state in ("asserted", "not met"))
+        if asserted:
+            said.append(f"It holds if {'; '.join(asserted)}.")
+        if failed:
+            said.insert(0, f"The theorem does not hold here, because this is not met: {'; '.join(failed)}. If it were:")
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:

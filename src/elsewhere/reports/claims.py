@@ -5,13 +5,12 @@ A sentence may be said only where its condition is met by the results that were 
 fails is named. Nothing here is a template: without an audit nothing may be said about privacy.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, UNCLEAR, WITHIN
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
-from elsewhere.privacy.deniability import MEANINGLESS, odds_factor, vacuous
+from elsewhere.privacy.certificate import VACUOUS
 from elsewhere.reports.attacks import QUESTIONS, counts, outcome, shown
 from elsewhere.reports.given import Plain, findings
 from elsewhere.reports.markup import percent
@@ -34,7 +33,7 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     audit
         Findings by attack, as plain numbers, or None where no audit was run.
     run
-        How the fakes were made: `preset`, `parameters`, `ledger`, `reproducible`.
+        How the fakes were made: `preset`, `parameters`, `certificate`, `reproducible`.
 
     Examples
     --------
@@ -43,17 +42,13 @@ def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     [True]
 
     """
-    return [_no_shared_place(audit, run), _deniability(audit, run), _differential_privacy(audit, run), _measured(audit)]
+    said = (_no_shared_place(audit, run), _certified(audit, run), _behind(audit, run), _measured(audit))
+    return [claim for claim in said if claim is not None]
 
 
 def _parameter(run: Mapping[str, Any], name: str) -> Any:
     inside = run.get("parameters")
     return inside[name] if isinstance(inside, Mapping) and name in inside else run.get(name)
-
-
-def _ledger(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    ledger = run.get("ledger")
-    return ledger if isinstance(ledger, Mapping) else {}
 
 
 def _ran(audit: Plain | None, name: str) -> Plain | None:
@@ -71,104 +66,48 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
     if a1.get("own_seed_zero") is not True:
         shared = (a1.get("own_shared") or {}).get("value", a1.get("main"))
         return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
-    # the deniable mode does not read `par_i`: finding none is luck then
+    # the deniable preset does not read `par_i`: finding none is luck then
     enforced = _parameter(run, "par_i") == 0 and _parameter(run, "intersection") == "set"
     if enforced and run.get("preset") != "deniable":
         return Claim(sentence, True, "A1 found none, and the test refuses every fake that shares one (`par_i` = 0).")
-    if _parameter(run, "fold_intersection") is True:
-        return Claim(sentence, True, "A1 found none, and the test is part of the gate.")
     return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
 
 
-def _deniability(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
-    ledger, a8 = _ledger(run), _ran(audit, "A8")
-    if run.get("preset") != "deniable" or not ledger:
-        return Claim("Each fake has (k, γ) plausible deniability.", False, "only the deniable mode tests this.")
-    t, gamma = ledger.get("t"), ledger.get("gamma")
-    sentence = f"Each fake passed (k, γ) plausible deniability with k = {t} and γ = {_g(gamma)}"
-    eps0, k, a = (ledger.get(name) for name in ("eps0", "k", "acceptance"))
-    if isinstance(t, int) and isinstance(k, int) and isinstance(eps0, (int, float)) and t < k:
-        missed = min(1.0, math.exp(-eps0 * (k - t)) / (a if isinstance(a, (int, float)) and a > 0 else 1.0))
-        sentence += f", except with probability {missed:.1g}"
-    sentence += "."
-    if a8 is None:
-        return Claim(sentence, False, "attack A8, which counts the alternatives, was not run.")
-    if a8.get("passed") is not True:
-        return Claim(sentence, False, f"A8 found that {percent(a8.get('main'))} of the fakes have fewer alternatives.")
-    if a8.get("t") != t or a8.get("gamma") != gamma:
-        return Claim(sentence, False, "A8 was run with another t or γ than the gate's.")
-    return Claim(sentence, True, "deniable mode, and A8 counted the alternatives of every fake.")
-
-
-def _differential_privacy(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
-    ledger, a9 = _ledger(run), _ran(audit, "A9")
-    if run.get("preset") != "deniable" or not ledger:
-        return Claim(
-            "Each released fake is (ε, δ)-differentially private.", False, "only the deniable mode has a proof."
-        )
-    sentence = (
-        f"Each released fake is (ε = {_g(ledger.get('eps'))}, δ = {_g(ledger.get('delta'))})-differentially private "
-        "towards one user more or less; the model was learnt on other users, the map is taken as given."
-        f"{_from_one(ledger)} All {ledger.get('released')} fakes together: {_added_up(ledger)}"
-        f"ε = {_g(ledger.get('eps_all'))}, δ = {_g(ledger.get('delta_all'))} ({ledger.get('composition')} composition)"
-    )
-    together = ledger.get("eps_all")
-    large = not isinstance(together, (int, float)) or together > MEANINGLESS
-    sentence += (
-        ", too large to be a claim about the dataset as a whole; nothing is promised about what they tell together."
-        if large
-        else f": whoever holds them all changes the same odds by a factor of at most {math.exp(together):.3g}."  # type: ignore[arg-type]
-    )
-    nothing = _vacuous(ledger)
-    if nothing is not None:
-        return Claim(sentence, False, f"true as it is, {nothing}")
-    if run.get("reproducible") is True:
-        return Claim(sentence, False, "a laboratory run: whoever knows its number can repeat the noise of the gate.")
+def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
+    """What the certificate says of the whole release: a theorem, whose code the audit (A9) has tried out."""
+    told = run.get("certificate")
+    certificate: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
+    words = " ".join(str(word) for word in certificate.get("words") or ())
+    if certificate.get("protects") not in ("seeds", "everybody"):
+        sentence = "Odds about a person change by at most a factor of e^ε, whatever is published."
+        return Claim(sentence, False, words or "these fakes have no certificate.")
+    failed = [said for said, state in certificate.get("conditions") or () if state == "not met"]
+    if failed:
+        return Claim(words, False, f"of its conditions this is not met: {'; '.join(failed)}.")
+    eps = certificate.get("eps")
+    if not isinstance(eps, (int, float)) or eps > VACUOUS:
+        return Claim(words, False, "true as it is, but an ε so large promises nothing in practice.")
+    a9 = _ran(audit, "A9")
     if a9 is None:
-        return Claim(
-            sentence,
-            False,
-            "it is the theorem's, but the gate of this run has not been tried out (attack A9 was not run).",
-        )
-    if a9.get("passed") is not True:
-        return Claim(sentence, False, "attack A9 did not find that the gate keeps its promise.")
-    eps, proven = ledger.get("eps"), a9.get("main")
-    known = isinstance(eps, (int, float)) and isinstance(proven, (int, float)) and proven <= eps
-    if a9.get("t") != ledger.get("t") or not known:
-        return Claim(sentence, False, "A9 was run with another t than the ledger's, or proves more than its ε.")
-    return Claim(sentence, True, "deniable mode, and A9 found nothing against it.")
+        why = "it is the theorem's, but the mechanism of this run has not been tried out (attack A9 was not run)."
+        return Claim(words, certificate.get("protects") != "seeds", why)
+    if a9.get("passed") is not True or a9.get("bar") != eps:
+        return Claim(words, False, "attack A9 did not find that the count keeps this promise.")
+    return Claim(words, True, "a theorem, and A9 found nothing against its code.")
 
 
-def _vacuous(ledger: Mapping[str, Any]) -> str | None:
-    eps, seeds = ledger.get("eps"), ledger.get("seeds")
-    if not isinstance(eps, (int, float)):
+def _behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
+    """That k seeds stand behind every fake, where that was asked for."""
+    certificate = run.get("certificate")
+    k = certificate.get("k") if isinstance(certificate, Mapping) else None
+    if k is None:
         return None
-    said = vacuous(eps, seeds if isinstance(seeds, int) else None)
-    return None if said is None else said.replace("`", "")
-
-
-def _from_one(ledger: Mapping[str, Any]) -> str:
-    """What a single fake tells, for who does not read ε."""
-    eps, delta, named = (ledger.get(name) for name in ("eps", "delta", "named"))
-    if not all(isinstance(x, (int, float)) for x in (eps, delta, named)):
-        return ""
-    return (
-        " In plain words: from one fake, somebody who knows everything else (the model, the classes, all other people) "
-        f"can change his odds that a given person was among the seeds by a factor of at most {odds_factor(eps)}, "  # type: ignore[arg-type]
-        f"except with probability {_g(delta)}; and if he knows that the person was, he names the seed of the fake with "
-        f"probability at most {_g(named)}."
-    )
-
-
-def _added_up(ledger: Mapping[str, Any]) -> str:
-    eps, delta = ledger.get("eps_basic"), ledger.get("delta_basic")
-    if eps is None or delta is None or ledger.get("composition") in ("basic", "single"):
-        return ""
-    return f"added up, ε = {_g(eps)}, δ = {_g(delta)}; by the tighter rule, "
-
-
-def _g(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, (int, float)) else "unknown"
+    sentence, a8 = f"At least {k} seeds stand behind every fake.", _ran(audit, "A8")
+    if a8 is None:
+        return Claim(sentence, False, "attack A8, which counts them, was not run.")
+    if a8.get("passed") is not True or a8.get("k") != k:
+        return Claim(sentence, False, f"A8 found that {percent(a8.get('main'))} of the fakes have fewer.")
+    return Claim(sentence, True, "A8 counted them for every fake that follows seeds.")
 
 
 def _measured(audit: Plain | None) -> Claim:
@@ -195,7 +134,7 @@ def may_not(audit: Plain | None) -> list[str]:
         'That a fake is "deniable" because it passed the differential similarity test.',
         "How many fakes passed the rules par_s, par_i and par_d, as a measure of privacy: passing a filter is not "
         "surviving an attack.",
-        "That the dataset as a whole has the ε of a single fake.",
+        "That a certificate for the seeds protects the people whom the model was learnt from.",
     ]
     return [s if s.endswith(".") else f"{s}." for s in said]
 

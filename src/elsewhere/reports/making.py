@@ -1,4 +1,4 @@
-"""How the fakes were made: acceptance by rule, ledger, parameters, versions, notes."""
+"""How the fakes were made: acceptance by rule, certificate, parameters, versions, notes."""
 
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -16,7 +16,6 @@ RULES = {
     "differential": "too few others resemble it as much (par_d, k)",
     "others": "too close to another person",
     "min_sim": "too unlike its seed (min_sim)",
-    "gate": "too few others could be behind it (gate)",
 }
 # what may name a person, a file or the entropy of a run never leaves the house
 PRIVATE = {
@@ -24,41 +23,23 @@ PRIVATE = {
     "path", "input", "source", "file", "files", "folder", "out", "loglik", "verdicts", "links",
 }  # fmt: skip
 TRIES = {"attempts", "passed", "rejected_by", "tally", "acceptance"}
-SPECIAL = {"parameters", "versions", "ledger", "notes", "in_words", "categories", *TRIES}
+SPECIAL = {"parameters", "versions", "certificate", "notes", "in_words", "categories", *TRIES}
 LONGEST_LIST = 12
-LEDGER = {
-    "k": "k, people asked for behind a fake, before noise",
-    "t": "t, people claimed behind a fake",
-    "gamma": "gamma, factor within which they must explain it",
-    "eps0": "eps0 of the noise",
-    "acceptance": "floor of the acceptance, fixed in advance",
-    "seeds": "people among the seeds",
-    "released": "fakes released",
-    "eps": "eps of one fake",
-    "delta": "delta of one fake",
-    "named": "chance, at most, that its seed is named",
-    "eps basic": "eps of all fakes, added up",
-    "delta basic": "delta of all fakes, added up",
-    "eps all": "eps of all fakes, best rule",
-    "delta all": "delta of all fakes, best rule",
-    "composition": "best rule",
-}
 
 
 def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
     """
     What of `run` this edition shows.
 
-    The shareable one leaves out what is private by its name, lists that could hold a value per person, and, where there
-    is a ledger, the number of tries: the theorem does not cover it.
+    The shareable one leaves out what is private by its name, and lists that could hold a value per person.
     """
     if not shareable:
         return dict(run)
-    hidden = PRIVATE | (TRIES if run.get("ledger") else set())
-    # inside, `acceptance` is a parameter: the floor that was fixed in advance
-    inside = hidden - {"acceptance"}
+    whole = ("notes", "certificate")  # sentences of ours, about nobody
     return {
-        n: _public(v, inside) for n, v in run.items() if str(n).lower() not in hidden and (n == "notes" or _small(v))
+        n: v if n in whole else _public(v, PRIVATE)
+        for n, v in run.items()
+        if str(n).lower() not in PRIVATE and (n in whole or _small(v))
     }
 
 
@@ -106,15 +87,12 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     rules = acceptance(seen)
     if rules is not None:
         parts.append(tag("div", rules, class_="charts wide"))
-    elif run.get("ledger"):
-        parts.append(
-            tag("p", "The number of tries is not shown: the proof of the gate does not cover it.", class_="note")
-        )
-    ledger = seen.get("ledger")
-    if isinstance(ledger, Mapping):
-        # what the numbers allow to say depends on the attacks too: the sentences stand in one place
-        parts += [tag("h3", "Ledger"), tag("p", "What these numbers allow to say stands under “What may be said”.")]
-        parts.append(pairs({LEDGER.get(name, name): value for name, value in _flat(ledger)}))
+    certificate = seen.get("certificate")
+    if isinstance(certificate, Mapping):
+        parts += [tag("h3", "Certificate"), listing(certificate.get("words") or ())]
+        conditions = [f"{said}: {state}" for said, state in certificate.get("conditions") or ()]
+        if conditions:
+            parts += [tag("p", "Conditions of the theorem:"), listing(conditions)]
     general = {n: v for n, v in seen.items() if n not in SPECIAL}
     if general:
         parts += [tag("h3", "The run"), pairs(dict(_flat(general)))]

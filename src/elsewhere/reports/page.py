@@ -65,7 +65,7 @@ def report(
         `SemanticClasses` of the places, for the map of classes. Whoever holds them links fakes to seeds better (A5):
         leave them out of a shareable report unless they are public anyway.
     run
-        How the fakes were made, by name: `preset`, `parameters`, `ledger`, `tally` or `attempts`, `passed` and
+        How the fakes were made, by name: `preset`, `parameters`, `certificate`, `tally` or `attempts`, `passed` and
         `rejected_by`, `notes`, `versions`, and whatever else is worth a line. A pool adds its provenance.
     title
         Heading of the page.
@@ -163,10 +163,9 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
         parameters = {n: v for n, v in asdict(fakes.preset).items() if n not in unread}
         known = {"preset": fakes.preset.name, "kappa": fakes.kappa, "parameters": parameters, "notes": fakes.notes}
         known["reproducible"] = fakes.laboratory
-        if fakes.ledger is None:
+        known["certificate"] = fakes.certificate.to_dict()
+        if not fakes.covered:
             known["tally"] = dict(fakes.tally)
-        else:
-            known |= {"ledger": fakes.ledger.told(), "in_words": fakes.promise()}
     told = {**known, **({} if run is None else dict(run))}
     return visible(told, shareable=shareable)
 

@@ -38,6 +38,7 @@ SHIFTS = {  # hours by which a fake may be early or late
     "with_classes_2h": (2, ", and knows that a fake may be two hours early or late,"),
 }
 MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and instants of pairs, that each attack of A5 beside the first tries
+NAMED = 0.1  # of the seeds at most, by whoever knows which places stand in for which
 
 
 def timing_score(fakes: Ints, people: Ints) -> Floats:
@@ -412,7 +413,7 @@ def class_linkage(ground: Ground) -> Finding:
         ground,
         "A5",
         lambda link: class_aware(link, R),
-        bar=ground.parameters["named"],
+        bar=NAMED,
         question=f"Whoever knows all other users' pairs of seed and fake {among}",
         also=("top10",),
         beside=beside,

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from elsewhere.evaluation.attacks.background import background
 from elsewhere.evaluation.attacks.candidates import TooManyPlaces
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role
-from elsewhere.evaluation.attacks.criterion import alternatives
+from elsewhere.evaluation.attacks.criterion import behind
 from elsewhere.evaluation.attacks.filters import filtering
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.linkage import class_linkage, move_timing
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
-from elsewhere.evaluation.attacks.neighbours import CannotAudit, gate_audit
+from elsewhere.evaluation.attacks.neighbours import CannotAudit, count_audit
 from elsewhere.evaluation.attacks.realism import real_or_fake
 from elsewhere.evaluation.attacks.reconstruct import avoidance, reconstruction
 from elsewhere.evaluation.attacks.reidentify import best_explained, reidentification
@@ -51,8 +51,8 @@ ATTACKS = {
     "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
     "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
-    "A8": Attack("how many other seeds explain a fake as well", alternatives, ("seed_index", "sampler")),
-    "A9": Attack("audit of the randomised gate on neighbouring sets of seeds", gate_audit, ("sampler",)),
+    "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
+    "A9": Attack("audit of the noisy count on neighbouring sets of seeds", count_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
     "A13": Attack("places that few people visit", unique_places, ()),

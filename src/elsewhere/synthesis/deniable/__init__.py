@@ -1,1 +1,1 @@
-"""Soft emissions and the sampler whose Pr{f|s} is known exactly (READINGS section 11)."""
+"""Archetypes, and the law of a fake of each: what the noisy count of seeds is a mixture of (CERTIFICATE.md)."""

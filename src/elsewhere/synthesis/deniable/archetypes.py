@@ -1,18 +1,18 @@
 """
 Archetypes: groups of MODEL users by where, in terms of classes, they are at each instant. A seed's code is its group.
 
-A fake may tell about ln(S/k) nats of its seed, the number of its group and no more, so the groups are chosen for what
-that number says: how much likelier than anybody's a member's class at t is the group's own ("modes"). All groups are
-kept large, since a group passes the gate as a whole or not at all.
+All that a release takes from its seeds is how many are of each archetype, with noise. So the groups are chosen for what
+their number says: how much likelier than anybody's a member's class at t is the group's own. All groups are kept near
+one size, so that the noise of no count drowns it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_whole
 from elsewhere.traces.model import Floats, Ints
 
 MOST_USERS = 4000  # to learn groups from
@@ -26,14 +26,14 @@ class Archetypes:
     """
     Groups with their class-by-slot shares `share[a, t, c]` and their part `size[a]` of the people.
 
-    The code of a seed is the group a with the largest sum over t of `score[a, t, class at t]` minus `price[a]`, fixed
-    before any seed is seen: all seeds of one group have one Pr{f|s}.
+    The code of a person is the group a with the largest sum over t of `score[a, t, class at t]`, on average over their
+    days, minus `price[a]`, fixed before any seed is seen: all seeds of one group share one law.
     """
 
     share: Floats
-    score: Floats | None = None  # None: ln of the shares
-    price: Floats | None = None
-    size: Floats | None = None  # None: all alike
+    score: Floats
+    price: Floats
+    size: Floats
 
     def __post_init__(self) -> None:
         if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1) or self.share.min() < 0:
@@ -41,31 +41,20 @@ class Archetypes:
                 "`archetypes` must be an array (groups, instants, classes) whose last axis sums to 1.", code="E_SHAPE"
             )
 
-    @staticmethod
-    def given(groups: "Archetypes | ArrayLike") -> "Archetypes":
-        """The groups as they are, or those of a plain array of shares."""
-        if isinstance(groups, Archetypes):
-            return groups
-        try:
-            return Archetypes(np.asarray(groups, dtype=np.float64))
-        except (TypeError, ValueError) as error:
-            if isinstance(error, InvalidParameter):
-                raise
-            raise InvalidParameter(
-                "`archetypes` must be an array (groups, instants, classes).", code="E_SHAPE"
-            ) from None
+    def nearest(self, classes: NDArray[np.integer], user: NDArray[np.integer] | None = None) -> Ints:
+        """
+        The group of each user of (S, L) class sequences, in order of `user`; None: every row is another's.
 
-    @property
-    def weights(self) -> Floats:
-        """(A,) part of the people in each group."""
-        A = len(self.share)
-        return np.full(A, 1 / A) if self.size is None else self.size
-
-    def nearest(self, classes: NDArray[np.integer]) -> Ints:
-        """The group of each (S, L) class sequence; unknown instants (-1) say nothing."""
-        table = np.log(np.maximum(self.share, 1e-3)) if self.score is None else self.score
-        total = scores(classes, table)
-        return np.asarray(np.argmax(total if self.price is None else total - self.price, axis=1))
+        Unknown instants (-1) say nothing; of whom nothing at all is known the group is -1.
+        """
+        total, known = scores(classes, self.score), (classes >= 0).any(axis=1)
+        if user is not None:
+            U = int(np.max(user, initial=-1)) + 1
+            days = np.maximum(1, np.bincount(user[known], minlength=U))
+            mine = np.zeros((U, total.shape[1]))
+            np.add.at(mine, user[known], total[known])
+            total, known = mine / days[:, None], np.bincount(user[known], minlength=U) > 0
+        return np.where(known, np.argmax(total - self.price, axis=1), -1)
 
 
 def scores(classes: NDArray[np.integer], table: Floats) -> Floats:
@@ -81,7 +70,6 @@ def learn_archetypes(
     kappa: int,
     n: int,
     *,
-    method: str = "modes",
     user: NDArray[np.integer] | None = None,
     m_min: int = 1,
     rng: np.random.Generator,
@@ -89,15 +77,14 @@ def learn_archetypes(
     """
     `n` groups of the (N, L) class sequences of MODEL users.
 
-    "modes": each group has one class per instant, the one that sets it apart most, and takes the people who agree with
-    these beyond what anybody would, at prices that keep all groups near one size; the best of several starts by
-    expected agreement. "means": k-means on class-by-slot indicators.
+    Each group has one class per instant, the one that sets it apart most, and takes the people who agree with these
+    beyond what anybody would, at prices that keep all groups near one size; the best of several starts by expected
+    agreement.
 
     With `m_min` above 1 the groups may stand in a model file: each has so many users, no part of them that is in a
     class at t is fewer (`_counted`), and all else is made of these parts; `NotEnoughUsers` where no such groups are
     found. `user` says whose each row is, None that every row is another's.
     """
-    require_choice("method", method, ("modes", "means"))
     require_whole("n", n, 1)
     who = np.arange(len(classes)) if user is None else np.asarray(user)
     if len(classes) > MOST_USERS:
@@ -109,20 +96,7 @@ def learn_archetypes(
     rows, slots = np.nonzero(classes >= 0)
     indicator[rows, slots, classes[rows, slots]] = 1
     with threadpool_limits(1):  # sums in one order on every machine (R5); tables this small gain nothing by threads
-        if method == "means":
-            return _means(indicator, n, who, m_min, rng)
         return _modes(indicator, classes, n, who, m_min, rng)
-
-
-def _means(indicator: Floats, n: int, who: NDArray[np.integer], m_min: int, rng: np.random.Generator) -> Archetypes:
-    from sklearn.cluster import KMeans
-
-    means = KMeans(n, n_init=10, random_state=int(rng.integers(2**31)))
-    _, group = np.unique(means.fit_predict(indicator.reshape(len(indicator), -1)), return_inverse=True)
-    found = int(group.max()) + 1
-    if _least_users(group, who, found) < m_min:
-        raise _too_few(n, m_min)
-    return Archetypes(_shares(indicator, group, found, who, _of_all(indicator, who, m_min), m_min))
 
 
 def _modes(

@@ -1,12 +1,9 @@
 """
-What a model carries for the deniable mode beside its moves: the groups and the walk of its people, not their traces.
+What the deniable preset learns from people who are no seeds: archetypes and walk, not their traces.
 
-How many groups a run has depends on the seeds planned, which nobody knows when a model is learnt, and groups cannot be
-made of other groups. So there is a ladder of them: of every number on it, up to one group for 12 users, the groups are
-learnt, and a run takes the largest that is not above what its seeds allow. With `archetypes` given, only those are.
-
-All of it is sums over users that at least `m_min` of them share, in memory as in the file (`Habits`,
-`learn_archetypes`), so a model that was saved and read again makes the very same fakes.
+All of it is sums over users that at least `m_min` of them share, in memory as in the model file (`Habits`,
+`learn_archetypes`), so a model that was saved and read again makes the very same laws. How many archetypes there are
+follows from the number of these people and from eps0, never from a seed.
 """
 
 from collections.abc import Mapping
@@ -18,17 +15,20 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
 from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes
+from elsewhere.synthesis.deniable.laws import Laws
 from elsewhere.synthesis.walk._kernels import COLUMNS, LENGTHS, MOVING
 from elsewhere.synthesis.walk.fit import learn_habits
 from elsewhere.synthesis.walk.habits import Habits
-from elsewhere.traces.model import Traces
+from elsewhere.traces.model import Ints, Locations, Traces
 
-MOST_GROUPS = 64
-USERS_TO_A_GROUP = 12  # of the model, to tell a group from the others
-LADDER = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, MOST_GROUPS)
-METHOD = {"archetypes": "means", "allotted": "modes", "walk": "modes"}  # how the groups of an emission are learnt
+MOST_ARCHETYPES = 64
+PEOPLE = 12  # of the model, to tell an archetype from the others
+NOISE = (
+    4.0  # people / eps0 in an archetype, so that its count is not drowned in the noise of standard deviation 1.4 / eps0
+)
+MOST_PLACES = 4096  # above, the walk knows only places that enough people share: its tables are R x R
 HEAVIEST = 100.0  # a weight that was learnt with a ridge is far below
-OF_GROUPS = ("share", "score", "price", "size")
+OF_ARCHETYPES = ("share", "score", "price", "size")
 # name -> kind of dtype, shape: M moves, O moves after moves
 OF_WALK = {
     "move": ("i", "M"),
@@ -47,75 +47,75 @@ OF_WALK = {
 }
 
 
+def number_of_archetypes(people: int, eps0: float) -> int:
+    """
+    Return how many archetypes so many people of the model are told into, where no number is asked for.
+
+    Examples
+    --------
+    >>> number_of_archetypes(250, 0.5), number_of_archetypes(250, 0.1), number_of_archetypes(10**6, 0.5)
+    (20, 6, 64)
+
+    """
+    return max(1, min(people // max(PEOPLE, int(np.ceil(NOISE / eps0))), MOST_ARCHETYPES))
+
+
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """
-    Groups by their number, and what the walk is learnt into.
+    """Archetypes, and what the walk is made of; `places` are those of the map that the walk knows, None: all."""
 
-    `method` is how the groups were learnt; `chosen` the number that was asked for, None if there is a ladder. `habits`
-    is None where the emission has no walk.
-    """
+    archetypes: Archetypes = field(repr=False)
+    habits: Habits = field(repr=False)
+    places: Ints | None = field(default=None, repr=False)
 
-    method: str
-    groups: Mapping[int, Archetypes] = field(repr=False)
-    habits: Habits | None = field(default=None, repr=False)
-    chosen: int | None = None
-
-    def serves(self, emission: str) -> bool:
-        """Whether a run with this emission finds here what it needs."""
-        return METHOD.get(emission) == self.method and (emission != "walk" or self.habits is not None)
-
-    def number(self, most: int) -> int:
-        """How many groups a run takes that names no number itself and may have `most`."""
-        return self.chosen or max((n for n in self.groups if n <= most), default=min(self.groups))
-
-    def of(self, n: int) -> Archetypes:
-        """The `n` groups; a number that is not here is refused."""
-        if n not in self.groups:
-            raise InvalidParameter(
-                f"`archetypes` must be a number of groups that `model` was learnt with ({_listed(self.groups)}), got "
-                f"{n}: take one of these, or learn the model again with `archetypes` = {n}.",
-                code="E_MISMATCH",
-            )
-        return self.groups[n]
+    def laws(
+        self,
+        locations: Locations,
+        label: NDArray[np.integer],
+        known: NDArray[np.bool_],
+        *,
+        size: int,
+        rng: np.random.Generator,
+    ) -> Laws:
+        """Draw a pool of `size` walks over the `known` places, and find the laws of the archetypes."""
+        if not known.any():
+            raise InvalidParameter("no place of the model has `m_min` visitors; lower `m_min`.", code="E_SUPPRESSED")
+        where = locations if self.places is None else locations.select(self.places)
+        walk = self.habits.tables(where, known if self.places is None else known[self.places])
+        return Laws.of(walk, self.archetypes, label, size=size, rng=rng, places=self.places)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and plain numbers from which `from_arrays` makes the same."""
-        arrays = {
-            f"groups.{n}.{name}": array
-            for n, groups in self.groups.items()
-            for name in OF_GROUPS
-            if (array := getattr(groups, name)) is not None
-        }
-        numbers: dict[str, Any] = {"method": self.method, "groups": sorted(self.groups), "chosen": self.chosen}
-        if self.habits is not None:
-            arrays |= {f"walk.{name}": getattr(self.habits, name) for name in OF_WALK}
-            numbers |= {"reach": self.habits.reach, "people": self.habits.people}
+        arrays = {f"archetypes.{name}": getattr(self.archetypes, name) for name in OF_ARCHETYPES}
+        arrays |= {f"walk.{name}": getattr(self.habits, name) for name in OF_WALK}
+        if self.places is not None:
+            arrays["places"] = self.places
+        numbers = {"archetypes": len(self.archetypes.share), "reach": self.habits.reach, "people": self.habits.people}
         return arrays, numbers
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any], *, R: int, kappa: int) -> "Carried":
         """What `to_arrays` gave, for R places in `kappa` classes; `InvalidModel` where these cannot be it."""
         try:
-            method, chosen = numbers["method"], numbers["chosen"]
-            if method not in METHOD.values():
-                raise InvalidModel(f"groups are learnt as {' or '.join(sorted(set(METHOD.values())))}.")
-            every = [require_whole("groups", n, 1) for n in numbers["groups"]]
-            if not every or (chosen is not None and every != [chosen]) or len(set(every)) < len(every):
-                raise InvalidModel("the numbers of groups are none, or twice the same, or not the one chosen.")
-            names = {f"groups.{n}.{part}" for n in every for part in _parts(method)}
-            if "people" in numbers:
-                names |= {f"walk.{name}" for name in OF_WALK}
-            if set(arrays) != names:
-                raise InvalidModel("an array of groups or walk is missing, or one too many is there.")
-            groups = {n: _groups([arrays[f"groups.{n}.{part}"] for part in _parts(method)], n, kappa) for n in every}
-            habits = _habits(arrays, numbers, R) if "people" in numbers else None
-            instants = {g.share.shape[1] for g in groups.values()} | (
-                {habits.instants} if habits is not None else set()
-            )
-            if len(instants) != 1:
-                raise InvalidModel("groups and walk must be of one number of instants.")
-            return Carried(method, groups, habits, chosen)
+            n = require_whole("archetypes", numbers["archetypes"], 1)
+            names = {*(f"archetypes.{part}" for part in OF_ARCHETYPES), *(f"walk.{name}" for name in OF_WALK)}
+            if set(arrays) - {"places"} != names:
+                raise InvalidModel("an array of archetypes or walk is missing, or one too many is there.")
+            places = arrays.get("places")
+            if places is not None and (
+                places.dtype.kind != "i"
+                or places.ndim != 1
+                or places.size == 0
+                or np.any(np.diff(places) <= 0)
+                or places[0] < 0
+                or places[-1] >= R
+            ):
+                raise InvalidModel("`places` must be numbers of the map, in order.")
+            found = _archetypes([arrays[f"archetypes.{part}"] for part in OF_ARCHETYPES], n, kappa)
+            habits = _habits(arrays, numbers, R if places is None else len(places))
+            if found.share.shape[1] != habits.instants:
+                raise InvalidModel("archetypes and walk must be of one number of instants.")
+            return Carried(found, habits, places)
         except (InvalidParameter, InvalidTraces) as error:
             raise InvalidModel(error.args[0]) from None
 
@@ -126,54 +126,56 @@ def carry(
     label: NDArray[np.integer],
     known: NDArray[np.bool_],
     *,
-    emission: str,
     archetypes: int | None,
+    eps0: float,
     m_min: int,
     rng: np.random.Generator,
 ) -> Carried:
     """
-    What the model of these people carries for this emission.
+    Learn archetypes and walk of these people.
 
-    `shared` are the people with rare places merged away, of whom groups are learnt; the walk is learnt from all ways,
-    and keeps to `known` places. `archetypes` None: the ladder.
+    `shared` are the people with rare places merged away, of whom archetypes are learnt; the walk is learnt from all
+    ways, and keeps to `known` places. Where no number of `archetypes` is asked for, they are as many as these people
+    can be told into, fewer where some would have fewer than `m_min` users.
     """
     classes = np.where(shared.r >= 0, label[shared.r], -1)
-    kappa, method = int(label.max()) + 1, METHOD[emission]
+    kappa = int(label.max()) + 1
     if archetypes is not None and archetypes > shared.U:
         raise InvalidParameter(f"`archetypes` must be at most the {shared.U} people of the model, got {archetypes}.")
-    groups: dict[int, Archetypes] = {}
-    for n in LADDER if archetypes is None else (archetypes,):
-        if n > 1 and archetypes is None and n * USERS_TO_A_GROUP > shared.U:
-            break
+    n = archetypes or number_of_archetypes(shared.U, eps0)
+    while True:
         try:
-            found = learn_archetypes(classes, kappa, n, method=method, user=shared.user, m_min=m_min, rng=rng)
+            found = learn_archetypes(classes, kappa, n, user=shared.user, m_min=m_min, rng=rng)
+            break
         except NotEnoughUsers:
-            if archetypes is not None:
+            if archetypes is not None or n == 1:
                 raise
-            continue  # a rung less
-        groups[len(found.share)] = found
-    habits = None
-    if emission == "walk":
-        habits = learn_habits(people.r, people.locations, known, user=people.user, m_min=m_min, rng=rng)
-    return Carried(method, groups, habits, None if archetypes is None else next(iter(groups)))
+            n = max(1, 3 * n // 4)
+    places = None
+    if people.R > MOST_PLACES:
+        places, people = np.flatnonzero(known), shared
+    r, where = people.r, people.locations
+    if places is not None:
+        where = where.select(places)
+        at = np.minimum(np.searchsorted(places, r), len(places) - 1)
+        r = np.where((r >= 0) & (places[at] == r), at, -1)
+        known = known[places]
+    habits = learn_habits(r, where, known, user=people.user, m_min=m_min, rng=rng)
+    return Carried(found, habits, places)
 
 
-def _parts(method: str) -> tuple[str, ...]:
-    return OF_GROUPS if method == "modes" else OF_GROUPS[:1]
-
-
-def _groups(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
+def _archetypes(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
     share = parts[0]
     if share.ndim != 3 or share.shape[0] != n or share.shape[1] < 1 or share.shape[2] != kappa:
-        raise InvalidModel(f"shares of {n} groups must be an array (groups, instants, {kappa} classes).")
+        raise InvalidModel(f"shares of {n} archetypes must be an array (archetypes, instants, {kappa} classes).")
     shapes = (share.shape, share.shape, (n,), (n,))
     if any(
-        a.dtype != np.float64 or a.shape != s or not np.isfinite(a).all() for a, s in zip(parts, shapes, strict=False)
+        a.dtype != np.float64 or a.shape != s or not np.isfinite(a).all() for a, s in zip(parts, shapes, strict=True)
     ):
-        raise InvalidModel(f"tables of {n} groups must be finite numbers, each of its shape.")
+        raise InvalidModel(f"tables of {n} archetypes must be finite numbers, each of its shape.")
     found = Archetypes(*parts)
-    if not np.isclose(found.weights.sum(), 1) or found.weights.min() < 0:
-        raise InvalidModel("sizes of groups must sum to 1.")
+    if not np.isclose(found.size.sum(), 1) or found.size.min() < 0:
+        raise InvalidModel("sizes of archetypes must sum to 1.")
     return found
 
 
@@ -203,7 +205,3 @@ def _habits(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any], R: i
     if not isinstance(reach, float) or not 0 <= reach < np.inf:
         raise InvalidModel("`reach` must be a length.")
     return Habits(**a, reach=reach, people=people)
-
-
-def _listed(groups: Mapping[int, Archetypes]) -> str:
-    return ", ".join(str(n) for n in sorted(groups))

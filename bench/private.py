@@ -1,0 +1,273 @@
+"""
+People x eps -> usefulness: the private preset beside an AdaTrace-like tool and two Markov chains at equal (eps, delta).
+
+    python bench/private.py pf                   People Flow Tokyo: 667 people learnt from, 333 held out, three splits
+    python bench/private.py town 10000           a simulated town of so many people, and 1,000 more who are held out
+    python bench/private.py pf --eps 8 4         only these eps; 0 is the same design without noise
+    python bench/private.py canary --runs 200    one person nobody is like, in and out: what attacks on the fakes find
+
+Constants of the preset were chosen on other splits and another town (docs/decisions/0028-private.md). Baselines get the
+same accounting (Gaussian, user level), but float noise: they are measured, not published. Writes to the terminal.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import elsewhere as ew
+from elsewhere.evaluation.referee import tp_tv
+from elsewhere.privacy.sums import SIGMA, bound_of, from_generator, gaussian_mu, noise_of, noisy_sum
+from elsewhere.private import _parts
+from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
+from elsewhere.synthesis.private.vectors import Design
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+DELTA, DATASET, FAKES = 1e-6, 500, 2000
+Rng = np.random.Generator
+
+
+def ours(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
+    """Fakes of the private preset, below the number of people it asks for too; eps 0: the same without noise."""
+    design = Design.of(people.locations, people.L)
+    mu = noise_of(eps, DELTA, design.cells) if eps else 1.0
+    parts = _parts(people, design, mu)
+    y = noisy_sum(parts, design.cells, mu, from_generator(rng)) if eps else sum(parts) / (mu * SIGMA)
+    sums = Sums.of(design, y, 1 / mu if eps else 0.0)
+    maps = Maps(sums, Smoother(design))
+    return draw_fakes(sums, maps, fit_walk(sums, maps, rng), n, rng)[0]
+
+
+def bounded(keys: Any, who: Any, n: int, size: int, most: float) -> Any:
+    """Sum over people of their counts by key, each person's cut to an L2 norm of `most`."""
+    both, count = np.unique(who.astype(np.int64) * size + keys, return_counts=True)
+    owner, key = both // size, both % size
+    norm = np.sqrt(np.bincount(owner, count.astype(float) ** 2, minlength=n))
+    return np.bincount(key, count * np.minimum(1, most / np.maximum(norm, 1e-9))[owner], minlength=size)
+
+
+def shares(y: Any, floor: float = 0.0) -> Any:
+    """The shares >= 0 nearest to noisy counts."""
+    total = max(float(y.sum()), 1.0)
+    u = np.sort(y)[::-1]
+    c = (np.cumsum(u) - total) / np.arange(1, len(y) + 1)
+    x = np.maximum(y - c[np.flatnonzero(u - c > 0)[-1]], 0)
+    return (1 - floor) * x / x.sum() + floor / len(y)
+
+
+def drawn(rows: Any, rng: Rng) -> Any:
+    """One column of each row, by weight."""
+    total = np.cumsum(rows, axis=1)
+    return np.minimum((total < rng.random(len(rows))[:, None] * total[:, -1:]).sum(axis=1), rows.shape[1] - 1)
+
+
+def moves_of(r: Any) -> tuple[Any, Any]:
+    """Row and step of every move."""
+    return np.nonzero(r[:, 1:] != r[:, :-1])
+
+
+def chain(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
+    """A first-order chain by part of day: noisy counts above a threshold; rows without one stay where they are."""
+    r, R, P = people.r.astype(np.int64), people.R, 3
+    N, L = r.shape
+    sigma = 1 / gaussian_mu(eps, DELTA) if eps else 0.0
+    part = np.minimum(np.arange(L - 1) * P // (L - 1), P - 1)
+    most = 0.5 * (L - 1)
+    keys, who = (part * R * R + r[:, :-1] * R + r[:, 1:]).ravel(), np.repeat(np.arange(N), L - 1)
+    sd = sigma * most / np.sqrt(0.8)
+    count = bounded(keys, who, N, P * R * R, most) + sd * rng.standard_normal(P * R * R)
+    count = np.where(count > 4.5 * sd, count, 0).reshape(P, R, R)
+    first = shares(np.bincount(r[:, 0], minlength=R) + sigma / np.sqrt(0.2) * rng.standard_normal(R))
+    out = np.empty((n, L), dtype=np.int64)
+    out[:, 0] = rng.choice(R, n, p=first)
+    for t in range(1, L):
+        rows = count[part[t - 1]][out[:, t - 1]]
+        empty = rows.sum(axis=1) == 0
+        rows[empty] = count.sum(axis=0)[out[empty, t - 1]]
+        empty = rows.sum(axis=1) == 0
+        out[:, t] = np.where(empty, out[:, t - 1], drawn(rows, rng))
+    return out
+
+
+def kinder_chain(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
+    """A chain that moves at a noisy pace; each move pair once per person; unknown moves lead where people arrive."""
+    r, R, P, pairs = people.r.astype(np.int64), people.R, 3, 10
+    N, L = r.shape
+    sigma = 1 / gaussian_mu(eps, DELTA) if eps else 0.0
+    part = np.minimum(np.arange(L - 1) * P // (L - 1), P - 1)
+    i, t = moves_of(r)
+    key = np.unique(i * R * R + r[i, t] * R + r[i, t + 1])
+    sd = sigma * np.sqrt(pairs) / np.sqrt(0.4)
+    pair = bounded(key % (R * R), key // (R * R), N, R * R, np.sqrt(pairs)) + sd * rng.standard_normal(R * R)
+    pair = np.where(pair > 3.5 * sd, pair, 0).reshape(R, R)
+    arrive = bounded(r[i, t + 1], i, N, R, np.sqrt(pairs)) + sigma * np.sqrt(pairs / 0.25) * rng.standard_normal(R)
+    arrive = shares(arrive) * max(float(arrive.sum()), 1.0)
+    most = 0.5 * (L - 1)
+    pace = bounded(part[t], i, N, P, most) + sigma * most / np.sqrt(0.1) * rng.standard_normal(P)
+    pace = np.clip(pace / N / np.bincount(part), 0.001, 0.95)
+    first = shares(np.bincount(r[:, 0], minlength=R) + sigma / np.sqrt(0.25) * rng.standard_normal(R))
+    rest = np.maximum(arrive - pair.sum(axis=1), 0.05 * arrive + 1e-9)
+    law = pair + rest[:, None] * arrive / arrive.sum()
+    np.fill_diagonal(law, 0)
+    law += 1e-12
+    out = np.empty((n, L), dtype=np.int64)
+    out[:, 0] = rng.choice(R, n, p=first)
+    for step in range(1, L):
+        to = drawn(law[out[:, step - 1]], rng)
+        out[:, step] = np.where(rng.random(n) < pace[part[step - 1]], to, out[:, step - 1])
+    return out
+
+
+def adatrace(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
+    """
+    AdaTrace-like: blocks of places, as many as people and eps allow; starts, density, chain of blocks, moves per day.
+
+    Blocks are halved along the public coordinates; within a block places are drawn by density.
+    """
+    r, R, xy = people.r.astype(np.int64), people.R, people.locations.planar()
+    N, L = r.shape
+    sigma = 1 / gaussian_mu(eps, DELTA) if eps else 0.0
+    levels = int(np.clip(np.floor(np.log2(max(np.sqrt(N / max(sigma, 0.3)), 4))), 2, 6))
+    block = np.zeros(R, dtype=np.int64)
+    for level in range(levels):
+        halved = block * 2
+        for b in np.unique(block):
+            mine = np.flatnonzero(block == b)
+            order = mine[np.argsort(xy[mine, level % 2], kind="stable")]
+            halved[order[len(order) // 2 :]] += 1
+        block = halved
+    G = 2**levels
+    first = shares(np.bincount(block[r[:, 0]], minlength=G) + sigma / np.sqrt(0.2) * rng.standard_normal(G))
+    density = bounded(r.ravel(), np.repeat(np.arange(N), L), N, R, 0.5 * L) / L
+    density = shares(density + sigma * 0.5 / np.sqrt(0.35) * rng.standard_normal(R), floor=0.02)
+    i, t = moves_of(r)
+    most = 6.0
+    law = bounded(block[r[i, t]] * G + block[r[i, t + 1]], i, N, G * G, most)
+    law = np.maximum(law + sigma * most / np.sqrt(0.3) * rng.standard_normal(G * G), 0).reshape(G, G) + 1e-6
+    length = np.bincount((r[:, 1:] != r[:, :-1]).sum(axis=1), minlength=L)
+    length = shares(length + sigma / np.sqrt(0.15) * rng.standard_normal(L))
+    within = [np.flatnonzero(block == b) for b in range(G)]
+
+    def place(blocks: Any) -> Any:
+        out = np.empty(len(blocks), dtype=np.int64)
+        for g in np.unique(blocks):
+            mine, p = blocks == g, density[within[g]]
+            out[mine] = rng.choice(within[g], int(mine.sum()), p=p / p.sum())
+        return out
+
+    out = np.empty((n, L), dtype=np.int64)
+    out[:, 0] = place(rng.choice(G, n, p=first))
+    when = np.argsort(rng.random((n, L - 1)), axis=1) < rng.choice(L, n, p=length)[:, None]
+    for step in range(1, L):
+        to = place(drawn(law[block[out[:, step - 1]]], rng))
+        out[:, step] = np.where(when[:, step - 1], to, out[:, step - 1])
+    return out
+
+
+GENERATORS = {"private": ours, "AdaTrace-like": adatrace, "chain, kinder": kinder_chain, "chain": chain}
+
+
+def top_moves(fakes: Any, real: ew.Traces, top: int = 50) -> float:
+    """Share of the `top` most frequent moves of real people that are among those of the fakes."""
+    best = []
+    for r in (np.asarray(fakes), real.r):
+        i, t = moves_of(r)
+        best.append(np.argsort(-np.bincount(r[i, t].astype(np.int64) * real.R + r[i, t + 1]), kind="stable")[:top])
+    return len(np.intersect1d(*best)) / top
+
+
+def figures(fakes: Any, people: ew.Traces, aside: ew.Traces, *, members: bool) -> dict[str, float]:
+    """What is measured of fakes: where they are, top moves, told from real people, and `members` of the file found."""
+    datasets = np.array_split(np.arange(len(fakes)), max(1, len(fakes) // DATASET))
+    some = people.of_users(np.arange(min(people.U, 1000)))
+    found = ew.audit(
+        some, aside, fakes[:FAKES], None, attacks=["A15", *["A10"] * members], rng=np.random.default_rng(1)
+    ).to_dict()
+    return {
+        "TP-TV": float(np.mean([tp_tv(fakes[mine], aside.r) for mine in datasets])),
+        "top moves": top_moves(fakes, aside),
+        "A15": found["A15"]["main"],
+        "A15 twelve": found["A15"]["twelve"]["value"],
+        **({"A10": found["A10"]["main"]} if members else {}),
+    }
+
+
+def splits(kind: str, people: int) -> list[tuple[ew.Traces, ew.Traces]]:
+    """People learnt from and people held out; those of PF are three random splits."""
+    if kind == "pf":
+        from results import Tokyo
+
+        everybody, pairs = Tokyo().people, []
+        for seed in range(3):
+            order = np.random.default_rng(seed).permutation(1000)
+            pairs.append((everybody.of_users(np.sort(order[:667])), everybody.of_users(np.sort(order[667:]))))
+        return pairs
+    town = ew.simulate_town(users=people + 1000, locations=400, rng=np.random.default_rng(17)).traces
+    return [(town.of_users(np.arange(people)), town.of_users(np.arange(people, people + 1000)))]
+
+
+def table(kind: str, people: int, eps: list[float], only: list[str]) -> None:
+    """Print a line per generator and eps, the mean over splits, with +- their standard deviation for TP-TV and A15."""
+    pairs = splits(kind, people)
+    print(f"real people: TP-TV {np.mean([tp_tv(p.r[:DATASET], aside.r) for p, aside in pairs]):.3f}", flush=True)
+    for e in eps:
+        for name in only:
+            rows, began = [], time.process_time()
+            for i, (learnt_from, aside) in enumerate(pairs):
+                fakes = GENERATORS[name](learnt_from, e, FAKES, np.random.default_rng(i))
+                rows.append(figures(fakes, learnt_from, aside, members=kind == "pf" and name == "private"))
+            cells = [f"{m} {np.mean([r[m] for r in rows]):.3f}" for m in rows[0]]
+            spread = " ".join(f"{m} +-{np.std([r[m] for r in rows]):.3f}" for m in ("TP-TV", "A15"))
+            took = (time.process_time() - began) / len(pairs)
+            print(f"{name:14s} eps {e or 'inf'!s:4s} {'  '.join(cells)}  ({spread}; {took:.0f} s)", flush=True)
+
+
+def canary(runs: int, eps: float) -> None:
+    """
+    Print what attacks on the fakes find of one person nobody is like, in the file and not, with noise and without.
+
+    The attacker knows everybody else and the canary, and counts in the fakes: visits to the canary's places, its moves.
+    """
+    rng = np.random.default_rng(5)
+    town = ew.simulate_town(users=1500, locations=64, rng=rng).traces
+    quiet = np.argsort(np.bincount(town.r.ravel(), minlength=town.R))[:8]
+    day = np.tile(quiet, town.L // len(quiet) + 1)[: town.L][None]
+    with_it = ew.Traces(np.concatenate([town.r, day]), town.locations, step_minutes=town.step_minutes)
+    moves = np.unique(day[0, :-1].astype(np.int64) * town.R + day[0, 1:])
+    for noise in (eps, 0.0):
+        scores: dict[str, list[list[float]]] = {"visits": [[], []], "moves": [[], []]}
+        for run in range(runs if noise else min(runs, 20)):
+            for side, people in enumerate((town, with_it)):
+                fakes = ours(people, noise, FAKES, np.random.default_rng([run, side]))
+                i, t = moves_of(fakes)
+                scores["visits"][side].append(float(np.isin(fakes, quiet).mean()))
+                scores["moves"][side].append(float(np.isin(fakes[i, t] * town.R + fakes[i, t + 1], moves).mean()))
+        for name, (out, inside) in scores.items():
+            found = float((np.array(inside)[:, None] > np.array(out)).mean())
+            most = bound_of(noise_of(eps, DELTA, 1000)).auc if noise else 1.0
+            print(
+                f"canary, eps {noise or 'inf'}: AUC by {name} {found:.3f}, at most {most:.3f} is possible", flush=True
+            )
+
+
+def main() -> None:
+    """Read the words of the command line."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("kind", choices=["pf", "town", "canary"])
+    words.add_argument("people", nargs="?", type=int, default=1000)
+    words.add_argument("--eps", nargs="+", type=float, default=[0.0, 8.0, 4.0, 2.0, 1.0])
+    words.add_argument("--only", nargs="+", default=list(GENERATORS), choices=list(GENERATORS))
+    words.add_argument("--runs", type=int, default=200)
+    given = words.parse_args()
+    if given.kind == "canary":
+        canary(given.runs, given.eps[0] if given.eps[0] else 2.0)
+    else:
+        table(given.kind, given.people, given.eps, given.only)
+
+
+if __name__ == "__main__":
+    main()

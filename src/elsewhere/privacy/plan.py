@@ -1,0 +1,124 @@
+"""
+What each preset would promise so many people, and about how useful it would be, before anything is spent.
+
+From public figures and the number of people alone (docs/decisions/0026, 0028): planning costs nobody any privacy.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from elsewhere.errors import require_between, require_whole
+from elsewhere.privacy.certificate import Certificate
+from elsewhere.privacy.count import LEAST_EPS0, margin
+from elsewhere.privacy.sums import bound_of, eps_of, gaussian_mu
+from elsewhere.synthesis.deniable.carried import number_of_archetypes
+
+MOST_PEOPLE = 10**10
+LEAST, GOOD = 500.0, 2000.0  # people x mu: below, no better than a uniform map; above, a loss of TP-TV of .02 at most
+MODEL_PEOPLE = 60  # whom the deniable preset wants: a coin for each leaves 20 to learn from
+PRODUCT_PEOPLE = 10
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What one preset would promise, whether there are enough people for it, and about how useful it would be."""
+
+    preset: str
+    enough: bool
+    people_needed: int
+    certificate: Certificate
+    useful: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "certificate": self.certificate.to_dict()}
+
+
+def plan(
+    people: int, *, eps0: float = 0.5, eps: float = 4.0, delta: float = 1e-6, k: int | None = None
+) -> tuple[Planned, ...]:
+    """
+    Return what each preset would promise so many people, in order of what it promises.
+
+    Parameters
+    ----------
+    people
+        How many there are in the file.
+    eps0, k
+        Of the deniable preset.
+    eps, delta
+        Of the private preset.
+
+    Examples
+    --------
+    >>> [(p.preset, p.certificate.protects, p.enough) for p in plan(300)][2:]
+    [('deniable', 'seeds', True), ('private', 'everybody', False)]
+
+    """
+    require_whole("people", people, 0, MOST_PEOPLE)
+    require_between("eps0", eps0, LEAST_EPS0, math.inf, open_high=True)
+    require_between("eps", eps, 0.01, 100)
+    require_between("delta", delta, 0, 0.1, open_low=True)
+    if k is not None:
+        require_whole("k", k, 1)
+    return (
+        Planned("paper", people >= 2, 2, Certificate.none(), "to reproduce the paper; not for publishing."),
+        Planned(
+            "product",
+            people >= PRODUCT_PEOPLE,
+            PRODUCT_PEOPLE,
+            Certificate.none(),
+            "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all "
+            "that is known about privacy.",
+        ),
+        _deniable(people, eps0, k),
+        _private(people, eps, delta),
+    )
+
+
+def _deniable(people: int, eps0: float, k: int | None) -> Planned:
+    seeds = people // 2
+    archetypes = number_of_archetypes(max(1, people - seeds), eps0)
+    # E|Z| of two-sided geometric noise is 2 e^-eps0 / (1 - e^-2 eps0); half of it is what moves from one to another
+    noise = 2 * math.exp(-eps0) / -math.expm1(-2 * eps0)
+    moved = min(1.0, archetypes * noise / 2 / max(1, seeds))
+    words = (
+        f"about {seeds:,} seeds of {archetypes} archetypes; the noise moves about {moved:.1%} of the fakes from one "
+        "archetype to another. A fake follows an archetype, not a person."
+    )
+    if k is not None:
+        needed = archetypes * (k + margin(archetypes, eps0))
+        words += (
+            f" k = {k} keeps archetypes of {k + margin(archetypes, eps0):,} seeds and more"
+            + (f": some {2 * needed:,} people would keep all of them" if seeds < needed else "")
+            + "; the others' fakes follow the town as a whole."
+        )
+    certificate = Certificate("seeds", eps=eps0, neighbours="one seed more or less", k=k, k_delta=None)
+    return Planned("deniable", people >= MODEL_PEOPLE, MODEL_PEOPLE, certificate, words)
+
+
+def _private(people: int, eps: float, delta: float) -> Planned:
+    mu = gaussian_mu(eps, delta)
+    least, good = math.ceil(LEAST / mu), math.ceil(GOOD / mu)
+    bound = bound_of(mu)
+    certificate = Certificate("everybody", eps=eps, delta=delta, advantage=bound.advantage, auc=bound.auc)
+    if people >= good:
+        words = f"visits as without noise, up to .02 of TP-TV: {good:,} people are enough for that."
+    elif people >= least:
+        words = f"rougher than without noise; {good:,} people would bring visits within .02 of TP-TV."
+    else:
+        words = f"refused: below {least:,} people the fakes are no better than a uniform map."
+    if 0 < people < good:
+        words += " " + _with_these(people, delta)
+    return Planned("private", people >= least, least, certificate, words)
+
+
+def _with_these(people: int, delta: float) -> str:
+    """The eps for the number of people there is."""
+    told = [
+        f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
+        for what, need in (("it runs", LEAST), ("it is within .02", GOOD))
+        if need / people < 5  # above, an eps that promises nothing
+    ]
+    return f"With {people:,} people {' and '.join(told)}." if told else f"{people:,} people are too few for any eps."

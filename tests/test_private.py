@@ -1,0 +1,544 @@
+"""The private preset: bounded vectors, exact noise, accounting, and what a canary can be told by (CERTIFICATE 2)."""
+
+import json
+import math
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elsewhere as ew
+from elsewhere.cli import app
+from elsewhere.privacy.sums import (
+    SIGMA,
+    bound_of,
+    discrete_gaussian,
+    eps_of,
+    from_generator,
+    from_the_system,
+    gaussian_delta,
+    gaussian_mu,
+    noise_of,
+    noisy_sum,
+    on_grid,
+)
+from elsewhere.synthesis.private._kernels import scores
+from elsewhere.synthesis.private.vectors import MOST, SHARES, Design
+
+ALPHA = 1e-6  # of a sampler's test to fail by chance
+
+
+def square(side):
+    return ew.Locations(xy=[[x, y] for y in range(side) for x in range(side)])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Design.of(square(3), 12)
+
+
+# --- the vector of one person
+
+
+def people(R=9, L=12, most_days=4):
+    """Odd days: at one place, at two by turns, anywhere; one day or several."""
+    place = st.integers(0, R - 1)
+    anywhere = st.lists(place, min_size=L, max_size=L)
+    still = place.map(lambda r: [r] * L)
+    turns = st.tuples(place, place).map(lambda p: [p[i % 2] for i in range(L)])
+    return st.lists(st.one_of(anywhere, still, turns), min_size=1, max_size=most_days)
+
+
+@given(people())
+@settings(max_examples=30, deadline=None)
+def test_no_person_is_longer_than_one_and_vectors_are_as_defined(small, days):
+    row = small.matrix(np.array(days), np.array([0, len(days)])).toarray()[0]
+    expected = np.zeros(small.cells)
+    for cell, x in naive.person_vector(
+        days, small.lengths.tolist(), small.sectors.tolist(), small.rate, small.share, MOST, small.weight
+    ).items():
+        expected[cell] = x
+
+    assert np.linalg.norm(row) <= 1 + 1e-12
+    np.testing.assert_allclose(row, expected, atol=1e-12)
+    grid = on_grid(row, 0.8)
+    # whole numbers: the sum of squares is exact
+    assert sum(int(x) ** 2 for x in grid) <= (0.8 * SIGMA) ** 2
+    assert np.all(np.abs(grid) <= np.abs(row) * 0.8 * SIGMA)
+
+
+def test_a_day_of_ten_thousand_slots_has_norm_at_most_one(rng):
+    design = Design.of(square(3), 10_000)
+    days = np.stack([rng.integers(9, size=10_000), np.zeros(10_000, dtype=int), np.arange(10_000) % 2])
+
+    norms = np.sqrt(design.matrix(days).power(2).sum(axis=1))
+
+    assert np.all(norms <= 1 + 1e-12)
+    assert np.all(norms > 0.5)
+
+
+def test_the_bounds_are_what_keeps_vectors_short(small, rng, monkeypatch):
+    days = np.repeat(rng.integers(9, size=(1, 12)), 4, axis=0)
+    assert np.linalg.norm(small.matrix(days[:1]).toarray()) <= 1
+
+    # a person counted twice, under two ids, is two people's worth: the mutant that forgets who is who
+    twice = small.matrix(days[:2]).sum(axis=0)
+    assert np.linalg.norm(twice) > 1.5
+    # and without bounds a day of many moves is longer than 1
+    loose = MOST / 100
+    monkeypatch.setattr("elsewhere.synthesis.private.vectors.MOST", loose)
+    assert np.linalg.norm(small.matrix(days[:1]).toarray()) <= 1  # tighter bounds only shorten
+    raw = naive.person_vector(
+        days[:1].tolist(),
+        small.lengths.tolist(),
+        small.sectors.tolist(),
+        small.rate,
+        small.share,
+        [1e-9] * 6,
+        [1.0] * 6,
+    )
+    assert math.sqrt(sum(x * x for x in raw.values())) == pytest.approx(math.sqrt(6))
+
+
+def test_shares_of_the_norm_sum_to_one(small):
+    assert SHARES.sum() == pytest.approx(1)
+    assert np.sum(small.weight**2) == pytest.approx(1)
+
+
+@given(st.lists(people(most_days=3), min_size=1, max_size=4), people(most_days=3))
+@settings(max_examples=20, deadline=None)
+def test_one_person_more_changes_the_sum_by_one_vector(small, others, person):
+    def total(everybody):
+        rows = np.array([day for days in everybody for day in days])
+        start = np.concatenate([[0], np.cumsum([len(days) for days in everybody])])
+        matrix = small.matrix(rows, start)
+        return np.bincount(matrix.indices, on_grid(matrix.data, 1.0), small.cells)
+
+    change = total([*others, person]) - total(others)
+
+    assert np.sum((change / SIGMA) ** 2) <= 1
+    # and where the person stands among the others does not matter
+    np.testing.assert_array_equal(total([person, *others]), total([*others, person]))
+
+
+def test_scores_are_slopes_of_the_likelihood(rng):
+    design = Design.of(square(3), 8)
+    tables = design.guess()._replace(
+        moving=rng.normal(size=100), leaving=rng.normal(size=9), factor=np.exp(rng.normal(size=126) / 2)
+    )
+    walk = np.array([[0, 0, 1, 4, 4, 1, 0, 8]])
+    out = np.zeros((1, 226))
+    scores(walk, tables, out)
+    w = {name: getattr(tables, name).tolist() for name in ("first", "places", "lengths", "sectors", "steps")}
+    w["onward"] = {}
+
+    def log_prob(theta):
+        law = {**w, "moving": theta[:100], "factor": np.exp(theta[100:]), "leaving": tables.leaving}
+        day = walk[0].tolist()
+        return sum(math.log(naive.walk_step(day[:t], law, 8)[day[t]]) for t in range(1, 8))
+
+    theta = np.concatenate([tables.moving, np.log(tables.factor)])
+    for c in [*np.flatnonzero(out[0]), *np.flatnonzero(out[0] == 0)[:5]]:
+        up, down = theta.copy(), theta.copy()
+        up[c] += 1e-5
+        down[c] -= 1e-5
+        assert out[0, c] == pytest.approx((log_prob(up) - log_prob(down)) / 2e-5, abs=1e-5)
+
+
+# --- the noise
+
+
+def exact_gaussian(sigma, reach):
+    z = np.arange(-reach, reach + 1)
+    p = np.exp(-(z**2) / (2 * sigma**2))
+    return p / p.sum()
+
+
+@pytest.mark.parametrize("sigma", [1, 3])
+@pytest.mark.parametrize("source", ["system", "generator"])
+def test_noise_has_the_exact_probabilities_of_a_discrete_gaussian(sigma, source, rng):
+    n, reach = 60_000, 12 * sigma
+    below = from_the_system if source == "system" else from_generator(rng)
+
+    z = discrete_gaussian(n, below, sigma)
+
+    p = exact_gaussian(sigma, reach)
+    seen = np.bincount(z + reach, minlength=2 * reach + 1)
+    # a binomial deviates from its mean by more than this with probability ALPHA / cells at most (Bernstein)
+    x = math.log(2 * len(p) / ALPHA)
+    assert np.all(np.abs(seen - n * p) <= np.sqrt(2 * n * p * (1 - p) * x) + x)
+
+
+def test_noise_of_the_grid_has_its_standard_deviation():
+    z = discrete_gaussian(20_000, from_the_system) / SIGMA
+
+    # chi-square of 20,000 degrees, five standard deviations
+    assert abs(np.mean(z**2) - 1) < 5 * math.sqrt(2 / 20_000)
+    assert abs(z.mean()) < 5 / math.sqrt(20_000)
+
+
+def test_the_systems_numbers_are_uniform():
+    n, m = 70_000, 7
+    seen = np.bincount(from_the_system(m, n), minlength=m)
+
+    x = math.log(2 * m / ALPHA)
+    assert len(seen) == m
+    assert np.all(np.abs(seen - n / m) <= math.sqrt(2 * n / m * x) + x)
+
+
+# --- the ledger
+
+
+@pytest.mark.parametrize(
+    ("eps", "sigma", "advantage", "auc"),
+    [
+        (1.0, 4.225, 0.094, 0.566),
+        (2.0, 2.230, 0.177, 0.624),
+        (4.0, 1.194, 0.325, 0.723),
+        (8.0, 0.653, 0.556, 0.861),
+    ],
+)
+def test_accounting_is_that_of_the_certificate(eps, sigma, advantage, auc):
+    mu = gaussian_mu(eps, 1e-6)
+
+    assert 1 / mu == pytest.approx(sigma, abs=6e-4)
+    assert bound_of(mu) == pytest.approx((advantage, auc), abs=6e-4)
+    assert eps_of(mu, 1e-6) == pytest.approx(eps, rel=1e-6)
+    assert gaussian_delta(eps, mu) <= 1e-6
+    # delta pays for the step from continuous to discrete noise, which costs next to nothing
+    assert mu * 0.99 < noise_of(eps, 1e-6, 170_000) < mu
+
+
+@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_accounting_agrees_with_that_of_google(eps):
+    accounting = pytest.importorskip("dp_accounting", reason="dp-accounting is not installed: E_EXTRA, see dev extra")
+    mu = noise_of(eps, 1e-6, 10_000)
+    loss = accounting.pld.privacy_loss_distribution.from_gaussian_mechanism(1 / mu, value_discretization_interval=1e-4)
+
+    # within 1 %, on the safe side of a pessimistic estimate that is itself a little above
+    assert loss.get_epsilon_for_delta(1e-6) == pytest.approx(eps, rel=0.01)
+
+
+def test_mu_is_found_by_definition():
+    # delta = sup over thresholds of Pr{A | in} - e^eps Pr{A | out}, on a fine grid
+    from scipy.stats import norm
+
+    mu, eps = 0.9, 1.5
+    x = np.linspace(-10, 10, 200_001)
+    assert gaussian_delta(eps, mu) == pytest.approx(np.max(norm.sf(x - mu) - np.exp(eps) * norm.sf(x)), rel=1e-6)
+
+
+# --- the audit of the mechanism (A9): many releases of neighbouring inputs
+
+
+def lower_bound(inside, outside, delta):
+    """The largest eps that releases of two neighbouring inputs prove, at thresholds fixed beforehand (95 %)."""
+    from scipy.stats import beta
+
+    n, best = len(inside), 0.0
+    for level in (0.5, 0.9, 0.99, 0.999):
+        cut = np.quantile(outside[: n // 2], level)  # one half chooses, the other half judges
+        a, b = (int((x[n // 2 :] > cut).sum()) for x in (inside, outside))
+        low, high = beta.ppf(0.00625, a, n // 2 - a + 1) if a else 0.0, beta.ppf(0.99375, b + 1, n // 2 - b)
+        if low > delta:
+            best = max(best, math.log((low - delta) / high))
+    return best
+
+
+def releases(eps, n, rng, *, times=1.0, noise=True):
+    """`n` noisy sums with and without one person, who is one number of norm 1 (times `times`: what a fault makes)."""
+    mu = noise_of(eps, 1e-6, 1000)
+    person = on_grid(np.full(1, 1.0), mu) * times
+    others = np.int64(5 * SIGMA)
+    z = discrete_gaussian(2 * n, from_generator(rng)) if noise else np.zeros(2 * n)
+    return others + person + z[:n], others + z[n:]
+
+
+def test_releases_prove_less_than_the_claim_and_more_than_half_of_it(rng):
+    found = lower_bound(*releases(4.0, 150_000, rng), 1e-6)
+
+    assert 2.0 < found <= 4.0
+
+
+@pytest.mark.parametrize("fault", [{"times": 2.0}, {"times": 5.0}, {"noise": False}])
+def test_a_person_counted_twice_unbounded_or_without_noise_is_found_out(fault, rng):
+    # twice is also half the noise; five times is a day without bounds
+    assert lower_bound(*releases(1.0, 150_000, rng, **fault), 1e-6) > 1.0
+
+
+def test_noise_is_where_it_should_be(rng):
+    vector = on_grid(np.array([0.6, -0.8, 0.0]), 0.5)
+    many = np.array([noisy_sum([vector, vector], 3, 0.5, from_generator(rng)) for _ in range(400)])
+
+    # sd 1 / mu in every number, empty ones too, around the sum; five standard errors
+    assert many.std(axis=0) == pytest.approx(np.full(3, 2.0), rel=5 / math.sqrt(800))
+    assert many.mean(axis=0) == pytest.approx([1.2, -1.6, 0.0], abs=5 * 2 / math.sqrt(400))
+
+
+# --- the preset
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """800 people between a few of nine places, some with two days, some with gaps; small enough for many runs."""
+    rng = np.random.default_rng(3)
+    home, work = rng.integers(9, size=(2, 800))
+    hour = np.arange(12)
+    leaves, returns = rng.integers(2, 5, size=(2, 800))
+    at_work = (hour >= leaves[:, None]) & (hour < 12 - returns[:, None])
+    r = np.where(at_work, work[:, None], home[:, None])
+    r[::50, 3] = -1
+    users = np.arange(800)
+    users[1::20] -= 1
+    return ew.Traces(r, square(3), users=users, step_minutes=120)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    for name, value in (("WALKS", 400), ("ROUNDS", 5), ("PAIRS_FROM", 2), ("POOL", 1500)):
+        monkeypatch.setattr(f"elsewhere.synthesis.private.fit.{name}", value)
+
+
+def test_everybody_in_the_file_has_a_certificate(crowd, quick):
+    fakes = ew.generate_fakes(crowd, preset="private", eps=4.0, n=300)
+
+    assert len(fakes) == 300
+    assert np.all(fakes.seed == -1)
+    told = fakes.certificate
+    assert (told.protects, told.eps, told.delta, told.holds) == ("everybody", 4.0, 1e-6, True)
+    assert told.auc == pytest.approx(0.723, abs=1e-3)
+    pool = ew.publish(fakes)
+    assert len(pool) == 300
+    assert pool.provenance["parameters"] == {"eps": 4.0, "delta": 1e-6}
+    assert pool.traces.dates is None
+    # how many people there are is nowhere in what is published
+    assert str(crowd.U) not in str(pool.provenance)
+
+
+def test_the_number_of_fakes_follows_from_the_noisy_count(crowd, quick):
+    sizes = {len(ew.generate_fakes(crowd, preset="private", eps=4.0)) for _ in range(4)}
+
+    assert len(sizes) > 1
+    assert all(abs(n - crowd.U) < 150 for n in sizes)
+
+
+def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, quick):
+    one, two = (ew.generate_fakes(crowd, preset="private", n=50, rng=np.random.default_rng(7)) for _ in range(2))
+
+    np.testing.assert_array_equal(one.r, two.r)
+    assert one.certificate.protects == "nobody"
+    with pytest.raises(ew.PublicationRefused):
+        ew.publish(one)
+
+
+def test_noise_comes_from_the_operating_system(crowd, quick, monkeypatch):
+    asked = []
+    monkeypatch.setattr("elsewhere.private.from_the_system", lambda m, n: asked.append(n) or from_the_system(m, n))
+
+    ew.generate_fakes(crowd, preset="private", n=5)
+
+    assert sum(asked) > 400  # more than one number for every cell
+
+
+def test_fakes_are_distinct_walks_in_random_order(crowd, quick):
+    fakes = ew.generate_fakes(crowd, preset="private", n=200, rng=np.random.default_rng(1))
+
+    assert len(np.unique(fakes.r, axis=0)) + sum("are like another" in note for note in fakes.notes) * 200 >= 200
+
+
+def test_too_few_people_are_refused_with_both_ways_out(crowd, quick):
+    with pytest.raises(ew.NotEnoughUsers, match=r"about 1,116 people at eps = 2.*there are about") as refused:
+        ew.generate_fakes(crowd, preset="private", eps=2.0, rng=np.random.default_rng(1))
+    assert refused.value.code == "E_EPS"
+    eps = float(str(refused.value).split("so few need eps = ")[1].split(",")[0])
+    assert 2.0 < eps < 4.0
+    with pytest.raises(ew.NotEnoughUsers, match="no eps up to 10"):
+        ew.generate_fakes(crowd.of_users(range(50)), preset="private", rng=np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("name", "value"), [("eps", 0.0), ("eps", 11.0), ("delta", 0.0), ("delta", 0.5), ("n", 0)])
+def test_what_cannot_be_is_refused(crowd, name, value):
+    with pytest.raises(ew.InvalidParameter, match=f"`{name}`"):
+        ew.generate_fakes(crowd, preset="private", **{name: value})
+
+
+def test_other_parameters_have_no_effect_and_it_is_said(crowd, quick):
+    fakes = ew.generate_fakes(crowd, preset="private", eps0=0.7, n=5, rng=np.random.default_rng(1))
+
+    assert any("without effect: `eps0`" in note for note in fakes.notes)
+    with pytest.raises(ew.InvalidParameter, match="leave out"):
+        ew.generate_fakes(crowd, preset="private", alternates=crowd)
+    with pytest.raises(ew.InvalidParameter, match="`n` is for presets"):
+        ew.generate_fakes(crowd, n=5)
+
+
+def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
+    """Two files with the same sum make the same fakes: no constant is tuned on people, no count is taken beside."""
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    fixed = noisy_sum(_parts(crowd, design, 0.8), design.cells, 0.8, from_generator(np.random.default_rng(5)))
+    monkeypatch.setattr("elsewhere.private.noisy_sum", lambda *_: fixed)
+    others = crowd.of_users(range(300))
+
+    one, two = (ew.generate_fakes(t, preset="private", n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
+
+    np.testing.assert_array_equal(one.r, two.r)
+    assert one.notes == two.notes
+
+
+def test_order_of_rows_and_names_of_people_do_not_matter(crowd):
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    order = np.random.default_rng(2).permutation(len(crowd))
+    one, two = (sum(_parts(t, design, 0.5)) for t in (crowd, crowd.select(order)))
+
+    np.testing.assert_array_equal(one, two)
+
+
+@given(people(most_days=5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 11)), max_size=20))
+@settings(max_examples=15, deadline=None)
+def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
+    from elsewhere.private import _parts
+
+    r = np.array(days)
+    for day, slot in gaps:
+        r[day % len(r), slot] = -1
+    person = ew.Traces(r, square(3), users=["one"] * len(r), step_minutes=120)
+
+    total = sum(_parts(person, Design.of(person.locations, 12), 0.7), np.zeros(1, dtype=np.int64))
+
+    assert sum(int(x) ** 2 for x in total) <= (0.7 * SIGMA) ** 2
+
+
+# --- a canary: one person nobody is like
+
+
+def canary_runs(crowd, eps, n, *, noise=True):
+    """The best attack there is on the sum: its likelihood ratio, with a canary in the file and without."""
+    from elsewhere.private import _parts
+
+    design = Design.of(crowd.locations, crowd.L)
+    mu = noise_of(eps, 1e-6, design.cells)
+    day = np.array([[0, 0, 8, 8, 0, 0, 8, 8, 2, 2, 6, 6]])
+    canary = on_grid(design.matrix(day).toarray()[0], mu)
+    without = sum(_parts(crowd, design, mu))
+    touched = np.flatnonzero(canary)
+    rng = np.random.default_rng(11)
+    z = discrete_gaussian(2 * n * len(touched), from_generator(rng)).reshape(2, n, -1) if noise else 0
+    seen = np.stack([without + canary, without])[:, None, touched] + z
+    return np.broadcast_to(seen, (2, n, len(touched))) @ canary[touched].astype(float), np.linalg.norm(canary / SIGMA)
+
+
+def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
+    (inside, outside), norm = canary_runs(crowd, 2.0, 400)
+    mu = gaussian_mu(2.0, 1e-6)
+    found = (inside[:, None] > outside).mean()
+
+    assert 0.9 * mu < norm <= mu  # it is nearly as long as a vector can be
+    # five standard errors of an AUC of 400 and 400 (Hanley and McNeil, at most .025)
+    assert found <= bound_of(mu).auc + 5 * 0.02
+    assert found > 0.5
+
+    (inside, outside), _ = canary_runs(crowd, 2.0, 5, noise=False)
+    assert (inside[:, None] > outside).all()  # the sum without noise finds it out
+
+
+# --- maps that nobody has shaped
+
+
+@given(st.floats(-80, 80), st.floats(-180, 180), st.floats(0.01, 5), st.floats(0.01, 20), st.integers(1, 60))
+@settings(max_examples=40, deadline=None)
+def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
+    from elsewhere.traces.lattice import make_lattice
+    from elsewhere.traces.regions import Regions
+
+    grid = make_lattice(south, west, south + high, (west + wide + 180) % 360 - 180, cells)
+    rng = np.random.default_rng(1)
+    lat = rng.uniform(south - 0.1 * high, south + 1.1 * high, 200).clip(-90, 90)
+    lon = (rng.uniform(west - 0.1 * wide, west + 1.1 * wide, 200) + 180) % 360 - 180
+
+    assert 1 <= len(grid) <= cells
+    np.testing.assert_array_equal(grid.place_of(lat, lon), Regions.place_of(grid, lat, lon))
+
+
+@pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5,6", "a,2,3,4,5", "5,2,3,4,9", "1,2,3,4,1.5", "1,2,3,4,0"])
+def test_a_grid_that_is_none_is_refused(text):
+    from elsewhere.traces.lattice import read_grid
+
+    with pytest.raises(ew.InvalidParameter, match="grid"):
+        read_grid(text)
+
+
+# --- the command
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Fixes of 700 people between six towns' worth of cells, with times: nothing in it is a place yet."""
+    rng = np.random.default_rng(4)
+    path = tmp_path_factory.mktemp("private") / "fixes.csv"
+    lines = ["user,time,lat,lon"]
+    for user in range(700):
+        lat, lon = 46.0 + rng.integers(4, size=2) / 10 + 0.05, 7.0 + rng.integers(4, size=2) / 10 + 0.05
+        for hour in range(24):
+            k = int(9 <= hour < 9 + user % 9)
+            lines.append(f"u{user},2024-03-04T{hour:02d}:30,{lat[k]:.4f},{lon[k]:.4f}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(w) for w in words], prog_name="elsewhere")
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out + said.err
+
+    return command
+
+
+GRID = ("--grid", "46.0,7.0,46.4,7.4,16", "--step", "1h", "--preset", "private")
+
+
+def test_a_map_found_in_the_traces_is_refused(run, table, tmp_path):
+    status, said = run("synthesize", table, "-o", tmp_path / "out", "--preset", "private")
+
+    assert status == 2
+    assert "E_MAP" in said
+    assert "--grid" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table, tmp_path, quick):
+    status, said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 100, *GRID)
+
+    assert status == 0, said
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert told["certificate"]["protects"] == "everybody"
+    assert told["certificate"]["eps"] == 6
+    assert told["fakes"] == 100
+    assert "700" not in json.dumps(told["provenance"])
+    assert not (tmp_path / "out" / "report.html").exists()
+    assert not (tmp_path / "out-private" / "links.csv").exists()
+    assert (tmp_path / "out-private" / "report.html").exists()
+
+
+def test_fit_and_prepared_folders_are_refused(run, table, tmp_path):
+    status, said = run("fit", table, "-o", tmp_path / "model", *GRID)
+    assert status == 2
+    assert "in one step" in said
+    assert run("prepare", table, "-o", tmp_path / "ready", "--step", "1h")[0] == 0
+    status, said = run("synthesize", tmp_path / "ready", "-o", tmp_path / "out", *GRID)
+    assert status == 2
+    assert "E_MAP" in said
+    assert not (tmp_path / "out").exists()
