@@ -1226,13 +1226,13 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
     """
     The vector of one person under the private preset, from its definition: a dict of cell -> number.
 
-    `days` are lists of places. Blocks: visits by part of day and place, arrivals, moving, destinations, day statistics,
-    move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
+    `days` are lists of places. Blocks: time by place, what differs from it in each part of the day, arrivals, moving,
+    destinations, day statistics, move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
     """
     import math
 
     R, L, D = len(lengths), len(days[0]), len(days)
-    blocks = [{} for _ in range(6)]
+    blocks = [{} for _ in range(7)]
 
     def add(block, cell, amount):
         blocks[block][cell] = blocks[block].get(cell, 0.0) + amount / D
@@ -1241,31 +1241,35 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
         return n if n < 6 else min(6 + math.floor(2 * math.log2(n / 6) + 1e-9), 15)
 
     for day in days:
-        for t, r in enumerate(day):
-            add(0, min(t * parts // L, parts - 1) * R + r, 1 / L)
+        part = [min(t * parts // L, parts - 1) for t in range(L)]
+        for r in set(day):
+            add(0, r, day.count(r) / L)
+            for p in range(parts):
+                here = sum(place == r and q == p for place, q in zip(day, part, strict=True))
+                add(1, p * R + r, here / L - day.count(r) / L * part.count(p) / L)
         for a, b in {pair for pair in itertools.pairwise(day) if pair[0] != pair[1]}:
-            add(5, a * R + b, 1.0)
+            add(6, a * R + b, 1.0)
         for t in range(1, L):
             moving, where = walk_columns(day[:t], lengths, sectors, L)
             for c in moving:
-                add(2, c, (day[t] != day[t - 1]) - rate[c])
+                add(3, c, (day[t] != day[t - 1]) - rate[c])
             if day[t] == day[t - 1]:
                 continue
-            add(1, day[t], 1.0)
+            add(2, day[t], 1.0)
             own = where[day[t]]
             for c in own:
-                add(3, c, 1.0)
+                add(4, c, 1.0)
             still = (own[1] - 84) // 2 % 2
             groups = [c for c in range(84, 108) if (c - 84) // 2 % 2 == still] + list(range(108, 126))
             for c in [*range(own[0] // 7 * 7, own[0] // 7 * 7 + 7), *groups]:
-                add(3, c, -share[c])
+                add(4, c, -share[c])
         longest = max(day.count(r) for r in day)
-        add(4, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
-        add(4, 16 + count_bin(len(set(day)) - 1), 1.0)
-        add(4, 32 + 10 * longest // L, 1.0)
-        add(4, 43 + (day[0] == day[-1]), 1.0)
+        add(5, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
+        add(5, 16 + count_bin(len(set(day)) - 1), 1.0)
+        add(5, 32 + 10 * longest // L, 1.0)
+        add(5, 43 + (day[0] == day[-1]), 1.0)
     first, out = 0, {}
-    for block, size, bound, share_of in zip(blocks, (parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
+    for block, size, bound, share_of in zip(blocks, (R, parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
         norm = math.sqrt(sum(x * x for x in block.values()))
         for cell, x in block.items():
             out[first + cell] = share_of * x / max(norm, bound)
