@@ -2093,7 +2093,7 @@ def largest_roc(eps, delta, points=4000):
     return area, max(y - x for x, y in best)
 
 
-def stays(row, home, main, longest_pass):
+def day_stays(row, home, main, longest_pass):
     """(place, start with the trip, arrival) of every stay of a day: short runs on the way belong to the trip."""
     runs, t = [], 0
     for place, slots in groupby(row):
@@ -2113,7 +2113,7 @@ def stays(row, home, main, longest_pass):
 
 
 def choice_loss(theta, ridge, choices):
-    """-ln of softmax choices, each a list of (base, columns) and the number of the one taken, plus ridge / 2 theta^2."""
+    """-ln of softmax choices, each a list of (base, columns) and the number taken, plus ridge / 2 theta^2."""
     loss = ridge / 2 * sum(x * x for x in theta)
     for candidates, chosen in choices:
         weight = [math.exp(base + sum(theta[c] for c in cols)) for base, cols in candidates]
