@@ -1909,7 +1909,7 @@ def whole_day_score(fake, seed, label, shift):
     return best
 
 
-def stays(row, home, main, longest_pass):
+def stays_of_day(row, home, main, longest_pass):
     """(place, start with the trip, arrival) of every stay of a day: short runs on the way belong to the trip."""
     runs, t = [], 0
     for place, slots in groupby(row):
@@ -1929,7 +1929,7 @@ def stays(row, home, main, longest_pass):
 
 
 def choice_loss(theta, ridge, choices):
-    """-ln of softmax choices, each a list of (base, columns) and the number of the one taken, plus ridge / 2 theta^2."""
+    """-ln of softmax choices, each a list of (base, columns) and the one taken, plus ridge / 2 theta^2."""
     loss = ridge / 2 * sum(x * x for x in theta)
     for candidates, chosen in choices:
         weight = [math.exp(base + sum(theta[c] for c in cols)) for base, cols in candidates]
@@ -1995,7 +1995,8 @@ def diary_weight(w, kind, roles):
     n = len(roles) - (len(roles) > 1 and roles[0][0] != 0)
     like = w.like[kind]
     shares = [like[48 + 12 * role + min(at[role] * 12 // L, 11)] for role in (0, 1)]
-    return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1]
+    both = like[72 + roles[0][0] * 3 + roles[-1][0]]
+    return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1] * both
 
 
 def life(w, mix, home, main, pace, weekend, tries, random):

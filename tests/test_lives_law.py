@@ -1,5 +1,7 @@
 """The law of lives over days: kernels against their twins, floors of people, and lives that people would lead."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,7 +44,7 @@ def test_stays_are_those_of_the_definition(rows, longest_pass, main):
     r, out = np.array(rows), [np.empty(12 * len(rows), dtype=np.int64) for _ in range(4)]
     anchors = np.zeros(len(r), dtype=np.int64), np.full(len(r), main)
     n = kernels.find_stays(r, *anchors, longest_pass, *out)
-    expected = [(i, *stay) for i, row in enumerate(rows) for stay in naive.stays(row, 0, main, longest_pass)]
+    expected = [(i, *stay) for i, row in enumerate(rows) for stay in naive.stays_of_day(row, 0, main, longest_pass)]
 
     assert expected == list(zip(*(x[:n].tolist() for x in out), strict=True))
 
@@ -156,7 +158,7 @@ def test_what_the_law_can_say_rests_on_enough_people(m_min):
     rare = seen < m_min
     movers = {}
     for row, u in zip(r, user, strict=True):
-        for a, b in zip(row[:-1], row[1:], strict=True):
+        for a, b in pairwise(row):
             if a != b:
                 movers.setdefault(int(a) * P + int(b), set()).add(int(u))
     told = [int(key) for key in lives.law.moves if key >= 0]

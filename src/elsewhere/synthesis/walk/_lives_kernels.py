@@ -17,7 +17,7 @@ RANKS = 10  # of a stay within its day
 STAYS = 16  # in a day, beyond which they are not told apart
 BINS = 10  # of a distance
 SHARES = 12  # bins of the share of a day that is spent in a role
-LIKE = STAYS * 3 + 2 * SHARES
+LIKE = STAYS * 3 + 2 * SHARES + 9
 TAILS = 6  # slots from the start of a trip to the next departure, beyond which they are not told apart
 TIMES = 8  # never, once, twice, up to 4, 8, 16, 32 times, more often
 CROWDS = 5  # how many people make a move
@@ -248,7 +248,7 @@ def diary(w, kind, role, dwell, pace, first, stream, roles, starts):
 
 @njit
 def diary_columns(L, n, roles, starts, out):
-    """How many stays with which role at the end, how long at home, how long at the main place: columns of `like`."""
+    """Columns of `like`: number of stays and last role, how long at home, at the main place, first and last role."""
     home, main, last = 0, 0, roles[n - 1]
     for q in range(n):
         slots = (starts[q + 1] if q + 1 < n else L) - starts[q]
@@ -259,11 +259,12 @@ def diary_columns(L, n, roles, starts, out):
     out[0] = min(n, STAYS - 1) * 3 + last
     out[1] = STAYS * 3 + min(home * SHARES // L, SHARES - 1)
     out[2] = STAYS * 3 + SHARES + min(main * SHARES // L, SHARES - 1)
+    out[3] = STAYS * 3 + 2 * SHARES + roles[0] * 3 + last
 
 
 @njit
 def all_columns(L, first, roles, starts, out):
-    """`diary_columns` (N, 3) of days whose stays are first[d] .. first[d + 1] - 1."""
+    """`diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
     for d in range(len(out)):
         a, b = first[d], first[d + 1]
         diary_columns(L, b - a, roles[a:b], starts[a:b], out[d])
@@ -271,7 +272,7 @@ def all_columns(L, first, roles, starts, out):
 
 @njit
 def rehearse(w, kind, role, key, out):
-    """Draw a diary from each `role` at midnight; their `diary_columns` (n, 3)."""
+    """Draw a diary from each `role` at midnight; their `diary_columns` (n, 4)."""
     L = len(w.clock)
     roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     stream = open_stream(key, kind, 1)
@@ -539,7 +540,7 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     n, D, L = out.shape
     P, K = len(w.passed), w.start.shape[0]
     roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
-    told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(3, dtype=np.int64), np.empty((2, 3))
+    told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(4, dtype=np.int64), np.empty((2, 3))
     weight, homeward = np.empty(max(P, K, tries)), np.empty(P)
     among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
     memory = new_memory(P, D, L)
@@ -564,9 +565,9 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                 )
                 told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
                 diary_columns(L, many, roles[a], starts[a], which)
-                weight[a] = (
-                    w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
-                )
+                weight[a] = ahead[tomorrow, end_role]
+                for k in range(4):
+                    weight[a] *= w.like[kind, which[k]]
             a = max(pick(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
             for q in range(stays):

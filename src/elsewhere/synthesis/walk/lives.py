@@ -481,14 +481,14 @@ def _shares(counts: Floats) -> Floats:
 
 def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
     """The law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
-    K, columns = len(law.start), np.empty((days.N, 3), dtype=np.int64)
+    K, columns = len(law.start), np.empty((days.N, 4), dtype=np.int64)
     all_columns(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
     np.add.at(real, (kind[:, None], columns), 1)
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
     like = np.ones((K, LIKE))
-    margins = np.split(np.arange(LIKE), [STAYS * 3, STAYS * 3 + SHARES])
-    drawn = np.empty((REHEARSED, 3), dtype=np.int64)
+    margins = np.split(np.arange(LIKE), STAYS * 3 + SHARES * np.arange(3))
+    drawn = np.empty((REHEARSED, 4), dtype=np.int64)
     for k in range(K):
         rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
         for _ in range(RAKES):
