@@ -285,7 +285,7 @@ def rehearse(w, kind, role, key, out):
 def new_memory(P, days, L):
     """An empty memory that has room for so many days."""
     table = 1 << 12
-    while table < 4 * days * min(L, 64):
+    while table < 2 * days * min(L, 64):
         table <<= 1
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
@@ -388,8 +388,13 @@ def own_columns(memory, here, before, x, part, off, day, cols):
 @njit
 def on_the_way(xy, a, b, x, longest):
     """Whether a trip from a to b through x is at most so long."""
-    ax, ay, bx, by = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1], xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
-    return math.sqrt(ax * ax + ay * ay) + math.sqrt(bx * bx + by * by) <= longest
+    ax, ay = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1]
+    first = ax * ax + ay * ay
+    if first > longest * longest:
+        return False
+    bx, by = xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
+    rest = longest - math.sqrt(first)
+    return bx * bx + by * by <= rest * rest
 
 
 @njit
@@ -765,7 +770,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     P, L, questions = len(w.passed), s.r.shape[1], 0
     memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
     went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
-    mine = np.full(4 * len(memory.keys), -1)
+    mine = np.full(8 * len(memory.keys), -1)
     way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     for i in order:
         stream = open_stream(key, i, 2)
