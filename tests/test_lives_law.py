@@ -137,7 +137,7 @@ def people_with_one_secret_each(people=12, places=30):
         for d in range(5):
             row = np.full(48, u % 3)
             row[18:34] = 3 + u % 2
-            row[20:23] = 10 + u
+            row[17] = row[20:23] = 10 + u  # on the way to work, and on a visit
             row[36:40] = 6 + (u + d) % 2
             rows.append(row)
             user.append(u)
