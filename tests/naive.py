@@ -1226,13 +1226,13 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
     """
     The vector of one person under the private preset, from its definition: a dict of cell -> number.
 
-    `days` are lists of places. Blocks: visits by part of day and place, arrivals, moving, destinations, day statistics,
-    move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
+    `days` are lists of places. Blocks: time by place, what differs from it in each part of the day, arrivals, moving,
+    destinations, day statistics, move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
     """
     import math
 
     R, L, D = len(lengths), len(days[0]), len(days)
-    blocks = [{} for _ in range(6)]
+    blocks = [{} for _ in range(7)]
 
     def add(block, cell, amount):
         blocks[block][cell] = blocks[block].get(cell, 0.0) + amount / D
@@ -1241,31 +1241,35 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
         return n if n < 6 else min(6 + math.floor(2 * math.log2(n / 6) + 1e-9), 15)
 
     for day in days:
-        for t, r in enumerate(day):
-            add(0, min(t * parts // L, parts - 1) * R + r, 1 / L)
+        part = [min(t * parts // L, parts - 1) for t in range(L)]
+        for r in set(day):
+            add(0, r, day.count(r) / L)
+            for p in range(parts):
+                here = sum(place == r and q == p for place, q in zip(day, part, strict=True))
+                add(1, p * R + r, here / L - day.count(r) / L * part.count(p) / L)
         for a, b in {pair for pair in itertools.pairwise(day) if pair[0] != pair[1]}:
-            add(5, a * R + b, 1.0)
+            add(6, a * R + b, 1.0)
         for t in range(1, L):
             moving, where = walk_columns(day[:t], lengths, sectors, L)
             for c in moving:
-                add(2, c, (day[t] != day[t - 1]) - rate[c])
+                add(3, c, (day[t] != day[t - 1]) - rate[c])
             if day[t] == day[t - 1]:
                 continue
-            add(1, day[t], 1.0)
+            add(2, day[t], 1.0)
             own = where[day[t]]
             for c in own:
-                add(3, c, 1.0)
+                add(4, c, 1.0)
             still = (own[1] - 84) // 2 % 2
             groups = [c for c in range(84, 108) if (c - 84) // 2 % 2 == still] + list(range(108, 126))
             for c in [*range(own[0] // 7 * 7, own[0] // 7 * 7 + 7), *groups]:
-                add(3, c, -share[c])
+                add(4, c, -share[c])
         longest = max(day.count(r) for r in day)
-        add(4, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
-        add(4, 16 + count_bin(len(set(day)) - 1), 1.0)
-        add(4, 32 + 10 * longest // L, 1.0)
-        add(4, 43 + (day[0] == day[-1]), 1.0)
+        add(5, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
+        add(5, 16 + count_bin(len(set(day)) - 1), 1.0)
+        add(5, 32 + 10 * longest // L, 1.0)
+        add(5, 43 + (day[0] == day[-1]), 1.0)
     first, out = 0, {}
-    for block, size, bound, share_of in zip(blocks, (parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
+    for block, size, bound, share_of in zip(blocks, (R, parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
         norm = math.sqrt(sum(x * x for x in block.values()))
         for cell, x in block.items():
             out[first + cell] = share_of * x / max(norm, bound)
@@ -1757,6 +1761,32 @@ def best_explained(fakes, people):
     return share
 
 
+def as_many_days(lives, people, own):
+    """Chance of each life to be given its own user by the number of days alone."""
+    alike = [[len(days) == len(life) for days in people] for life in lives]
+    return [same[u] / sum(same) if same[u] else 0 for same, u in zip(alike, own, strict=True)]
+
+
+def whole_life(lives, people, own, label, shift):
+    """The same by slots in one class, day by day in order, at the best shift; users with as many days only."""
+    found = []
+    for life, u in zip(lives, own, strict=True):
+        score = []
+        for days in people:
+            best = -1
+            if len(days) == len(life):
+                for early in range(-shift, shift + 1):
+                    n = 0
+                    for fake, day in zip(life, days, strict=True):
+                        for t in range(len(fake)):
+                            at = min(max(t - early, 0), len(day) - 1)
+                            n += label[fake[t]] >= 0 and label[fake[t]] == label[day[at]]
+                    best = max(best, n)
+            score.append(best)
+        found.append(1 / score.count(max(score)) if score[u] == max(score) and score[u] >= 0 else 0)
+    return found
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0
@@ -1995,7 +2025,7 @@ def pairing_weights(skeletons, seeds, walks, label, beta, limit):
         slots = [t for t, r in enumerate(seed) if r >= 0]
         n = max(1, len(slots))
         agree = [sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True)) for walk in walks]
-        shared = [len({walk[t] for t in slots} & {seed[t] for t in slots}) for walk in walks]
+        shared = [len(set(walk) & {seed[t] for t in slots}) for walk in walks]
         table.append(
             [
                 0.0 if common > most else math.exp(beta * (a - max(agree)) / n)
@@ -2061,6 +2091,250 @@ def largest_roc(eps, delta, points=4000):
         best.append((fpr, tpr))
     area = sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(best))
     return area, max(y - x for x, y in best)
+
+
+def day_stays(row, home, main, longest_pass):
+    """(place, start with the trip, arrival) of every stay of a day: short runs on the way belong to the trip."""
+    runs, t = [], 0
+    for place, slots in groupby(row):
+        n = len(list(slots))
+        runs.append((place, t, n))
+        t += n
+    out, k = [], 0
+    while k < len(runs):
+        j = k
+        while 0 < k and j < len(runs) - 1 and runs[j][2] <= longest_pass and runs[j][0] not in (home, main):
+            j += 1
+        if j > k and out and runs[j][0] == out[-1][0]:
+            j = k  # there and back: a visit
+        out.append((runs[j][0], runs[k][1], runs[j][1]))
+        k = j + 1
+    return out
+
+
+def choice_loss(theta, ridge, choices):
+    """-ln of softmax choices, each a list of (base, columns) and the number taken, plus ridge / 2 theta^2."""
+    loss = ridge / 2 * sum(x * x for x in theta)
+    for candidates, chosen in choices:
+        weight = [math.exp(base + sum(theta[c] for c in cols)) for base, cols in candidates]
+        loss -= math.log(weight[chosen] / sum(weight))
+    return loss
+
+
+def by_weight(weights, u):
+    """The first whose cumulative weight exceeds u of the total, None where all are 0."""
+    total, at, last = sum(weights), 0.0, None
+    for i, w in enumerate(weights):
+        at += w
+        if w > 0:
+            last = i
+            if u * total < at:
+                return i
+    return last
+
+
+def level(count, most=7):
+    """0, 1, 2, 3-4, 5-8, ... as 0, 1, 2, ..., at most `most`."""
+    return 0 if count == 0 else min(1 + math.ceil(math.log2(count)), most)
+
+
+def trip_level(count):
+    return 0 if count == 0 else 1 if count == 1 else 2 if count <= 3 else 3 if count <= 8 else 4
+
+
+def distance_bin(w, a, b):
+    d = (w.xy[a][0] - w.xy[b][0]) ** 2 + (w.xy[a][1] - w.xy[b][1]) ** 2
+    return sum(d >= limit for limit in w.limits)
+
+
+def diary(w, kind, role, dwell, pace, first, random):
+    """[(role, start)] of a day, whether the first is new, and how long the last has lasted: 0 home, 1 main, 2 other."""
+    out, fresh, patience = [(role, 0)], False, -math.log(1 - random())
+    for t in range(len(w.clock)):
+        if t == 0 and first:
+            continue
+        rate = pace * w.leave[kind][role][w.clock[t]][w.dwell[min(dwell, len(w.dwell) - 1)]]
+        patience -= rate * (w.rank[kind][role][min(len(out) - 1, 9)] if t else 1)
+        dwell += 1
+        if patience >= 0:
+            continue
+        patience, u = -math.log(1 - random()), random()
+        to = sum(u >= x for x in w.follows[kind][role][w.part[t]][:2])
+        short = role == 2 and dwell - 1 <= w.longest_pass and len(out) > 1
+        if short and (to == 2 or to != out[-2][0]):
+            continue
+        if t == 0:
+            fresh, out = True, [(to, 0)]
+        else:
+            out.append((to, t))
+        role, dwell = to, 1
+    return out, fresh, dwell
+
+
+def diary_weight(w, kind, roles):
+    """How usual a diary is for its kind of day."""
+    L = len(w.clock)
+    ends = [start for _, start in roles[1:]] + [L]
+    at = [sum(e - s for (r, s), e in zip(roles, ends, strict=True) if r == role) for role in (0, 1)]
+    n = len(roles) - (len(roles) > 1 and roles[0][0] != 0)
+    like = w.like[kind]
+    shares = [like[48 + 12 * role + min(at[role] * 12 // L, 11)] for role in (0, 1)]
+    return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1]
+
+
+def life(w, mix, home, main, pace, weekend, tries, random):
+    """One life over the days of a calendar, by the law w: the twin of the kernel, with dictionaries."""
+    L, D, P, K = len(w.clock), len(weekend), len(w.passed), len(w.start)
+    visits, last, at_part, own = {}, {}, {}, []
+    been, steps, cells_of, moves, trips, routes = {}, {}, {}, {}, {}, {}
+    starting = [[sum(mix[off][k] * w.start[k][r] for k in range(K)) for r in range(3)] for off in (0, 1)]
+    starting = [[x / sum(row) for x in row] for row in starting]
+    off_days = sum(weekend) / D
+    out, now, before, role, dwell = [], home, -1, 0, 4 * L
+
+    def add(table, key):
+        table[key] = table.get(key, 0) + 1
+
+    def where_to(part, off, d, haste):
+        e = w.explore
+        logit = e[0] + e[1] * math.log1p(len(own)) + e[2] * math.log1p(sum(visits.values())) + e[3] * off + e[4 + part]
+        if own and random() * (1 + math.exp(logit)) < 1:
+            weights = [
+                0.0
+                if x == now
+                else math.prod(
+                    w.back[c]
+                    for c in (
+                        level(visits[x]),
+                        8 + level(at_part.get((x, part, off), 0)),
+                        16 + level(steps.get((now, x), 0)),
+                        24 + min(d - last[x], 2),
+                        27 + (x == before),
+                        29 + 10 * haste + distance_bin(w, now, x),
+                    )
+                )
+                for x in own
+            ]
+            j = by_weight(weights, random())
+            if j is not None:
+                return own[j]
+        weights = []
+        anchors = [home, main] if main >= 0 else [home]
+        for x in range(P):
+            near = min(distance_bin(w, a, x) for a in anchors + own)
+            weights.append(
+                0.0
+                if x in (now, home, main, *own)
+                else w.popular[part][x]
+                * w.reach[4][distance_bin(w, home, x)]
+                * w.reach[5][distance_bin(w, anchors[-1], x)]
+                * w.reach[6][near]
+                * w.reach[haste][distance_bin(w, now, x)]
+            )
+        x = by_weight(weights, random())
+        return home if x is None else x
+
+    def passes(a, b, slots, until_midnight):
+        pair, anchor = (min(a, b), max(a, b)), b in (home, main)
+        if pair in cells_of and random() < w.same:
+            wanted = cells_of[pair]
+        else:
+            u = random()
+            ladder = w.passes[0 if anchor else 1][distance_bin(w, a, b)][min(slots, 6) - 1]
+            wanted = sum(u >= x for x in ladder[:-1])
+        room = slots - (1 if anchor or until_midnight else w.longest_pass + 1)
+        wanted = max(min(wanted, room), 0)
+        longest = math.dist(w.xy[a], w.xy[b]) + w.detour * math.sqrt(w.limits[1]) + 1e-9
+        among = [
+            x
+            for x in range(P)
+            if w.passed[x] > 0
+            and x not in (a, b, home, main)
+            and math.dist(w.xy[a], w.xy[x]) + math.dist(w.xy[x], w.xy[b]) <= longest
+        ]
+        way, step = [], a
+        for c in range(wanted):
+            u = random()
+            slots_here = min(1 + sum(u >= x for x in w.lengths[:-1]), room - (wanted - c - 1))
+            room -= slots_here
+            weights = [0.0 if x == step else w.passed[x] * pass_factor(a, b, step, c, wanted, x) for x in among]
+            j = by_weight(weights, random())
+            if j is None:
+                break
+            step = among[j]
+            way.append((step, slots_here))
+        return way
+
+    def crowd(a, b):
+        found = [v for key, v in zip(w.moves, w.crowd, strict=True) if key == a * P + b]
+        return found[0] if found else 0
+
+    def pass_factor(a, b, step, c, wanted, x):
+        (ax, ay), (bx, by), (px, py) = w.xy[a], w.xy[b], w.xy[x]
+        dx, dy, px, py = bx - ax, by - ay, px - ax, py - ay
+        square = dx * dx + dy * dy
+        cols = [19, 29]
+        if square > 1e-18:
+            ahead = (px * dx + py * dy) / square - (c + 1) / (wanted + 1)
+            cols = [
+                min(max(math.floor((ahead + 1) * 9.5), 0), 18),
+                20 + min(int(abs(px * dy - py * dx) / square * 10), 8),
+            ]
+        pair = (min(a, b), max(a, b))
+        cols += [30 + distance_bin(w, step, x), 40 + 5 * trip_level(trips.get(pair, 0))]
+        cols[3] += trip_level(routes.get((pair, x), 0))
+        cols += [65 + level(been.get(x, 0))]
+        cols += [
+            73 + level(moves.get((min(step, x), max(step, x)), 0)),
+            81 + level(moves.get((min(x, b), max(x, b)), 0)),
+        ]
+        cols += [89 + crowd(step, x), 94 + crowd(x, b)]
+        return math.prod(w.passing[i] for i in cols)
+
+    for d in range(D):
+        off, tomorrow = int(weekend[d]), int(weekend[min(d + 1, D - 1)])
+        kind = by_weight([mix[off][k] * w.start[k][role] for k in range(K)], random()) or 0
+        usual = [(1 - off_days) * x + off_days * y for x, y in zip(*starting, strict=True)]
+        found = [diary(w, kind, role, dwell, pace, d == 0, random) for _ in range(tries)]
+        weights = [
+            diary_weight(w, kind, roles) * starting[tomorrow][roles[-1][0]] / max(usual[roles[-1][0]], 1e-9)
+            for roles, _, _ in found
+        ]
+        roles, fresh, dwell = found[by_weight(weights, random()) or 0]
+        role, day = roles[-1][0], [None] * L
+        for q, (what, begin) in enumerate(roles):
+            end = roles[q + 1][1] if q + 1 < len(roles) else L
+            if q == 0 and not fresh:
+                day[:end] = [now] * end
+                continue
+            part = w.part[begin]
+            to = home if what == 0 else main if what == 1 and main >= 0 else None
+            if to is None:
+                to = where_to(part, off, d, min(w.dwell[end - begin], 3))
+            way = passes(now, to, end - begin, end == L) if w.longest_pass and now != to else []
+            if to not in (home, main):
+                if to not in own:
+                    own.append(to)
+                add(visits, to)
+                add(at_part, (to, part, off))
+                add(steps, (now, to))
+                last[to] = d
+            if now != to:
+                pair, step = (min(now, to), max(now, to)), now
+                cells_of[pair] = len(way)
+                add(trips, pair)
+                for x, _ in way:
+                    add(been, x)
+                    add(routes, (pair, x))
+                    add(moves, (min(step, x), max(step, x)))
+                    step = x
+                add(moves, (min(step, to), max(step, to)))
+                add(been, to)
+            cells = [x for x, n in way for _ in range(n)]
+            day[begin:end] = cells + [to] * (end - begin - len(cells))
+            before, now = now, to
+        out.append(day)
+    return out
 
 
 def noise_law(z, eps0):

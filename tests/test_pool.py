@@ -229,6 +229,26 @@ class TestPublish:
         tau = run.learnt.tau(town)
         np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations).r, tau)), np.sort(best))
 
+    def test_what_the_model_holds_impossible_is_still_published_and_least_of_all(self):
+        days = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(3)).traces
+        run = made(days, rng=np.random.default_rng(1), per_seed=3)
+        assert run.day is None  # a fake is a row
+        _, first, number = np.unique(run.seed, return_index=True, return_counts=True)
+        first = first[number == 3]
+        assert len(first) > 20
+        run.loglik[:] = -10.0 * run.r.shape[1]
+        run.loglik[first + 1] = -20.0 * run.r.shape[1]
+        run.loglik[first] = -np.inf
+        chosen = np.zeros(3)
+        for i in range(40):
+            run.published[:] = False
+            given = {"choose": "likelihood", "temp": 10, "laboratory": True}
+            _, rows = publish_linked(run, rng=np.random.default_rng(i), **given)
+            chosen += [np.isin(rows, first + kind).sum() for kind in range(3)]
+        # weights 1/e, 1/e and 1; more than 800 draws, a share of .58 scatters by less than .018
+        share = chosen / chosen.sum()
+        assert share == pytest.approx(np.array([1, 1, np.e]) / (2 + np.e), abs=0.08)
+
     def test_infinite_temperature_is_uniform(self, town):
         run = made(town, rng=np.random.default_rng(1), per_seed=3)
         seeds, size = np.unique(run.seed, return_counts=True)

@@ -101,10 +101,10 @@ def test_the_bounds_are_what_keeps_vectors_short(small, rng, monkeypatch):
         small.sectors.tolist(),
         small.rate,
         small.share,
-        [1e-9] * 6,
-        [1.0] * 6,
+        [1e-9] * 7,
+        [1.0] * 7,
     )
-    assert math.sqrt(sum(x * x for x in raw.values())) == pytest.approx(math.sqrt(6))
+    assert math.sqrt(sum(x * x for x in raw.values())) == pytest.approx(math.sqrt(7))
 
 
 def test_shares_of_the_norm_sum_to_one(small):

@@ -45,6 +45,7 @@ def test_a_leak_of_people_who_are_no_seeds_is_found_and_named(town):
         # the figure of the table is that of the role
         assert found[attack].main == pytest.approx(told["roles"]["model people"]["main"])
     assert found["A2"].main > 0.9
+    assert found["A1"].details["own_seed_zero"] is False  # what claims rest on stays that of the seeds
     assert "A10 of the model people" in found.in_words()
     told = json.loads(json.dumps(found.to_dict()))
     assert told["A3"]["roles"]["seeds"]["main"] < told["A3"]["roles"]["model people"]["main"]
@@ -65,6 +66,9 @@ def test_people_who_met_nothing_leak_nobody(town):
     for attack in set(ATTACKS) - {"A13"}:  # days as they are do go to rare places
         assert {told["outcome"] for told in found[attack].details["roles"].values()}.isdisjoint({"learnt something"})
     assert set(found["A1"].details["roles"]) == {"seeds", "model people"}
+    # where nobody is worse off than strangers the seeds are the figure, and what claims rest on is theirs whoever is
+    assert found["A1"].details["role"] == "seeds"
+    assert found["A1"].details["own_seed_zero"] is False
 
 
 def test_a_role_without_strangers_gets_no_verdict_and_the_reason(town):

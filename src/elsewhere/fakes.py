@@ -132,6 +132,11 @@ class Fakes:
         return int(self.life.max(initial=-1)) + 1
 
     @property
+    def days(self) -> NDArray[np.datetime64] | None:
+        """A date for each day of a life, in order and of the right kind, not the published one; None for one day."""
+        return None if self.day is None else np.datetime64("1970-01-05", "D") + self.day  # a Monday
+
+    @property
     def acceptance(self) -> float:
         """Share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
@@ -273,7 +278,8 @@ def publish(
         Budget of each seed, over all publications of these fakes (E59). Where a theorem covers the whole release, all
         fakes are published.
     choose
-        "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62).
+        "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62), of a life the mean
+        over its days; a likelihood of 0 counts as the smallest of the others.
     temp
         Temperature of that choice.
     laboratory
@@ -366,16 +372,31 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
             code="E_BUDGET",
         )
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
-    # a walk may begin where the model never does: its likelihood is 0, and -inf / inf no number
-    by_likelihood = choose == "likelihood" and np.isfinite(temp)
-    mean = np.bincount(fakes.life, fakes.loglik, n) / np.bincount(fakes.life, minlength=n)
-    weight = mean[fresh] / fakes.r.shape[1] / temp if by_likelihood else np.zeros(len(fresh))
+    mean = np.bincount(fakes.life, floored(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
+    weight = mean[fresh] / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fresh))
     key = weight + rng.gumbel(size=len(fresh))
     order = fresh[np.lexsort((-key, seed[fresh]))]
     rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
     taken = np.zeros(n, dtype=bool)
     taken[order[rank < left[seed[order]]]] = True
     return np.flatnonzero(taken[fakes.life])
+
+
+def floored(loglik: Floats) -> Floats:
+    """
+    Return likelihoods to choose by: days that the model holds impossible count as the least likely of the others.
+
+    The aggregate model knows less than the walk: every tenth walk begins where none of the model's people does at that
+    hour. That is no reason never to publish it.
+
+    Examples
+    --------
+    >>> floored(np.array([-3.0, -np.inf, -7.0])).tolist(), floored(np.array([-np.inf])).tolist()
+    ([-3.0, -7.0, -7.0], [0.0])
+
+    """
+    known = np.isfinite(loglik)
+    return np.where(known, loglik, loglik[known].min(initial=0.0))
 
 
 def _seeds_categories(fakes: Fakes) -> bool:

@@ -8,6 +8,7 @@ day), needed only where these tell no single one. No message shows an id.
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,50 @@ Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
 
 
-def links_file(fakes: Traces, seeds: Traces, seed_index: Ints) -> bytes:
-    """The private table as CSV: one line per day of a fake, in the order of the fakes."""
+def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -> bytes:
+    """The private table as CSV: one line per day of a fake, in the order of the fakes, or of the ids given for them."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     days = None if seeds.dates is None else seeds.dates.astype(str)
     number = _numbers(seeds)
     several = bool(number.max() > 0)
     writer.writerow(["fake", "seed", *([] if days is None else ["date"]), *(["row"] if several else [])])
-    for fake, row in zip(fakes.users, seed_index, strict=True):
+    for fake, row in zip(fakes.users if isinstance(fakes, Traces) else fakes, seed_index, strict=True):
         day = [] if days is None else [days[row]]
         writer.writerow([fake, seeds.users[row], *day, *([number[row]] if several else [])])
+    return sink.getvalue().encode()
+
+
+def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
+    r"""
+    The private table of a pool, from that of all fakes by their numbers, which is kept until they are published.
+
+    Parameters
+    ----------
+    kept
+        What `links_file` wrote, fakes named 0, 1, ...
+    rows
+        Number of each row of the pool among them.
+    pool
+        The published fakes, whose ids take the place of the numbers.
+    fakes
+        How many there are in all.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> kept = b"fake,seed\n0,ann\n1,bob\n"
+    >>> published_links(kept, np.array([1]), Traces([[0]], Locations(n=1), users=["f7"]), 2)
+    b'fake,seed\nf7,bob\n'
+
+    """
+    head, *lines = csv.reader(io.StringIO(kept.decode()))
+    if [line[0] for line in lines] != [str(i) for i in range(fakes)]:
+        raise InvalidTraces("the links kept beside these fakes are those of others.", code="E_LINKS")
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([fake, *lines[row][1:]] for fake, row in zip(pool.users, rows.tolist(), strict=True))
     return sink.getvalue().encode()
 
 

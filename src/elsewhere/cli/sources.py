@@ -237,7 +237,15 @@ def _private(sources: Sources, path: Path) -> Sources:
     whole = np.flatnonzero(np.all(real.r >= 0, axis=1))  # the rows that `generate` took for its seeds
     if private.seed.max() >= len(whole):
         raise InvalidParameter("`--real` has fewer traces than the fakes of `--fakes` have seeds.", code="E_MISMATCH")
-    fakes = Traces(private.r, real.locations, step_minutes=frame.step_minutes, start=frame.start, tz=frame.tz)
+    fakes = Traces(
+        private.r,
+        real.locations,
+        users=private.life,  # the days of one fake person are one life
+        dates=private.days,
+        step_minutes=frame.step_minutes,
+        start=frame.start,
+        tz=frame.tz,
+    )
     deniable = private.covered
     notes = (*sources.notes, *([FROM_SEEDS] if deniable else []))
     seeds = whole[private.seed]

@@ -87,9 +87,10 @@ def synthesize(
     from elsewhere.fakes import publish_linked
 
     again = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * i_know)]
+    again += [] if private is None else ["--private", str(private)]
     again += [word for form in also or [] for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
     with (
-        rescued(fakes, spare, again, force=force, of_all=aside is None),
+        rescued(fakes, traces, spare, again, force=force, of_all=aside is None),
         whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new),
     ):
         pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=seed is not None, rng=making.rng())

@@ -448,9 +448,8 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     Examples
     --------
     >>> import numpy as np, elsewhere as ew
-    >>> from elsewhere.evaluation.lives import judge_lives
     >>> town = ew.simulate_town(users=60, days=5, locations=60, rng=np.random.default_rng(1)).traces
-    >>> found = judge_lives(town, town, rng=np.random.default_rng(2))
+    >>> found = ew.judge_lives(town, town, rng=np.random.default_rng(2))
     >>> found["home_share"].within, found.sizes["people"]
     (True, 60)
 
@@ -469,7 +468,7 @@ def _lives_of(fakes: Any, real: Traces) -> Traces:
     if isinstance(made, Traces):
         return made
     r, life = getattr(made, "r", made), getattr(made, "life", None)
-    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(made, "dates", None)))
+    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(made, "days", None)))
 
 
 def _on_clock_of(real: Traces, made: Traces) -> Traces:

@@ -127,7 +127,7 @@ def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Co
         ours.r,
         days.locations,
         users=np.arange(len(ours.r)) if life is None else np.asarray(life),
-        dates=fakes.dates if isinstance(fakes, Traces) else None,
+        dates=fakes.dates if isinstance(fakes, Traces) else getattr(fakes, "days", None),
         step_minutes=days.step_minutes,
         start=days.start,
         tz=days.tz,

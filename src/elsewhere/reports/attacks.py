@@ -264,6 +264,8 @@ def _beside(f: Plain) -> str | None:
         "with_classes_1h": "the classes, and that a fake may be an hour early or late",
         "with_classes_2h": "the same of two hours",
         "with_classes_day": "the classes, and that a whole day may be two hours early or late",
+        "number_of_days": "only how many days people have",
+        "whole_life": "the classes, and all days of a fake together",
         "grey_box": "the generator",
         "white_box": "the model",
     }

@@ -93,14 +93,16 @@ def run(attack: str, ground: Ground) -> Finding:
     head = ran.get(worst, seeds)
     told = {role: _of_role(f, SEEDS if role == SEEDS else ground.roles[role]) for role, f in found.items()}
     beside = f" (The worst of {len(ran)} roles: {worst}.)" if len(ran) > 1 else ""
-    return replace(head, words=f"{head.words}{beside}", details={**head.details, "role": worst, "roles": told})
+    return replace(
+        head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": told}
+    )
 
 
 def _beyond_chance(f: Finding) -> float:
-    """How far the figure is above strangers, or guessing, in halves of its interval."""
+    """How far the figure is above strangers, or guessing, in halves of its interval; of equals the seeds come first."""
     chance = f.control if f.control is not None else f.baseline or 0.0
     half = 0.0 if f.interval is None else (f.interval.high - f.interval.low) / 2
-    return ((f.main or 0.0) - chance) / max(half, 1e-9)
+    return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
 
 
 def _of_role(found: Finding | str, ground: Ground | str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from elsewhere.synthesis.walk._kernels import (
 
 FINE, COUNTS, SHARES = 6, 16, 11  # day statistics: counts below FINE one by one, then half octaves; tenths of a day
 DAY = 2 * COUNTS + SHARES + 2  # moves, places, share of the main place, ends where it began
-BLOCKS = 6  # visits, arrivals, moving, destinations, day statistics, move pairs
+BLOCKS = 7  # places, parts of the day, arrivals, moving, destinations, day statistics, move pairs
 
 
 @njit
@@ -169,9 +169,11 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
     last block, are counted once a day. Returns the number of entries; `index` and `value` hold the most there can be.
     """
     L, P = r.shape[1], period[-1] + 1
-    edge = np.array([0, P * R, P * R + R, P * R + R + MOVING, P * R + R + MOVING + COLUMNS, 0])
-    edge[5] = edge[4] + DAY
-    dense, last, left = np.zeros(edge[5]), np.full(R, -1), np.empty(L, dtype=np.int64)
+    edge = np.cumsum(np.array([0, R, P * R, R, MOVING, COLUMNS, DAY]))
+    dense, last, left = np.zeros(edge[6]), np.full(R, -1), np.empty(L, dtype=np.int64)
+    long = np.zeros(P)
+    for t in range(L):
+        long[period[t]] += 1 / L
     at = 0
     pointer[0] = 0
     for i in range(len(start) - 1):
@@ -181,16 +183,19 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
         for d in range(start[i], start[i + 1]):
             f, w, begin = r[d], 1.0 / days, n_pairs
             for t in range(L):
-                dense[period[t] * R + f[t]] += w / L
+                dense[f[t]] += w / L
+                dense[R + period[t] * R + f[t]] += w / L
+                for p in range(P):  # what differs from the day as a whole
+                    dense[R + p * R + f[t]] -= w / L * long[p]
                 if t > 0 and f[t] != f[t - 1]:
-                    dense[edge[1] + f[t]] += w
+                    dense[edge[2] + f[t]] += w
                     pairs[n_pairs] = f[t - 1] * R + f[t]
                     n_pairs += 1
             of_day = np.unique(pairs[begin:n_pairs])
             pairs[begin : begin + len(of_day)] = of_day
             n_pairs = begin + len(of_day)
-            add_steps(f, w, slot, lengths, sectors, rate, share, last, left, dense[edge[2] :], dense[edge[3] :])
-            add_day(f, w, dense[edge[4] :])
+            add_steps(f, w, slot, lengths, sectors, rate, share, last, left, dense[edge[3] :], dense[edge[4] :])
+            add_day(f, w, dense[edge[5] :])
         for j in range(BLOCKS - 1):
             norm = math.sqrt((dense[edge[j] : edge[j + 1]] ** 2).sum())
             if norm > 0.0:
@@ -207,11 +212,11 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
                 if m > 0 and ordered[m] == ordered[m - 1]:
                     value[at - 1] += 1.0 / days
                 else:
-                    index[at], value[at] = edge[5] + ordered[m], 1.0 / days
+                    index[at], value[at] = edge[6] + ordered[m], 1.0 / days
                     at += 1
             for m in range(begin, at):
                 norm += value[m] ** 2
-            factor = weight[5] / max(math.sqrt(norm), most[5])
+            factor = weight[6] / max(math.sqrt(norm), most[6])
             for m in range(begin, at):
                 value[m] *= factor
         pointer[i + 1] = at

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.private._kernels import COUNTS, SHARES, scores
-from elsewhere.synthesis.private.vectors import DECAY, Design
+from elsewhere.synthesis.private.vectors import DECAY, MOST, Design
 from elsewhere.synthesis.walk._kernels import COLUMNS, MOVING, Tables, stroll
 from elsewhere.traces.model import Floats, Places
 
@@ -54,12 +54,6 @@ class Sums:
         sizes = np.diff(ends)
         counted = np.array([day[a:b].sum() for a, b in pairwise(ends)])
         return Sums(design, y, sd, float((counted / sizes).sum() / (1 / sizes).sum()))
-
-    @staticmethod
-    def people_sd(design: Design, sd: float) -> float:
-        """Return the standard deviation of `people`."""
-        sizes = np.array([COUNTS, COUNTS, SHARES, 2])
-        return float(2 * sd / design.weight[4] / np.sqrt((1 / sizes).sum()))
 
     def mean(self, name: str) -> Floats:
         """Return the mean of a block over people."""
@@ -108,14 +102,19 @@ class Maps:
 
     def __init__(self, sums: Sums, smooth: Smoother) -> None:
         R, n = sums.design.R, sums.people
-        seen = sums.mean("visits").reshape(-1, R)
-        P, v = len(seen), sums.noise("visits") ** 2
+        seen, v = sums.mean("places"), sums.noise("places") ** 2
         # what bounding leaves of the whole; noise cannot make it nothing
-        scale = max(float(seen.sum()), 4 * np.sqrt(v * P * R), 0.1)
-        day = smooth(seen.sum(axis=0) / scale, v * P / scale**2, np.full(R, 1 / R), SPREAD_DAY, n)
+        scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.1)
+        day = smooth(seen / scale, v / scale**2, np.full(R, 1 / R), SPREAD_DAY, n)
         self.day = day / day.sum()
-        parts = [smooth(part * P / scale, v * (P / scale) ** 2, self.day, SPREAD_PART, n) for part in seen]
+        apart, v = MOST[1] * sums.mean("parts").reshape(-1, R), (MOST[1] * sums.noise("parts")) ** 2
+        long = np.bincount(sums.design.period) / sums.design.L
+        parts = [
+            smooth(self.day + d / share, v / share**2, self.day, SPREAD_PART, n)
+            for d, share in zip(apart, long, strict=True)
+        ]
         self.parts = np.stack([part / part.sum() for part in parts])
+        self.apart = (self.parts - self.day) * long[:, None] / MOST[1]  # as `parts` of a bounded vector
         seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
         arrivals = smooth(seen / scale, v / scale**2, self.day, SPREAD_PART, n)
@@ -137,9 +136,9 @@ def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
     design, R, L = sums.design, sums.design.R, sums.design.L
     first, attract, leaving = maps.parts[0], maps.arrivals.copy(), np.zeros(R)
     centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS)])
-    weight, cells = centre.copy(), slice(int(design.edges[2]), int(design.edges[5]))
+    weight, cells = centre.copy(), slice(int(design.edges[3]), int(design.edges[6]))
     goal, pairs = sums.y[cells] / sums.people, np.ones((R, R))
-    noise = {name: sums.noise(name) for name in ("arrivals", "visits")}
+    noise = {name: sums.noise(name) for name in ("arrivals", "places")}
     walks, slope = np.empty((WALKS, L), dtype=np.int64), np.zeros((len(goal), len(weight)))
     for turn in range(ROUNDS):
         steps = _law(attract, design, pairs)
@@ -163,7 +162,7 @@ def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
         there, been = np.bincount(arrived, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
         there, been = there / there.sum(), been / been.sum()
         loose = 2 / WALKS + 0.3 * noise["arrivals"]
-        loose_v = 2 / WALKS + 0.3 * noise["visits"]
+        loose_v = 2 / WALKS + 0.3 * noise["places"]
         more = (maps.arrivals + loose) / (there + loose)
         attract = attract * np.clip(more, 0.5, 2) ** 0.6
         attract /= attract.sum()
@@ -212,15 +211,15 @@ def weighed_pool(sums: Sums, maps: Maps, tables: Tables, n: int, rng: np.random.
     stroll(tables, rng.random((n, 2 * design.L - 1)), walks)
     every = design.matrix(walks)
     drawn = _mean(every)
-    used = np.flatnonzero(drawn[: design.edges[5]] != 0)
+    used = np.flatnonzero(drawn[: design.edges[6]] != 0)
     X = every[:, used].tocsr()
     goal = sums.y / sums.people
     v = np.full(design.cells, (sums.sd / sums.people) ** 2)
     # denoised maps are better goals than the sums they come from, and half as noisy
-    P, R = maps.parts.shape
-    visits = slice(0, P * R)
-    goal[visits] = maps.parts.ravel() / P * goal[visits].sum()
-    v[visits] /= 4
+    places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
+    goal[places] = maps.day * goal[places].sum()
+    goal[parts] = maps.apart.ravel() * design.weight[1]
+    v[: parts.stop] /= 4
     v = v[used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
     goal, ridge = goal[used], PRIOR_PEOPLE * v
     XT = X.T.tocsr()
@@ -243,7 +242,7 @@ def draw_fakes(
     sums: Sums, maps: Maps, tables: Tables, n: int, rng: np.random.Generator
 ) -> tuple[Places, tuple[str, ...]]:
     """
-    Return `n` fakes of the weighed pool, in random order, no walk taken twice, and a note where some are alike.
+    Return `n` fakes of the weighed pool, in random order, no two alike that move, and a note where some are.
 
     Drawn without replacement by exponential races: the pool is four times as large as what is drawn, or `POOL`.
     """
@@ -251,7 +250,8 @@ def draw_fakes(
     _, first = np.unique(walks, axis=0, return_index=True)
     once = np.zeros(len(walks), dtype=bool)
     once[first] = True
-    # walks that stay at one place are drawn often: the copies come last, if there are too few others
+    once |= (walks == walks[:, :1]).all(axis=1)  # days at one place are alike by nature, and stay as many as they are
+    # other copies come last, if there are too few walks
     key = np.log(rng.exponential(size=len(walks))) - np.log(np.maximum(weight, LEAST)) + np.where(once, 0.0, 1e6)
     chosen = rng.permutation(np.argsort(key, kind="stable")[:n])
     alike = n - int(once[chosen].sum())

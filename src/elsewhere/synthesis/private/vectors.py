@@ -1,7 +1,7 @@
 """
 The vector of one person, of norm at most 1 (CERTIFICATE section 2), and the public guess it is measured against.
 
-Blocks: visits by place and part of day; arrivals by place; moving or staying, and where moves lead, in the columns of
+Blocks: time by place; what differs from it in each part of the day; arrivals by place; moving or staying, and where moves lead, in the columns of
 the walk; day statistics; move pairs. Each block has norm at most 1 and a share of the whole. Everything here but the
 traces is public: map, number of slots, constants. The same function describes people and simulated walks, so what
 bounding takes away, it takes away from both, and bounds can be tight.
@@ -35,9 +35,9 @@ from elsewhere.traces.model import Floats, Ints, Locations
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-NAMES = ("visits", "arrivals", "moving", "destinations", "day", "pairs")
-SHARES = np.array([0.42, 0.14, 0.10, 0.10, 0.06, 0.18])  # of the square of a vector's norm; chosen on towns
-MOST = np.array([0.4, 2.5, 3.0, 3.0, 2.0, 2.5])  # norm at which a block is cut
+NAMES = ("places", "parts", "arrivals", "moving", "destinations", "day", "pairs")
+SHARES = np.array([0.30, 0.24, 0.10, 0.07, 0.07, 0.06, 0.16])  # of the square of a vector's norm; chosen on towns
+MOST = np.array([0.4, 0.3, 2.5, 3.0, 3.0, 2.0, 2.5])  # norm at which a block is cut
 PARTS = 4  # of the day, in which visits are counted
 MOST_PLACES = 2048  # tables of the walk, and its counts, are R x R
 MOST_PAIRS = 1_000_000  # cells of noise that move pairs may take; on larger maps they are left out
@@ -132,7 +132,7 @@ class Design:
     @cached_property
     def edges(self) -> Ints:
         """First cell of each block, and the number of all."""
-        sizes = [PARTS * self.R, self.R, MOVING, COLUMNS, DAY, self.R**2 if self.weight[-1] > 0 else 0]
+        sizes = [self.R, PARTS * self.R, self.R, MOVING, COLUMNS, DAY, self.R**2 if self.weight[-1] > 0 else 0]
         return np.concatenate([[0], np.cumsum(sizes)])
 
     @property
@@ -151,7 +151,7 @@ class Design:
 
         start = np.arange(len(r) + 1) if start is None else start
         n, days = len(start) - 1, np.diff(start)
-        width = np.minimum(days * self.L, PARTS * self.R) + np.minimum(days * (self.L - 1), self.R)
+        width = (2 + PARTS) * np.minimum(days * self.L, self.R)
         size = int((width + MOVING + COLUMNS + DAY + days * (self.L - 1)).sum())
         pointer, index, value = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
         used = vectors(

@@ -311,6 +311,27 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
 
 
 @njit
+def moving_loss(weights, ridge, every, moved, slope):
+    """Minus ln likelihood of whether steps are moves, logits sums of `weights[every]`, with its gradient in `slope`."""
+    loss = 0.0
+    for j in range(len(weights)):
+        slope[j] = ridge[j] * weights[j]
+        loss += slope[j] * weights[j] / 2
+    for i in range(len(every)):
+        logit = 0.0
+        for k in range(every.shape[1]):
+            logit += weights[every[i, k]]
+        if not moved[i]:
+            logit = -logit
+        miss = math.exp(-abs(logit))
+        loss += math.log1p(miss) + max(-logit, 0.0)
+        pull = (miss if logit > 0 else 1.0) / (1.0 + miss)
+        for k in range(every.shape[1]):
+            slope[every[i, k]] += -pull if moved[i] else pull
+    return loss
+
+
+@njit
 def agreements(skeleton, classes, out):
     """`out` (S, N): at how many slots walk f, of `classes` (L, N), has the class of skeleton s (S, L); -1 is none."""
     S, L = skeleton.shape
@@ -325,46 +346,30 @@ def agreements(skeleton, classes, out):
 
 
 @njit
-def keep_apart(seeds, walks, limit, R, out):
-    """Set `out` (S, N) to 0 where walk f shares more than `limit[s]` places with seed s, at the slots of the seed."""
-    (S, L), N = seeds.shape, len(walks)
-    # a walk as its runs: place and slots
-    size = 0
-    for f in range(N):
-        for t in range(L):
-            size += t == 0 or walks[f, t] != walks[f, t - 1]
-    place, begin, first = np.empty(size, np.int32), np.empty(size + 1, np.int32), np.empty(N + 1, np.int64)
-    n = 0
-    for f in range(N):
-        first[f] = n
-        for t in range(L):
-            if t == 0 or walks[f, t] != walks[f, t - 1]:
-                place[n], begin[n] = walks[f, t], t
-                n += 1
-    first[N] = n
-    begin[n] = 0
-    mine, met, known = np.zeros(R, np.bool_), np.full(R, -1, np.int64), np.empty(L + 1, np.int64)
-    for s in range(S):
-        known[0] = 0
-        for t in range(L):
-            known[t + 1] = known[t] + (seeds[s, t] >= 0)
-            if seeds[s, t] >= 0:
-                mine[seeds[s, t]] = True
-        for f in range(N):
+def place_bits(r, R):
+    """(N, words of 64 bits) which places each trace visits; -1 is none."""
+    out = np.zeros((len(r), (R + 63) // 64), np.uint64)
+    for i in range(len(r)):
+        for t in range(r.shape[1]):
+            if r[i, t] >= 0:
+                out[i, r[i, t] >> 6] |= np.uint64(1) << np.uint64(r[i, t] & 63)
+    return out
+
+
+@njit
+def keep_apart(seeds, walks, limit, out):
+    """Set `out` (S, N) to 0 where the places (bits) of seed s and walk f have more than `limit[s]` in common."""
+    one, words = np.uint64(1), seeds.shape[1]
+    for s in range(len(seeds)):
+        for f in range(len(walks)):
             shared = 0
-            for k in range(first[f], first[f + 1]):
-                end = begin[k + 1] if k + 1 < first[f + 1] else L
-                r = place[k]
-                if mine[r] and met[r] != f and known[end] > known[begin[k]]:
-                    met[r] = f
+            for w in range(words):
+                both = seeds[s, w] & walks[f, w]
+                while both:
+                    both &= both - one
                     shared += 1
-                    if shared > limit[s]:
-                        out[s, f] = 0.0
-                        break
-        for t in range(L):
-            if seeds[s, t] >= 0:
-                mine[seeds[s, t]] = False
-        met[:] = -1
+            if shared > limit[s]:
+                out[s, f] = 0.0
 
 
 @njit

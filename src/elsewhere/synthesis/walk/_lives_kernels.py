@@ -12,6 +12,7 @@ from elsewhere.synthesis.streams._kernels import open_stream, uniform
 HOME, MAIN, OTHER = 0, 1, 2
 PARTS = 6  # of the day
 DWELLS = 6
+HASTES = 4  # how soon after a departure is the next: the shortest dwells, and all longer ones
 RANKS = 10  # of a stay within its day
 STAYS = 16  # in a day, beyond which they are not told apart
 BINS = 10  # of a distance
@@ -22,7 +23,7 @@ TIMES = 8  # never, once, twice, up to 4, 8, 16, 32 times, more often
 CROWDS = 5  # how many people make a move
 _GOLDEN, _TWENTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
 # columns of the factors of an own place: visits, those at this part of the day, moves from here, days since, distance
-OFTEN, NOW, FROM_HERE, SINCE, BACK, FAR, OWN_PLACE = 0, 8, 16, 24, 27, 29, 39
+OFTEN, NOW, FROM_HERE, SINCE, BACK, FAR, OWN_PLACE = 0, 8, 16, 24, 27, 29, 69
 # columns of the factors of a cell that a trip passes through
 AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 99
 TRAVELLED = 5  # never, once, up to 3, 8 times, more often: levels of trips between two places, and of a cell on them
@@ -43,7 +44,7 @@ class Law(NamedTuple):
     explore: NDArray[np.float64]  # (4 + PARTS,) weights of going somewhere new
     back: NDArray[np.float64]  # (OWN_PLACE,) factors of an own place
     popular: NDArray[np.float64]  # (PARTS, P)
-    reach: NDArray[np.float64]  # (4, BINS) factors of the distance from here, home, main place, nearest own place
+    reach: NDArray[np.float64]  # (HASTES + 3, BINS) of the distance from here, home, main place, nearest own place
     passes: NDArray[np.float64]  # (2, BINS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
     lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
     same: float  # how often a trip has as many cells as the last between these places
@@ -59,7 +60,7 @@ class Law(NamedTuple):
 class Memory(NamedTuple):
     """What one person has done so far."""
 
-    count: NDArray[np.int64]  # (P,) visits of other places than the anchors
+    visited: NDArray[np.int64]  # (P,) visits of other places than the anchors
     last: NDArray[np.int64]  # (P,) day of the last visit
     at_part: NDArray[np.int64]  # (P, 2 PARTS) visits by part of the day, weekdays and weekends apart
     own: NDArray[np.int64]  # (P,) the places visited, in the order of the first time
@@ -296,7 +297,7 @@ def forget(w, memory, h, m):
     """Make the memory that of somebody new who lives at `h` and has the main place `m`, or -1."""
     for j in range(memory.size[0]):
         x = memory.own[j]
-        memory.count[x], memory.last[x] = 0, -9
+        memory.visited[x], memory.last[x] = 0, -9
         memory.at_part[x] = 0
     memory.passed[:] = 0
     memory.keys[:] = -1
@@ -335,14 +336,14 @@ def between(P, a, b):
 @njit
 def visit(w, memory, here, x, part, off, day):
     """Remember a visit at an other place."""
-    P = len(memory.count)
-    if memory.count[x] == 0:
+    P = len(memory.visited)
+    if memory.visited[x] == 0:
         memory.own[memory.size[0]] = x
         memory.size[0] += 1
         for p in range(P):
             if memory.near[p] > 0:
                 memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
-    memory.count[x] += 1
+    memory.visited[x] += 1
     memory.size[1] += 1
     memory.at_part[x, part * 2 + off] += 1
     memory.last[x] = day
@@ -352,7 +353,7 @@ def visit(w, memory, here, x, part, off, day):
 @njit
 def remember_way(memory, a, b, way, cells):
     """Remember a trip from a to b through `cells` cells."""
-    P = len(memory.count)
+    P = len(memory.visited)
     pair, step = between(P, a, b), a
     keys, counts, size = memory.keys, memory.counts, memory.size
     tally(keys, counts, size, P * P + pair, False, cells)
@@ -376,9 +377,9 @@ def explore_logit(e, size, part, off):
 @njit
 def own_columns(memory, here, before, x, part, off, day, cols):
     """Columns of an own place x, but for its distance."""
-    cols[0] = OFTEN + seen(memory.count[x])
+    cols[0] = OFTEN + seen(memory.visited[x])
     cols[1] = NOW + seen(memory.at_part[x, part * 2 + off])
-    cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.count) + x))
+    cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.visited) + x))
     cols[3] = SINCE + min(day - memory.last[x], 2)
     cols[4] = BACK + (1 if x == before else 0)
 
@@ -436,7 +437,7 @@ def crowd_level(people, m_min):
 
 
 @njit
-def draw_place(w, memory, h, m, now, before, part, off, day, weight, homeward, stream):
+def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, homeward, stream):
     """Which other place: back to an own one, or somewhere new; home where there is none."""
     cols = np.empty(6, dtype=np.int64)
     owned = memory.size[0]
@@ -445,17 +446,17 @@ def draw_place(w, memory, h, m, now, before, part, off, day, weight, homeward, s
             weight[j] = 0.0
             if memory.own[j] != now:
                 own_columns(memory, now, before, memory.own[j], part, off, day, cols)
-                cols[5] = FAR + far(w.xy, w.limits, now, memory.own[j])
+                cols[5] = FAR + BINS * haste + far(w.xy, w.limits, now, memory.own[j])
                 weight[j] = 1.0
                 for k in range(6):
                     weight[j] *= w.back[cols[k]]
         j = pick(weight, owned, uniform(stream))
         if j >= 0:
             return memory.own[j]
-    xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[0], w.reach[3], w.popular[part]
+    xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
     for x in range(len(popular)):
         weight[x] = 0.0
-        if popular[x] > 0.0 and memory.count[x] == 0 and x != now and x != h and x != m:
+        if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
             weight[x] = popular[x] * homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
     to = pick(weight, len(popular), uniform(stream))
     return to if to >= 0 else h
@@ -464,7 +465,7 @@ def draw_place(w, memory, h, m, now, before, part, off, day, weight, homeward, s
 @njit
 def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, stream):
     """Draw the cells of a trip from a to b into `way`, `lengths`; `slots` until the next departure. Return how many."""
-    P = len(memory.count)
+    P = len(memory.visited)
     at = find(memory.keys, P * P + between(P, a, b))
     anchor = b in (h, m)
     most = w.passes.shape[3] - 1
@@ -547,8 +548,8 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
         h, m = home[i], main[i]
         forget(w, memory, h, m)
         for x in range(P):
-            homeward[x] = w.reach[1, far(w.xy, w.limits, h, x)]
-            homeward[x] *= w.reach[2, far(w.xy, w.limits, m if m >= 0 else h, x)]
+            homeward[x] = w.reach[HASTES, far(w.xy, w.limits, h, x)]
+            homeward[x] *= w.reach[HASTES + 1, far(w.xy, w.limits, m if m >= 0 else h, x)]
         look_ahead(w, mix[i], weekend, ahead)
         now, before, role, dwell = h, -1, HOME, 4 * L
         for d in range(D):
@@ -563,7 +564,9 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                 )
                 told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
                 diary_columns(L, many, roles[a], starts[a], which)
-                weight[a] = w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
+                weight[a] = (
+                    w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
+                )
             a = max(pick(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
             for q in range(stays):
@@ -577,7 +580,8 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                 elif roles[a, q] == MAIN and m >= 0:
                     to = m
                 else:
-                    to = draw_place(w, memory, h, m, now, before, part, off, d, weight, homeward, stream)
+                    haste = min(w.dwell[end - begin], HASTES - 1)
+                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, homeward, stream)
                 cells = 0
                 if w.longest_pass > 0 and now != to:
                     left, last = end - begin, end == L
@@ -619,7 +623,7 @@ class Stays(NamedTuple):
     start: NDArray[np.int64]  # (S,)
     arrived: NDArray[np.int64]  # (S,)
     role: NDArray[np.int64]  # (S,)
-    index: NDArray[np.int64]  # (S,) within the day
+    rank: NDArray[np.int64]  # (S,) within the day
 
 
 @njit
@@ -679,17 +683,17 @@ def recognise(w, s, i, add, went, passes, mine, way, lengths):
 
 
 @njit
-def teach_new(w, memory, h, m, here, x, part, went, cumulative, n, stream, choices):
+def teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream, choices):
     """
     Add the choice of a new place x among n others that are drawn by popularity (McFadden 1978).
 
     Where too few people go to x for a table to have it, the nearest place that it has was chosen.
     """
-    popular, P = w.popular[part], len(memory.count)
+    popular, P = w.popular[part], len(memory.visited)
     if popular[x] <= 0.0 or x == here:
         nearest, best = -1, np.inf
         for y in range(P):
-            if popular[y] > 0.0 and memory.count[y] == 0 and y != here and y != h and y != m:
+            if popular[y] > 0.0 and memory.visited[y] == 0 and y != here and y != h and y != m:
                 length = trip_length(w.xy, x, y)
                 if length < best:
                     nearest, best = y, length
@@ -702,17 +706,19 @@ def teach_new(w, memory, h, m, here, x, part, went, cumulative, n, stream, choic
         y = x
         if j > 0:
             y = min(np.searchsorted(cumulative[part], uniform(stream) * total, side="right"), P - 1)
-        if memory.count[y] > 0 or y in (here, h, m) or popular[y] <= 0.0:
+        if memory.visited[y] > 0 or y in (here, h, m) or popular[y] <= 0.0:
             continue
         others = max(popular[y] - went[y, part] - 0.1 * went[y, PARTS], 0.02)
-        cols[0], cols[1] = far(w.xy, w.limits, here, y), BINS + far(w.xy, w.limits, h, y)
-        cols[2], cols[3] = 2 * BINS + far(w.xy, w.limits, m if m >= 0 else h, y), 3 * BINS + memory.near[y]
+        cols[0] = haste * BINS + far(w.xy, w.limits, here, y)
+        cols[1] = HASTES * BINS + far(w.xy, w.limits, h, y)
+        cols[2] = (HASTES + 1) * BINS + far(w.xy, w.limits, m if m >= 0 else h, y)
+        cols[3] = (HASTES + 2) * BINS + memory.near[y]
         add_candidate(choices, math.log(others / popular[y]), cols, 4)
     close_choice(choices, choices.first[choices.size[0]])
 
 
 @njit
-def teach_back(w, memory, here, before, x, part, off, day, choices):
+def teach_back(w, memory, here, before, x, haste, part, off, day, choices):
     """Add the choice of an own place x among the own places."""
     cols, chosen = np.empty(6, dtype=np.int64), -1
     for j in range(memory.size[0]):
@@ -721,7 +727,7 @@ def teach_back(w, memory, here, before, x, part, off, day, choices):
             if y == x:
                 chosen = choices.size[1]
             own_columns(memory, here, before, y, part, off, day, cols)
-            cols[5] = FAR + far(w.xy, w.limits, here, y)
+            cols[5] = FAR + BINS * haste + far(w.xy, w.limits, here, y)
             add_candidate(choices, 0.0, cols, 6)
     close_choice(choices, chosen)
 
@@ -769,21 +775,23 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
             x, row = s.place[q], s.row[q]
             part, off, day = w.part[s.start[q]], 1 if s.weekend[row] else 0, s.day[row]
             cells[q, 0] = cells[q, 1] = -1
-            if s.index[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
-                if s.role[q] == OTHER and memory.count[x] == 0:
+            if s.rank[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
+                if s.role[q] == OTHER and memory.visited[x] == 0:
                     visit(w, memory, h, x, part, off, day)
                 continue
-            here, before = s.place[q - 1], s.place[q - 2] if s.index[q] > 1 else -1
+            here, before = s.place[q - 1], s.place[q - 2] if s.rank[q] > 1 else -1
             if s.role[q] == OTHER:
                 asked[questions, 0], asked[questions, 1] = memory.size[0], memory.size[1]
                 asked[questions, 2], asked[questions, 3] = off, part
-                said[questions] = memory.count[x] == 0
+                said[questions] = memory.visited[x] == 0
                 questions += 1
-                if memory.count[x] == 0:
+                end = s.start[q + 1] if q + 1 < len(s.row) and s.row[q + 1] == row else L
+                haste = min(w.dwell[end - s.start[q]], HASTES - 1)
+                if memory.visited[x] == 0:
                     if uniform(stream) < chance[0] and has_room(new, n + 1):
-                        teach_new(w, memory, h, m, here, x, part, went, cumulative, n, stream, new)
+                        teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream, new)
                 elif x != here and uniform(stream) < chance[1] and has_room(back, memory.size[0]):
-                    teach_back(w, memory, here, before, x, part, off, day, back)
+                    teach_back(w, memory, here, before, x, haste, part, off, day, back)
             many = cells_of(s.r, row, s.start[q], s.arrived[q], way, lengths)
             at, step = find(memory.keys, P * P + between(P, here, x)), here
             cells[q, 0] = many

@@ -25,6 +25,7 @@ from elsewhere.synthesis.walk._lives_kernels import (
     BINS,
     CROWDS,
     DWELLS,
+    HASTES,
     HOME,
     LIKE,
     MAIN,
@@ -58,7 +59,7 @@ MOST_DAYS = 20_000  # to learn from: more teach nothing new
 CANDIDATES = 600_000  # that a fit holds at once
 OTHERS = 60  # candidates beside a new place that was chosen
 MOST_PASSES = 24  # cells of a trip
-DETOUR = 0.99  # share of real passes that ways must be long enough for
+DETOUR = 0.95  # share of real passes that ways must be long enough for
 CLOCK_MINUTES = 20  # finest bins of the hour of leaving
 RAKES = 5
 TRIES = 12  # diaries of which one is taken
@@ -164,7 +165,7 @@ def learn_lives(
         explore=np.zeros(4 + PARTS),
         back=np.ones(OWN_PLACE),
         popular=np.zeros((PARTS, days.P)),
-        reach=np.ones((4, BINS)),
+        reach=np.ones((HASTES + 3, BINS)),
         passes=np.ones((2, BINS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
         same=0.0,
@@ -413,7 +414,7 @@ def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, F
     known = np.flatnonzero(days.next_day)
     at_midnight = days.role[days.first[:-1]]
     at_midnight[known] = days.role[days.first[known] - 1]
-    start = np.tile(_shares(np.bincount(at_midnight, minlength=3) + 0.3), (K, 1))
+    start = np.tile(_shares(np.bincount(at_midnight, minlength=3).astype(np.float64) + 0.3), (K, 1))
     np.add.at(start, (kind, at_midnight), 1)
     # every slot at which somebody could leave, midnight included: kind, role, hour, dwell, rank, person, and whether so
     stay, t, left = _departures(days)
@@ -443,7 +444,7 @@ def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, F
     np.add.at(follows, (kind[known], days.role[over], days.part[0], days.role[days.first[known]]), moved)
     follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
     follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
-    return _shares(start), leave, observed / expected, np.cumsum(_shares(follows), axis=-1)
+    return _shares(start), leave, np.asarray(observed / expected), np.cumsum(_shares(follows), axis=-1)
 
 
 def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -515,6 +516,8 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
     stayed = days.people_at(days.place[long], days.of[long])
     weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
     home = _pooled(home, weight, days.xy, days.m_min)
+    if not home.any():  # no place is shared by so many: any place will do as well as another
+        home = np.ones(days.P)
     some = days.main >= 0
     if not some.any():
         return home, np.zeros((n, days.P)), np.ones((n, BINS))
@@ -528,8 +531,8 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
         main[t] += max(spare, 0.0) * there
     who = rng.permutation(everybody[some])[: max(50, CANDIDATES // days.P)]
     base, rows = main[types[who]].copy(), np.arange(len(who))
-    base[rows, days.main[who]] -= 0.15 + (base[rows, days.main[who]] >= days.m_min)  # without this person
-    base = np.log(np.maximum(base, 0.005))
+    base[rows, days.main[who]] -= 1.15  # without this person
+    base = np.log(np.where(main[types[who]] >= days.m_min, np.maximum(base, 0.005), main[types[who]] + 0.005))
     base[np.arange(len(who)), days.home[who]] = -np.inf
     bins = days.far(days.home[who][:, None], np.arange(days.P)[None])
     cols = np.stack([bins, BINS + types[who][:, None] * BINS + bins], axis=2).reshape(-1, 2).astype(np.int16)
@@ -666,7 +669,7 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     law = law._replace(
         explore=_fit_explore(asked[:n], said[:n]),
         back=np.exp(_fit(back, OWN_PLACE)),
-        reach=np.exp(_fit(new, 4 * BINS).reshape(4, BINS)),
+        reach=np.exp(_fit(new, (HASTES + 3) * BINS).reshape(-1, BINS)),
         passing=np.exp(_fit(through, PASSING)),
     )
     return _trips(days, law, cells) if days.longest_pass else law

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.walk._kernels import agreements, keep_apart, life_of, take
+from elsewhere.synthesis.walk._kernels import agreements, keep_apart, life_of, place_bits, take
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
@@ -77,19 +77,19 @@ def kernel(
     """
     Return K (S, N), the weights of every walk for every seed before any balance.
 
-    A walk is seen at the slots where its seed is somewhere. `limit` (S,): where more places are shared it is 0;
-    without it nothing keeps them apart.
+    Agreement is counted where the seed is somewhere. `limit` (S,): where more places are shared, on whatever day, it is
+    0; without it nothing keeps them apart.
     """
     S, N = len(seeds), len(walks)
     agreed = np.empty((S, N), dtype=np.uint16 if walks.shape[1] < 2**16 else np.uint32)
-    agreements(skeleton, np.ascontiguousarray(label[walks].T.astype(np.int16)), agreed)
+    agreements(skeleton, np.ascontiguousarray(label.astype(np.int16)[walks.T]), agreed)
     out = np.empty((S, N), dtype=np.float32)
     for s in range(S):
         # beside the walk that agrees most: a row may be multiplied by anything, and float32 must hold it
         slots, most = max(1, int(np.count_nonzero(seeds[s] >= 0))), int(agreed[s].max(initial=0))
         out[s] = np.exp(beta * (np.arange(slots + 1) - most) / slots).astype(np.float32)[agreed[s]]
     if limit is not None:
-        keep_apart(np.ascontiguousarray(seeds), np.ascontiguousarray(walks), limit, R, out)
+        keep_apart(place_bits(seeds, R), place_bits(walks, R), limit, out)
     return out
 
 
