@@ -1,10 +1,10 @@
 """
 The noisy count of archetypes on PF Tokyo: the table of docs/decisions/0026.
 
-`python bench/deniable.py [DRAWS] [ARCHETYPES,...] [EPS0,...]`. Model learnt from users 500-749, hold-out 750-999, seeds
-0-499; 20 classes; 2,000 fakes each. `kept`: class agreement of a fake with a seed of its archetype minus that with all
-others; `top-1`: how often the white box, who knows all laws, names that seed (chance .002). TP-TV over all fakes at
-once and, as the seeds are 500, per 500 of them. With archetypes "auto" they are as many as the preset takes.
+`python bench/deniable.py [DRAWS] [ARCHETYPES,...] [EPS0,...] [--attacks]`. Model learnt from users 500-749, hold-out
+750-999, seeds 0-499; 20 classes; 2,000 fakes each. `kept`: class agreement of a fake with a seed of its archetype minus
+that with all others; `top-1`: how often the white box, who knows all laws, names that seed (chance .002). TP-TV over
+all fakes at once and, as the seeds are 500, per 500. Archetypes "auto" are as many as the preset takes.
 """
 
 import secrets
@@ -32,7 +32,7 @@ KAPPA, FAKES = 20, 2000
 class Bench:
     """PF with its roles; model, classes, archetypes and laws are learnt from its model people."""
 
-    def __init__(self, draw=1, archetypes=None):
+    def __init__(self, draw=1):
         traces = ew.read_traces(DATA / "pf_tokyo_traces.csv.gz", locations=DATA / "pf_tokyo_locations.csv")
         self.model, self.seeds, self.holdout = (
             traces.select(np.arange(*part)) for part in ((500, 750), (0, 500), (750, 1000))
@@ -41,7 +41,6 @@ class Bench:
         self.learnt = ew.learn(self.model, preset_of("deniable"), kappa=KAPPA, carry=False, rng=self.rng)
         self.label = np.asarray(self.learnt.classes.label)
         self.shared = self.learnt.translate(self.seeds)
-        self.told(archetypes)
 
     def told(self, archetypes):
         """Learn so many archetypes, and their laws."""
@@ -91,6 +90,8 @@ def main():
     if not DATA.is_dir():
         raise SystemExit("needs PF Tokyo in ../shared/data/pf_tokyo")
     words = sys.argv[1:]
+    attacks = ("A15", "A10") if "--attacks" in words else ()
+    words = [word for word in words if word != "--attacks"]
     draws = int(words[0]) if words else 3
     numbers = words[1].split(",") if len(words) > 1 else ["6", "8", "auto", "32"]
     scales = [float(x) for x in words[2].split(",")] if len(words) > 2 else [0.1, 0.5, 1.0]
@@ -100,7 +101,7 @@ def main():
         for bench in benches:
             bench.told(None if number == "auto" else int(number))
         for eps0 in scales:
-            found = [bench.figures(eps0, attacks=("A15", "A10")) for bench in benches]
+            found = [bench.figures(eps0, attacks=attacks) for bench in benches]
             told = {name: np.mean([f[name] for f in found]) for name in found[0]}
             spread = {name: np.std([f[name] for f in found]) for name in found[0]}
             cells = ", ".join(f"{name} {value:.3f} +- {spread[name]:.3f}" for name, value in told.items())

@@ -15,23 +15,18 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.deny import release_fakes
 from elsewhere.evaluation.agreement import class_agreement
 from elsewhere.evaluation.referee import TOP, tm_emd, tp_tv
 from elsewhere.judge.run import WhiteBox
 from elsewhere.judge.service import OURS, judge_service, two_days
-from elsewhere.learnt import learn
-from elsewhere.presets import PRESETS
 from elsewhere.reports.figures import location_privacy
 from elsewhere.reports.sheet import png
-from elsewhere.split import Roles
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -174,24 +169,25 @@ def ours(
     )
 
 
-def deniable(
-    tokyo: Tokyo, holdout: ew.Traces, per_seed: int, kappa: int | str = "auto", emission: str = "walk"
-) -> Column:
-    """The deniable preset: model learnt from people 500-749, fakes of people 0-499 through the gate."""
-    settings, model, seeds = replace(PRESETS["deniable"], emission=emission), tokyo.of(500, 749), tokyo.of(0, 499)
-    learnt = learn(model, settings, kappa=kappa, carry=False, rng=np.random.default_rng(8))
-    roles = Roles(seeds, np.arange(500), None, model, ())
-    made = release_fakes(seeds, roles, learnt, settings, per_seed, 9, True, None, None)
+def deniable(tokyo: Tokyo, holdout: ew.Traces, per_seed: int, kappa: int | str = "auto") -> Column:
+    """The deniable preset: model learnt from people 500-749, noisy count of people 0-499."""
+    learnt = ew.learn(tokyo.of(500, 749), "deniable", kappa=kappa, rng=np.random.default_rng(8))
+    made = ew.generate_fakes(
+        tokyo.of(0, 499),
+        preset="deniable",
+        model=learnt,
+        disjoint=True,
+        n=500 * per_seed,
+        rng=np.random.default_rng(9),
+    )
     return measured(
         tokyo,
         holdout,
         made.r,
         made.seed,
-        acceptance=made.acceptance,
         place=learnt.place,
         classes=learnt.classes,
         sampler=WhiteBox(made.sampler, learnt.place),
-        **{name: getattr(settings, name) for name in ("k", "gamma", "eps0")},
     )
 
 
@@ -234,7 +230,6 @@ def columns(tokyo: Tokyo, per_seed: int) -> dict[int, dict[str, Callable[[], Col
         "product, κ 20": lambda: ours(tokyo, near, tokyo.of(500, 749), "product", per_seed, 20),
         "deniable": lambda: deniable(tokyo, near, per_seed),
         "deniable, κ 20": lambda: deniable(tokyo, near, per_seed, 20),
-        "deniable, κ 20, allotted": lambda: deniable(tokyo, near, per_seed, 20, "allotted"),
         "real seeds": lambda: real(tokyo, near),
     }
     return {1: first, 2: second}
@@ -288,15 +283,12 @@ def in_words(found: dict[str, Column], name: str, rivals: Iterable[str]) -> list
 
 def bounds(found: dict[str, Column], name: str) -> str:
     """Whether a deniable column keeps within the bounds that were set for it before it was measured."""
-    mine, seeds = found[name], found["real seeds"]["TP-TV"]
-    assert seeds is not None
+    mine = found[name]
     # measure, bound, whether more is better
     wanted = (
-        ("acceptance", 0.60, True),
-        ("classes shared with the own seed, minus with others", 0.15, True),
-        ("A5 white box of the sampler, top 1", 0.02, False),
+        ("classes shared with the own seed, minus with others", 0.16, True),
         ("A6 seed's place at an instant, above prior", 0.05, False),
-        ("TP-TV", seeds + 0.07, False),
+        ("TP-TV", 0.515, False),
         ("A15 told from real, AUC", 0.60, False),
     )
     told = []
@@ -373,9 +365,10 @@ the figure itself, where the audit holds its bars against the upper end of the i
 ## The same, hold-out people 750-999
 
 `deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any
-generator. Fewer hold-out people make every distance from them larger, for every column. Its 6 groups leave 1.5 k
-of the 500 seeds to each; "allotted" is its other emission ([decision 5](decisions/0005-emissions.md)). Classes shared:
-share of instants at which fake and seed are in one class of the generator's own, few or many, a rare place of a seed
+generator. Fewer hold-out people make every distance from them larger, for every column. Its fakes have no seed of
+their own: "the own seed" is one of the same archetype, drawn at random ([decision 26](decisions/0026-count.md)), so the
+white box cannot do better than name any of them. Classes shared: share
+of instants at which fake and seed are in one class of the generator's own, few or many, a rare place of a seed
 standing for the place that replaces it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out
 with an AUC of .75, those of 0-499 with .61 ([decision 22](decisions/0022-rulers.md)): the file is ordered, and real
 people miss .60 here too.
@@ -427,11 +420,9 @@ def main() -> None:
         for w in in_words(first, name, ("SGLT, κ 50", "PPMTF, as published"))
     ]
     second_words = [
-        w
-        for name in ("product", "deniable", "deniable, κ 20", "deniable, κ 20, allotted")
-        for w in in_words(second, name, ("SGLT, κ 50",))
+        w for name in ("product", "deniable", "deniable, κ 20") for w in in_words(second, name, ("SGLT, κ 50",))
     ]
-    second_words += [bounds(second, name) for name in ("deniable", "deniable, κ 20", "deniable, κ 20, allotted")]
+    second_words += [bounds(second, name) for name in ("deniable", "deniable, κ 20")]
     (ROOT / "docs" / "privacy-overhead.png").write_bytes(picture)
     page = PAGE.format(
         seconds=time.monotonic() - began,

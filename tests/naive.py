@@ -586,55 +586,6 @@ def window_q(seed, label, R, par_c, par_m, par_l):
     return table
 
 
-def trace_law(first, p, q, eta, lam):
-    """Pr{f|s} of every trace f by enumeration: first law times moves times soft emissions, normalised (section 11)."""
-    import itertools
-
-    R, L = len(first), len(q)
-    weight = {}
-    for f in itertools.product(range(R), repeat=L):
-        w = first[f[0]]
-        for t in range(L - 1):
-            w *= p[f[t]][f[t + 1]]
-        for t in range(L):
-            if q[t] is not None:
-                w *= (eta + (1 - eta) * q[t][f[t]]) ** lam
-        weight[f] = w
-    total = sum(weight.values())
-    return {f: w / total for f, w in weight.items()}
-
-
-def gate_law(laws, k, gamma, eps0, *, noise=True, loop=False, keep=None):
-    """
-    Law of what F(S) releases in one attempt, by enumeration: {f: probability}; the rest is "nothing".
-
-    `laws[s][f]` = Pr{f|s}. The mutants: no `noise` (fixed threshold), or a `loop` over all seeds, of which only the
-    number of outputs is looked at: {"all n released": probability}. An attempt at f goes on with chance `keep[f]`.
-    """
-    import math
-
-    alpha = math.exp(-eps0)
-
-    def passes(c):
-        if not noise:
-            return 1.0 if c >= k else 0.0
-        return alpha ** (k - c) / (1 + alpha) if c < k else 1 - alpha ** (c - k + 1) / (1 + alpha)
-
-    n = len(laws)
-    released = [{} for _ in laws]  # Pr{s gives f and f passes}
-    for f in set().union(*laws):
-        bucket = [math.ceil(-math.log(law[f]) / math.log(gamma)) if law.get(f, 0) > 0 else None for law in laws]
-        for s, law in enumerate(laws):
-            released[s][f] = (
-                0.0
-                if bucket[s] is None
-                else law[f] * passes(bucket.count(bucket[s])) * (1.0 if keep is None else keep[f])
-            )
-    if loop:
-        return {f"all {n} released": math.prod(sum(law.values()) for law in released)}
-    return {f: sum(law[f] for law in released) / n for f in released[0]}
-
-
 def wilson_ends(hits, trials, z=1.959963984540054):
     """The two p with (hits/trials - p)^2 = z^2 p (1 - p) / trials."""
     share = hits / trials
@@ -1105,6 +1056,39 @@ def stays(fixes, distance, reach, least):
     return told
 
 
+def anchored(fixes, distance, mean):
+    """
+    Where each (user, second, point) counts, in order, or None where it is: decision 32, person by person, in km.
+
+    Stays of 20 minutes within 100 m; the longest (most fixes) first, a stay within 100 m of the first stay of an anchor
+    joins the nearest such; a fix within 200 m of own anchors (means of all fixes of their stays) is at the nearest.
+    """
+    told = [None] * len(fixes)
+    for user in {f[0] for f in fixes}:
+        mine = [i for i, f in enumerate(fixes) if f[0] == user]
+        points = [fixes[i][2] for i in mine]
+        steps = [(a, b) for a, b in itertools.pairwise(points) if distance(a, b) <= 0.2]
+        if 2 * sum(a == b for a, b in steps) >= len(steps):
+            continue
+        of = stays([fixes[i] for i in mine], distance, 0.1, 1200)
+        found = [
+            [points[i] for i in range(len(mine)) if of[i] == s]
+            for s in range(max([-1 if s is None else s for s in of]) + 1)
+        ]
+        anchors = []  # [mean of the first stay, all fixes]
+        for stay in sorted(found, key=len, reverse=True):
+            near = [a for a in anchors if distance(mean(stay), a[0]) <= 0.1]
+            if near:
+                min(near, key=lambda a: distance(mean(stay), a[0]))[1].extend(stay)
+            else:
+                anchors.append([mean(stay), list(stay)])
+        for i, point in zip(mine, points, strict=True):
+            near = [mean(all_of) for _, all_of in anchors if distance(point, mean(all_of)) <= 0.2]
+            if near:
+                told[i] = min(near, key=lambda a: distance(point, a))
+    return told
+
+
 def winding(point, ring):
     """How often a closed ring of (x, y) goes round a point, by adding up angles."""
     total = 0.0
@@ -1152,19 +1136,6 @@ def day_statistics(row, xy):
         sum(cosines) / len(cosines) if cosines else 0.0,
         float(row[0] == row[-1]),
     ]
-
-
-def keep_probability(row, edge, feature, cut, leaf, threshold):
-    """a(f) = min(1, exp(score - threshold)); the score adds the leaf that the features reach in each tree."""
-    score = 0.0
-    for f, c, values in zip(feature, cut, leaf, strict=True):
-        path = []
-        for level in range(3):
-            node = 2**level - 1 + sum(side * 2 ** (level - 1 - i) for i, side in enumerate(path))
-            bin_number = sum(1 for bound in edge[f[node]] if bound < row[f[node]])
-            path.append(1 if bin_number > c[node] else 0)
-        score += values[path[0] * 4 + path[1] * 2 + path[2]]
-    return min(1.0, math.exp(score - threshold))
 
 
 def walk_columns(history, lengths, sectors, L):
@@ -1304,28 +1275,6 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
             out[first + cell] = share_of * x / max(norm, bound)
         first += size
     return out
-
-
-def randomised_response_delta(eps, n, total):
-    """Smallest delta with which n answers, each true with odds e^eps, are (total, delta)-private: sum over outcomes."""
-    p = math.exp(eps) / (1 + math.exp(eps))
-    return sum(
-        math.comb(n, j) * max(0.0, p ** (n - j) * (1 - p) ** j - math.exp(total) * (1 - p) ** (n - j) * p**j)
-        for j in range(n + 1)
-    )
-
-
-def pass_chance(p, seeds, k, eps0):
-    """How often a fake passes the gate if each of `seeds` - 1 others is in its bucket with probability p."""
-    total = 0.0
-    for others in range(seeds):
-        binomial = math.comb(seeds - 1, others) * p**others * (1 - p) ** (seeds - 1 - others)
-        # c >= k + z, z two-sided geometric
-        passes = 0.0
-        for z in range(-400, others + 1 - k + 1):
-            passes += math.exp(-eps0 * abs(z)) * (1 - math.exp(-eps0)) / (1 + math.exp(-eps0))
-        total += binomial * passes
-    return total
 
 
 def stroll(uniform, w, L):
@@ -1710,6 +1659,134 @@ def life_measures(days, numbers, weekend, minutes, xy):
     return f
 
 
+def places_grown(days):
+    """Distinct places after 1, 2, ... days."""
+    return [len({r for day in days[: d + 1] for r in day}) for d in range(len(days))]
+
+
+def week_of(days, kind, weekend, minutes, kinds):
+    """For home and main place, by kind of day and hour: the share of instants there; NaN where there are none."""
+    found = []
+    for place in home_and_main(days, weekend, minutes):
+        shares = []
+        for k in range(kinds):
+            for hour in range(24):
+                seen = [
+                    r
+                    for day, mine in zip(days, kind, strict=True)
+                    for r, m in zip(day, minutes, strict=True)
+                    if mine == k and m // 60 == hour
+                ]
+                shares.append(seen.count(place) / len(seen) if seen and place >= 0 else math.nan)
+        found.append(shares)
+    return found
+
+
+def home_and_main(days, weekend, minutes):
+    """The usual place at night, and the usual other one at the office hours of weekdays; [home, main], -1 for none."""
+    usual = lambda places: max(sorted(set(places)), key=places.count)  # noqa: E731
+    everything = [r for day in days for r in day]
+    home = usual([r for day in days for r, m in zip(day, minutes, strict=True) if m < 360] or everything)
+    work = [
+        r
+        for day, off in zip(days, weekend, strict=True)
+        for r, m in zip(day, minutes, strict=True)
+        if not off and 540 <= m < 1020 and r != home
+    ]
+    rest = work or [r for r in everything if r != home]
+    return [home, usual(rest) if rest else -1]
+
+
+def recurring(sent, weekend, minutes, R):
+    """For each place the chance to be guessed as home, and as main place: sent[day][line][instant]."""
+
+    def hours(day_numbers, when):
+        seen = [set() for _ in range(R)]
+        for d in day_numbers:
+            for line in sent[d]:
+                for r, m in zip(line, minutes, strict=True):
+                    if when(m):
+                        seen[r].add((d, m // 60))
+        return [len(s) for s in seen]
+
+    def top(score):
+        return [1 / score.count(max(score)) if s == max(score) else 0 for s in score]
+
+    everyday = range(len(sent))
+    night = (lambda m: m < 360) if any(m < 360 for m in minutes) else (lambda m: True)
+    home = top(hours(everyday, night))
+    workdays = [d for d in everyday if not weekend[d]]
+    for days, when in ((workdays, lambda m: 540 <= m < 1020), (everyday, lambda m: True)):
+        score = [0 if h else s for s, h in zip(hours(days, when), home, strict=True)]
+        if any(score):
+            return home, top(score)
+    return home, [0] * R
+
+
+def portrait(days, weekend, minutes):
+    """Home, main place, and eight figures of a life."""
+    home, main = home_and_main(days, weekend, minutes)
+    mean = lambda x: sum(x) / len(x) if x else math.nan  # noqa: E731
+    pairs = lambda wanted: [  # noqa: E731
+        r for day, off in zip(days, weekend, strict=True) for r, m in zip(day, minutes, strict=True) if wanted(m, off)
+    ]
+    moves = [sum(a != b for a, b in pairwise(day)) for day in days]
+    kind = [
+        mean([r == home for day in days for r in day]),
+        mean([r == home for r in pairs(lambda m, off: m < 360)]),
+        mean([r == main for r in pairs(lambda m, off: 540 <= m < 1020 and not off)]),
+        mean(moves),
+        mean([len(set(day)) for day in days]),
+        math.sqrt(mean([(m - mean(moves)) ** 2 for m in moves])) if len(days) > 1 else math.nan,
+        len({r for day in days for r in day}),
+        mean([len(set(a) & set(b)) / len(set(a) | set(b)) for a, b in pairwise(days)]),
+    ]
+    return [home, main, kind]
+
+
+def best_explained(fakes, people):
+    """Share of the fakes that each user's own moves make most likely, ties shared: people[user] is a list of days."""
+    share = [0.0] * len(people)
+    for fake in fakes:
+        scores = []
+        for days in people:
+            steps = [step for day in days for step in pairwise(day)]
+            score = 0.0
+            for a, b in pairwise(fake):
+                leaving = sum(x == a for x, _ in steps)
+                score += math.log(steps.count((a, b)) / leaving if (a, b) in steps else 1e-8)
+            scores.append(round(score, 9))
+        for user, score in enumerate(scores):
+            share[user] += (score == max(scores)) / scores.count(max(scores)) / len(fakes)
+    return share
+
+
+def as_many_days(lives, people, own):
+    """Chance of each life to be given its own user by the number of days alone."""
+    alike = [[len(days) == len(life) for days in people] for life in lives]
+    return [same[u] / sum(same) if same[u] else 0 for same, u in zip(alike, own, strict=True)]
+
+
+def whole_life(lives, people, own, label, shift):
+    """The same by slots in one class, day by day in order, at the best shift; users with as many days only."""
+    found = []
+    for life, u in zip(lives, own, strict=True):
+        score = []
+        for days in people:
+            best = -1
+            if len(days) == len(life):
+                for early in range(-shift, shift + 1):
+                    n = 0
+                    for fake, day in zip(life, days, strict=True):
+                        for t in range(len(fake)):
+                            at = min(max(t - early, 0), len(day) - 1)
+                            n += label[fake[t]] >= 0 and label[fake[t]] == label[day[at]]
+                    best = max(best, n)
+            score.append(best)
+        found.append(1 / score.count(max(score)) if score[u] == max(score) and score[u] >= 0 else 0)
+    return found
+
+
 def inside_ring(ring, x, y):
     """Whether a point is inside a ring by the even-odd rule: how many sides a ray to the east crosses."""
     crossings = 0
@@ -1941,12 +2018,40 @@ def shifted_skeleton(classes, shift):
     return [classes[min(max(t - shift, 0), L - 1)] for t in range(L)]
 
 
-def pairing_weights(skeleton, seed, walk, label, beta):
-    """exp(beta (agreement - 1)), agreement the share of slots in the same class; 0 where they share a place."""
-    if set(seed) & set(walk):
-        return 0.0
-    same = sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True))
-    return math.exp(beta * (same / len(walk) - 1))
+def pairing_weights(skeletons, seeds, walks, label, beta, limit):
+    """K (S, N): exp(beta x share of agreeing slots of the seed), beside the best walk; 0 where too much is shared."""
+    table = []
+    for skeleton, seed, most in zip(skeletons, seeds, limit, strict=True):
+        slots = [t for t, r in enumerate(seed) if r >= 0]
+        n = max(1, len(slots))
+        agree = [sum(c >= 0 and label[r] == c for c, r in zip(skeleton, walk, strict=True)) for walk in walks]
+        shared = [len(set(walk) & {seed[t] for t in slots}) for walk in walks]
+        table.append(
+            [
+                0.0 if common > most else math.exp(beta * (a - max(agree)) / n)
+                for a, common in zip(agree, shared, strict=True)
+            ]
+        )
+    return table
+
+
+def calendar_days(rows, m_min):
+    """Day of the calendar of each row (person, ordinal of a date, row), as `People` says; day 0 is a Monday."""
+    if len({person for person, _, _ in rows}) == len(rows):
+        return [0] * len(rows)
+    weekend = {row: (ordinal + 3) % 7 >= 5 for _, ordinal, row in rows}
+    for kind in (True, False):
+        if len({person for person, _, row in rows if weekend[row] == kind}) < m_min:
+            weekend = dict.fromkeys(weekend, not kind)
+    out = {}
+    for person in {p for p, _, _ in rows}:
+        free = 0
+        for _, row in sorted((ordinal, row) for p, ordinal, row in rows if p == person):
+            while (free % 7 in (5, 6)) != weekend[row]:
+                free += 1
+            out[row] = free
+            free += 1
+    return [out[row] for _, _, row in rows]
 
 
 def sinkhorn(K, sweeps):
@@ -1986,6 +2091,250 @@ def largest_roc(eps, delta, points=4000):
         best.append((fpr, tpr))
     area = sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(best))
     return area, max(y - x for x, y in best)
+
+
+def day_stays(row, home, main, longest_pass):
+    """(place, start with the trip, arrival) of every stay of a day: short runs on the way belong to the trip."""
+    runs, t = [], 0
+    for place, slots in groupby(row):
+        n = len(list(slots))
+        runs.append((place, t, n))
+        t += n
+    out, k = [], 0
+    while k < len(runs):
+        j = k
+        while 0 < k and j < len(runs) - 1 and runs[j][2] <= longest_pass and runs[j][0] not in (home, main):
+            j += 1
+        if j > k and out and runs[j][0] == out[-1][0]:
+            j = k  # there and back: a visit
+        out.append((runs[j][0], runs[k][1], runs[j][1]))
+        k = j + 1
+    return out
+
+
+def choice_loss(theta, ridge, choices):
+    """-ln of softmax choices, each a list of (base, columns) and the number taken, plus ridge / 2 theta^2."""
+    loss = ridge / 2 * sum(x * x for x in theta)
+    for candidates, chosen in choices:
+        weight = [math.exp(base + sum(theta[c] for c in cols)) for base, cols in candidates]
+        loss -= math.log(weight[chosen] / sum(weight))
+    return loss
+
+
+def by_weight(weights, u):
+    """The first whose cumulative weight exceeds u of the total, None where all are 0."""
+    total, at, last = sum(weights), 0.0, None
+    for i, w in enumerate(weights):
+        at += w
+        if w > 0:
+            last = i
+            if u * total < at:
+                return i
+    return last
+
+
+def level(count, most=7):
+    """0, 1, 2, 3-4, 5-8, ... as 0, 1, 2, ..., at most `most`."""
+    return 0 if count == 0 else min(1 + math.ceil(math.log2(count)), most)
+
+
+def trip_level(count):
+    return 0 if count == 0 else 1 if count == 1 else 2 if count <= 3 else 3 if count <= 8 else 4
+
+
+def distance_bin(w, a, b):
+    d = (w.xy[a][0] - w.xy[b][0]) ** 2 + (w.xy[a][1] - w.xy[b][1]) ** 2
+    return sum(d >= limit for limit in w.limits)
+
+
+def diary(w, kind, role, dwell, pace, first, random):
+    """[(role, start)] of a day, whether the first is new, and how long the last has lasted: 0 home, 1 main, 2 other."""
+    out, fresh, patience = [(role, 0)], False, -math.log(1 - random())
+    for t in range(len(w.clock)):
+        if t == 0 and first:
+            continue
+        rate = pace * w.leave[kind][role][w.clock[t]][w.dwell[min(dwell, len(w.dwell) - 1)]]
+        patience -= rate * (w.rank[kind][role][min(len(out) - 1, 9)] if t else 1)
+        dwell += 1
+        if patience >= 0:
+            continue
+        patience, u = -math.log(1 - random()), random()
+        to = sum(u >= x for x in w.follows[kind][role][w.part[t]][:2])
+        short = role == 2 and dwell - 1 <= w.longest_pass and len(out) > 1
+        if short and (to == 2 or to != out[-2][0]):
+            continue
+        if t == 0:
+            fresh, out = True, [(to, 0)]
+        else:
+            out.append((to, t))
+        role, dwell = to, 1
+    return out, fresh, dwell
+
+
+def diary_weight(w, kind, roles):
+    """How usual a diary is for its kind of day."""
+    L = len(w.clock)
+    ends = [start for _, start in roles[1:]] + [L]
+    at = [sum(e - s for (r, s), e in zip(roles, ends, strict=True) if r == role) for role in (0, 1)]
+    n = len(roles) - (len(roles) > 1 and roles[0][0] != 0)
+    like = w.like[kind]
+    shares = [like[48 + 12 * role + min(at[role] * 12 // L, 11)] for role in (0, 1)]
+    return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1]
+
+
+def life(w, mix, home, main, pace, weekend, tries, random):
+    """One life over the days of a calendar, by the law w: the twin of the kernel, with dictionaries."""
+    L, D, P, K = len(w.clock), len(weekend), len(w.passed), len(w.start)
+    visits, last, at_part, own = {}, {}, {}, []
+    been, steps, cells_of, moves, trips, routes = {}, {}, {}, {}, {}, {}
+    starting = [[sum(mix[off][k] * w.start[k][r] for k in range(K)) for r in range(3)] for off in (0, 1)]
+    starting = [[x / sum(row) for x in row] for row in starting]
+    off_days = sum(weekend) / D
+    out, now, before, role, dwell = [], home, -1, 0, 4 * L
+
+    def add(table, key):
+        table[key] = table.get(key, 0) + 1
+
+    def where_to(part, off, d, haste):
+        e = w.explore
+        logit = e[0] + e[1] * math.log1p(len(own)) + e[2] * math.log1p(sum(visits.values())) + e[3] * off + e[4 + part]
+        if own and random() * (1 + math.exp(logit)) < 1:
+            weights = [
+                0.0
+                if x == now
+                else math.prod(
+                    w.back[c]
+                    for c in (
+                        level(visits[x]),
+                        8 + level(at_part.get((x, part, off), 0)),
+                        16 + level(steps.get((now, x), 0)),
+                        24 + min(d - last[x], 2),
+                        27 + (x == before),
+                        29 + 10 * haste + distance_bin(w, now, x),
+                    )
+                )
+                for x in own
+            ]
+            j = by_weight(weights, random())
+            if j is not None:
+                return own[j]
+        weights = []
+        anchors = [home, main] if main >= 0 else [home]
+        for x in range(P):
+            near = min(distance_bin(w, a, x) for a in anchors + own)
+            weights.append(
+                0.0
+                if x in (now, home, main, *own)
+                else w.popular[part][x]
+                * w.reach[4][distance_bin(w, home, x)]
+                * w.reach[5][distance_bin(w, anchors[-1], x)]
+                * w.reach[6][near]
+                * w.reach[haste][distance_bin(w, now, x)]
+            )
+        x = by_weight(weights, random())
+        return home if x is None else x
+
+    def passes(a, b, slots, until_midnight):
+        pair, anchor = (min(a, b), max(a, b)), b in (home, main)
+        if pair in cells_of and random() < w.same:
+            wanted = cells_of[pair]
+        else:
+            u = random()
+            ladder = w.passes[0 if anchor else 1][distance_bin(w, a, b)][min(slots, 6) - 1]
+            wanted = sum(u >= x for x in ladder[:-1])
+        room = slots - (1 if anchor or until_midnight else w.longest_pass + 1)
+        wanted = max(min(wanted, room), 0)
+        longest = math.dist(w.xy[a], w.xy[b]) + w.detour * math.sqrt(w.limits[1]) + 1e-9
+        among = [
+            x
+            for x in range(P)
+            if w.passed[x] > 0
+            and x not in (a, b, home, main)
+            and math.dist(w.xy[a], w.xy[x]) + math.dist(w.xy[x], w.xy[b]) <= longest
+        ]
+        way, step = [], a
+        for c in range(wanted):
+            u = random()
+            slots_here = min(1 + sum(u >= x for x in w.lengths[:-1]), room - (wanted - c - 1))
+            room -= slots_here
+            weights = [0.0 if x == step else w.passed[x] * pass_factor(a, b, step, c, wanted, x) for x in among]
+            j = by_weight(weights, random())
+            if j is None:
+                break
+            step = among[j]
+            way.append((step, slots_here))
+        return way
+
+    def crowd(a, b):
+        found = [v for key, v in zip(w.moves, w.crowd, strict=True) if key == a * P + b]
+        return found[0] if found else 0
+
+    def pass_factor(a, b, step, c, wanted, x):
+        (ax, ay), (bx, by), (px, py) = w.xy[a], w.xy[b], w.xy[x]
+        dx, dy, px, py = bx - ax, by - ay, px - ax, py - ay
+        square = dx * dx + dy * dy
+        cols = [19, 29]
+        if square > 1e-18:
+            ahead = (px * dx + py * dy) / square - (c + 1) / (wanted + 1)
+            cols = [
+                min(max(math.floor((ahead + 1) * 9.5), 0), 18),
+                20 + min(int(abs(px * dy - py * dx) / square * 10), 8),
+            ]
+        pair = (min(a, b), max(a, b))
+        cols += [30 + distance_bin(w, step, x), 40 + 5 * trip_level(trips.get(pair, 0))]
+        cols[3] += trip_level(routes.get((pair, x), 0))
+        cols += [65 + level(been.get(x, 0))]
+        cols += [
+            73 + level(moves.get((min(step, x), max(step, x)), 0)),
+            81 + level(moves.get((min(x, b), max(x, b)), 0)),
+        ]
+        cols += [89 + crowd(step, x), 94 + crowd(x, b)]
+        return math.prod(w.passing[i] for i in cols)
+
+    for d in range(D):
+        off, tomorrow = int(weekend[d]), int(weekend[min(d + 1, D - 1)])
+        kind = by_weight([mix[off][k] * w.start[k][role] for k in range(K)], random()) or 0
+        usual = [(1 - off_days) * x + off_days * y for x, y in zip(*starting, strict=True)]
+        found = [diary(w, kind, role, dwell, pace, d == 0, random) for _ in range(tries)]
+        weights = [
+            diary_weight(w, kind, roles) * starting[tomorrow][roles[-1][0]] / max(usual[roles[-1][0]], 1e-9)
+            for roles, _, _ in found
+        ]
+        roles, fresh, dwell = found[by_weight(weights, random()) or 0]
+        role, day = roles[-1][0], [None] * L
+        for q, (what, begin) in enumerate(roles):
+            end = roles[q + 1][1] if q + 1 < len(roles) else L
+            if q == 0 and not fresh:
+                day[:end] = [now] * end
+                continue
+            part = w.part[begin]
+            to = home if what == 0 else main if what == 1 and main >= 0 else None
+            if to is None:
+                to = where_to(part, off, d, min(w.dwell[end - begin], 3))
+            way = passes(now, to, end - begin, end == L) if w.longest_pass and now != to else []
+            if to not in (home, main):
+                if to not in own:
+                    own.append(to)
+                add(visits, to)
+                add(at_part, (to, part, off))
+                add(steps, (now, to))
+                last[to] = d
+            if now != to:
+                pair, step = (min(now, to), max(now, to)), now
+                cells_of[pair] = len(way)
+                add(trips, pair)
+                for x, _ in way:
+                    add(been, x)
+                    add(routes, (pair, x))
+                    add(moves, (min(step, x), max(step, x)))
+                    step = x
+                add(moves, (min(step, to), max(step, to)))
+                add(been, to)
+            cells = [x for x, n in way for _ in range(n)]
+            day[begin:end] = cells + [to] * (end - begin - len(cells))
+            before, now = now, to
+        out.append(day)
+    return out
 
 
 def noise_law(z, eps0):

@@ -38,7 +38,6 @@ def world():
         "preset": "product",
         "parameters": {"par_i": 0, "intersection": "set", "par_s": 0.1},
         "kappa": 9,
-        "ledger": None,
     }
     return {
         "real": real,

@@ -142,8 +142,8 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
         ),
         ("publish", "raise `per_seed` of `generate_fakes`", "raise --per-seed of `generate_fakes`"),
         ("synthesize", "no place is visited by `m_min` = 5 users", "no place is visited by --set m_min = 5 users"),
-        ("synthesize", '`kappa` with `emission="window"`', "--kappa with --emission window"),
-        ("synthesize", "for `k` = 50, `eps0` = 1, `gamma` = 4", "for -k = 50, --eps0 = 1, --set gamma = 4"),
+        ("synthesize", '`kappa` with `preset="paper"`', "--kappa with --preset paper"),
+        ("synthesize", "for `k` = 50, `eps0` = 1, `par_d` = 4", "for -k = 50, --eps0 = 1, --set par_d = 4"),
         (
             "prepare",
             'not utf-8 text; give `encoding`, `tz`, `gaps="split"`',
@@ -155,7 +155,7 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
             "needs `seed_index`, `holdout`, `classes`, `sampler`",
             "needs --links, --holdout, --model, `sampler`",
         ),
-        ("tune", "for `k` = 50, `eps0` = 1", "for -k = 50, --eps0 = 1"),
+        ("plan", "for `k` = 50, `eps0` = 1", "for -k = 50, --eps0 = 1"),
         (
             "reproduce",
             "`seed` must be one trace, `users` plain labels",
@@ -419,11 +419,11 @@ def test_how_an_input_is_read_can_be_typed_again():
     other = {str: "a b", int: 7, float: 0.3, bool: True}
     changed = {f.name: other.get(type(f.default), "a b") for f in fields(Reading)}
     words = shlex.split(" ".join(Reading(**changed).words()))
-    for command in ("synthesize", "tune"):
+    for command in ("synthesize", "plan"):
         context = (
             get_command(app)
             .commands[command]
-            .make_context(command, [*words, "x", *(["-o", "y"] if command == "synthesize" else ["--seeds", "5"])])
+            .make_context(command, [*words, "x", *(["-o", "y"] if command == "synthesize" else [])])
         )
         # a path is a path again
         assert {n: v if type(v) in other else str(v) for n, v in context.params.items() if n in changed} == changed

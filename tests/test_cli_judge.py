@@ -75,6 +75,33 @@ def test_evaluate_says_the_same_of_every_form(run, world, tmp_path):
     assert b"CANARY" not in b"".join(p.read_bytes() for p in (tmp_path / "fakes.csv").iterdir())
 
 
+def test_evaluate_compares_lives_where_there_are_any(run, world, tmp_path):
+    town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(5)).traces
+    names = np.array([f"CANARY-{u:02}" for u in range(60)])[town.user]
+    whole = ew.Traces(town.r, town.locations, users=names, dates=town.dates, tz=town.tz)
+    ew.write_traces(whole.of_users(range(40)), tmp_path / "real.csv")
+    ew.write_traces(whole.of_users(range(40, 60)), tmp_path / "fakes.csv")
+    words = ["evaluate", "--real", tmp_path / "real.csv", "--fakes", tmp_path / "fakes.csv"]
+    status, said, _ = run(*words, "--json", "-o", tmp_path / "out")
+    found = json.loads(said)["lives"]
+    assert status == 0
+    assert (found["sizes"]["people"], found["sizes"]["fakes"]) == (40, 20)
+    assert found["measures"]["night_share"]["within"] is True
+    assert found["in_words"].startswith("of 1")
+    assert 'id="lives"' in (tmp_path / "out" / "report.html").read_text()
+    _, said, _ = run(*words)
+    assert "lives over days:\n" in said
+    assert found["in_words"] in said
+
+    # one day per person: one sentence, no section
+    words = ["evaluate", "--real", world / "real.csv", "--fakes", world / "fakes.csv"]
+    _, said, _ = run(*words, "--json", "-o", tmp_path / "days")
+    told = json.loads(said)
+    assert told["lives"] is None
+    assert sum("lives over several days are not compared" in note for note in told["notes"]) == 1
+    assert 'id="lives"' not in (tmp_path / "days" / "report.html").read_text()
+
+
 def test_evaluate_of_a_dataset_against_itself(run, world):
     status, said, _ = run("evaluate", "--real", world / "real.csv", "--fakes", world / "real.csv", "--json")
     found = json.loads(said)
@@ -314,11 +341,33 @@ def test_lbs_hides_users_behind_fakes(run, world, tmp_path):
     assert set(found["generators"]) == {
         "uniform IID", "aggregate IID", "walk on aggregate", "walk on user", "elsewhere"
     }  # fmt: skip
-    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == ["lbs.json", "lbs.png"]
+    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == ["lbs.json", "lbs.png", "report.html"]
+    assert found["over_days"] == {}  # two days are no watch
     assert "CANARY" not in said
     assert not any("descent" in note for note in found["notes"])  # the links tell whose fakes are whose
     unknown = json.loads(run("lbs", *words, "--n-fakes", "1", "--json")[1])
     assert any("descent" in note for note in unknown["notes"])
+
+
+def test_lbs_watches_for_many_days(run, tmp_path):
+    town = ew.simulate_town(users=40, days=8, locations=60, rng=np.random.default_rng(5)).traces
+    names = np.array([f"CANARY-{u:02}" for u in range(40)])[town.user]
+    whole = ew.Traces(town.r, town.locations, users=names, dates=town.dates, tz=town.tz)
+    ew.write_traces(whole.of_users(range(20)), tmp_path / "real.csv")
+    ew.write_traces(whole.of_users(range(20, 40)), tmp_path / "lives.csv")
+    words = ["lbs", "--real", tmp_path / "real.csv", "--fakes", tmp_path / "lives.csv", "--n-fakes", "4", "--seed", "1"]
+    status, said, _ = run(*words, "--json", "-o", tmp_path / "out")
+    told = json.loads(said)["over_days"]["4"]
+
+    assert status == 0
+    assert told["users"] == {"1": 20, "7": 20}
+    assert told["found"]["persona"]["home"]["7"]["value"] < 0.6 < told["found"]["fresh"]["home"]["7"]["value"]
+    assert told["persona_days"] == 8  # the rows of one id are one life
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Found behind 4 decoys" in page
+    assert "CANARY" not in page + said
+    _, said, _ = run(*words)
+    assert told["in_words"] in said
 
 
 def test_help_stays_light_and_has_an_example():

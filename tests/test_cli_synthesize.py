@@ -6,10 +6,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
+from elsewhere.cli.told import made_by
 from elsewhere.contributors import contributed, contributors_file
 from elsewhere.frame import is_weekend
 from elsewhere.links import read_links
@@ -71,7 +73,7 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     assert run("generate", town, "--model", model, "-o", private, *SMALL)[0] == 0
     assert all(p.stat().st_mode & 0o077 == 0 for p in private.iterdir())
     status, _, err = run("generate", town, "--model", model, "-o", tmp_path / "den", "--preset", "deniable")
-    assert (status, err[:9]) == (2, "E_TOO_FEW")
+    assert (status, err[:10]) == (2, "E_DISJOINT")  # a model of the product has no archetypes
     assert run("publish", private, "-o", pool)[0] == 0
     assert len(ew.Pool.load(pool)) > 0
     status, _, err = run("publish", private, "-o", tmp_path / "again")
@@ -117,6 +119,50 @@ def test_a_model_of_other_people_says_how_the_maps_differ_and_what_to_do(run, tw
     assert "--locations" in err
     assert "--regions" in err
     assert not (tmp_path / "fakes").exists()
+
+
+def as_fixes(users, locations, path, metres=0.0):
+    """A town of one day as fixes, one row missing, with noise."""
+    town = ew.simulate_town(users=users, locations=locations, rng=np.random.default_rng(1)).traces
+    noise = metres / 111_195 * np.random.default_rng(2).standard_normal((2, *town.r.shape))
+    when = town.dates[:, None] + np.arange(town.L) * np.timedelta64(1200, "s")
+    where = {"lat": town.locations.lat[town.r] + noise[0], "lng": town.locations.lon[town.r] + noise[1]}
+    table = pd.DataFrame(
+        {"uid": np.repeat(town.users, town.L), "time": when.ravel()} | {n: a.ravel() for n, a in where.items()}
+    )
+    table.drop(range(5, 12)).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:`m_min` = 1", "ignore:.*the alternates are seeds themselves", "ignore:.*lasses")
+@pytest.mark.parametrize(
+    ("users", "locations", "metres", "options", "said"),
+    [
+        (40, 700, 10, ["--preset", "paper"], "--places merge: as"),
+        (60, 100, 0, ["--cells", "60", "--step", "30min", "--max-gap", "3h"], "--cells 60 --step 30min"),
+        (26, 150, 0, [], None),  # few people: places are joined before anything is learnt
+    ],
+)
+def test_what_was_made_tells_how_its_input_was_read(run, tmp_path, users, locations, metres, options, said):
+    """Later commands on the same input need no option: model, private folder and what is published beside it tell."""
+    real, preset = as_fixes(users, locations, tmp_path / "real.csv", metres), options[: 2 * ("--preset" in options)]
+    assert run("fit", real, "-o", tmp_path / "model", *options)[0] == 0
+    made = run("generate", real, "-o", tmp_path / "fakes", "--model", tmp_path / "model", *preset)
+    assert made[0] == 0, made[2]
+    for fakes in (["--fakes", tmp_path / "fakes"], ["--fakes", tmp_path / "fakes", "--model", tmp_path / "model"]):
+        status, out, err = run("audit", "--real", real, *fakes, "--attacks", "A1", "--json")
+        assert status == 0, err
+        assert said is None or said in out
+    if said is None:
+        assert json.loads((tmp_path / "model" / "reading.json").read_text())["places_joined"]
+
+
+def test_a_folder_that_tells_nonsense_of_its_reading_is_not_believed(tmp_path):
+    odd = {"step_minutes": "1; rm", "cells": -3, "places_by": 7, "gaps": "guess", "max_gap_auto": False}
+    (tmp_path / "reading.json").write_text(json.dumps({**odd, "max_gap_minutes": "soon"}))
+    assert made_by(tmp_path) == {"max_gap_auto": True}
+    (tmp_path / "reading.json").write_text("[1]")
+    assert made_by(tmp_path) == made_by(tmp_path / "nowhere") == {}
 
 
 @pytest.mark.parametrize("map_of_both", [("--locations", "places.csv"), ("--regions", "squares.geojson")])
@@ -332,7 +378,7 @@ def test_publish_writes_visits_that_are_read_back(run, check_ins, tmp_path):
         (["--also", "png"], 2, "E_PARAM"),
         (["--set", "k=500"], 2, "E_TOO_FEW"),
         (["--set", "m_min=5000"], 2, "E_SUPPRESSED"),
-        (["--preset", "deniable"], 2, "E_TOO_FEW"),
+        (["--preset", "deniable", "--eps0", "0"], 2, "E_PARAM"),
         (
             ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "par_d=0", "--set", "max_tries=2"],
             3,
@@ -360,7 +406,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(run, town, tmp_path, words, st
         *(["--min-coverage", "2"], ["--cells", "0"], ["--box", "1,2,3"], ["--start", "25:00"], ["--encoding", "x"]),
         *(["--date-format", "%Q"], ["--max-bad", "3"], ["--columns", "x=y"], ["--format", "x"], ["--tz", "Mars"]),
         *(["--kappa", "1"], ["--workers", "0"], ["--per-seed", "0"], ["--also", "png"], ["--holdout", "3"]),
-        *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "-k", "2"], ["--preset", "x"], ["--set", "k=0"]),
+        *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "--eps0", "0"], ["--preset", "x"], ["--set", "k=0"]),
     ],
     ids=" ".join,
 )
@@ -471,59 +517,83 @@ def test_tracks_come_out_as_tracks(run, tmp_path):
     assert (tmp_path / "out" / "fakes.csv").read_text().startswith("uid,datetime,lat,lng")
 
 
-def test_a_map_found_in_the_traces_is_said_beside_the_ledger(run, tmp_path):
+def test_a_map_found_in_the_traces_is_a_condition_that_is_not_met(run, tmp_path):
     town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
-    ew.write_traces(town, tmp_path / "people.csv")
-    gate = ["--preset", "deniable", "--kappa", "4", "--set", "k=16", "--set", "delta_target=0.001", "--no-report"]
+    km = town.locations.planar() - town.locations.planar().mean(axis=0)
+    town = ew.Traces(
+        town.r, ew.Locations(46.5 + km[:, 1] / 111, 6.5 + km[:, 0] / 76), users=town.users, dates=town.dates
+    )
+    # fixes without a name of their place: where the places are has to be found
+    ew.write_traces(town, tmp_path / "named.csv")
+    rows = [line.rsplit(",", 1)[0] for line in (tmp_path / "named.csv").read_text().splitlines()]
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    words = ["--preset", "deniable", "--kappa", "4", "--set", "m_min=2", "-n", "50", "--no-report", "--max-gap", "1h"]
     for name, more in (("found", []), ("given", ["--locations", tmp_path / "places.csv"])):
         if more:
             places = zip(town.locations.lat.tolist(), town.locations.lon.tolist(), strict=True)
             more[1].write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
-        status, _, said = run("synthesize", tmp_path / "people.csv", "-o", tmp_path / name, *gate, *more, "--json")
+        status, told, said = run("synthesize", tmp_path / "people.csv", "-o", tmp_path / name, *words, *more, "--json")
         assert status == 0, said
-        told = ew.Pool.load(tmp_path / name).provenance
-        notes, ledger = told["notes"], told["ledger"]
-        # what is promised stands in the manifest, in numbers and in words; tries and times stand nowhere
-        assert ledger["eps_basic"] == ledger["released"] * ledger["eps"]
-        assert f"eps = {ledger['eps']:.3f}" in told["in_words"]
-        assert f"by adding up, eps = {ledger['eps_basic']:.1f}" in told["in_words"]
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text())
+        certificate = manifest["certificate"]
+        assert certificate == json.loads(told)["certificate"]
+        assert (certificate["protects"], certificate["eps"], manifest["fakes"]) == ("seeds", 0.5, 50)
+        assert certificate["holds"] is (name == "given")
+        states = dict(map(tuple, certificate["conditions"]))
+        assert ("not met" in states.values()) is (name == "found")
+        # how many are seeds, tries and times stand nowhere
         written = (tmp_path / name / "manifest.json").read_text()
-        assert not {"attempts", "passed", "tally", "tested", "seconds", "time"} & set(json.loads(written))
-        assert not any(f'"{word}"' in written for word in ("attempts", "passed", "tally", "tested"))
+        assert not any(f'"{word}"' in written for word in ("attempts", "passed", "tally", "tested", 'seeds":'))
         assert len({p.stat().st_mtime_ns for p in (tmp_path / name).iterdir()}) == 1
-        # eps and delta say nothing about places that the seeds themselves have shaped
-        assert any("the map as given" in note for note in notes) is (name == "found")
-        # what was chosen for the caller is recorded: 60 seeds planned, 1.5 k to a group
-        chosen = json.loads((tmp_path / name / "manifest.json").read_text())["provenance"]["parameters"]
-        assert {n: chosen[n] for n in ("emission", "archetypes", "strength")} == {
-            "emission": "walk",
-            "archetypes": 2,
-            "strength": 3.0,
-        }
+        assert any("the places were found in the input" in note for note in manifest["provenance"]["notes"]) is (
+            name == "found"
+        )
 
 
-def test_a_given_model_is_walked_on_and_one_without_a_walk_says_so(run, tmp_path):
+def test_a_given_model_is_walked_on_and_one_without_archetypes_is_refused(run, tmp_path):
     town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
     ew.write_traces(town, tmp_path / "people.csv")
-    gate = ["--preset", "deniable", "--kappa", "4", "--set", "k=16", "--set", "delta_target=0.001"]
-    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "model", *gate)[0] == 0
-    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *gate]
+    words = ["--preset", "deniable", "--kappa", "4", "--set", "m_min=2"]
+    assert run("fit", tmp_path / "people.csv", "-o", tmp_path / "model", *words)[0] == 0
+    given = ["generate", tmp_path / "people.csv", "--model", tmp_path / "model", *words]
     status, said, err = run(*given, "-o", tmp_path / "walked")
     assert status == 0, err
-    assert "window" not in said
-    assert ew.Fakes.load(tmp_path / "walked").preset.emission == "walk"
-    assert ew.Fakes.load(tmp_path / "walked").preset.archetypes == 2  # 60 seeds planned, 1.5 k to a group
+    fakes = ew.Fakes.load(tmp_path / "walked")
+    assert fakes.preset.archetypes >= 3
+    assert fakes.certificate.protects == "seeds"
+    # whom the model has met was found out, not asserted
+    assert "the ids here were compared" in said
+    assert "is the caller's assertion" not in said
 
     # a model file of before
     index = json.loads((tmp_path / "model" / "model.json").read_text())
     (tmp_path / "model" / "model.json").write_text(json.dumps({**index, "carried": None}))
-    status, said, err = run(*given, "--set", "lam=0.02", "-o", tmp_path / "fakes")
+    status, _, err = run(*given, "-o", tmp_path / "fakes")
+    assert status == 2
+    assert "learn it again under the deniable preset" in err
+
+
+def test_what_each_preset_would_promise(run, tmp_path):
+    town = ew.simulate_town(users=80, locations=40, rng=np.random.default_rng(3)).traces
+    ew.write_traces(town, tmp_path / "people.csv")
+    status, said, err = run("plan", tmp_path / "people.csv", "--eps", "2", "--json")
     assert status == 0, err
-    assert 'emission "window", lam 0.02 and eta 0.1 instead' in said
-    assert "leave it out" in said
-    # whom the model has met was found out, not asserted
-    assert "the ids here were compared" in said
-    assert "assertion" not in said
+    told = json.loads(said)
+    assert told["people"] == 80
+    presets = told["presets"]
+    assert {name: p["certificate"]["protects"] for name, p in presets.items()} == {
+        "paper": "nobody",
+        "product": "nobody",
+        "deniable": "seeds",
+        "private": "everybody",
+    }
+    assert presets["private"]["enough"] is False
+    assert presets["private"]["people_needed"] == 1116
+    status, said, _ = run("plan", tmp_path / "people.csv")
+    assert status == 0
+    assert "1,116" not in said  # that is the number for eps 2
+    assert "too few people" in said
+    assert run("plan", tmp_path / "people.csv", "--eps", "0")[0] == 2
 
 
 def test_nothing_of_an_earlier_run_stays_beside_the_fakes(run, town, tmp_path):

@@ -19,6 +19,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.files import check_folder, clean_up, whole_folder, whole_folders, write_files
+from elsewhere.links import published_links
 
 OLD = {"a.bin": b"old", "b.bin": b"old", "index.json": b"old", "mine.txt": b"mine"}
 NEW = {"a.bin": b"new", "c.bin": b"new", "index.json": b"new"}
@@ -129,7 +130,8 @@ def test_a_folder_in_somebody_elses_folder_can_be_filled(tmp_path):
 
 KILLED = textwrap.dedent("""
     import os, pathlib, shutil, sys
-    from elsewhere import files
+    from elsewhere.links import published_links
+from elsewhere import files
     left, folder, new = int(sys.argv[1]), pathlib.Path(sys.argv[2]), {new!r}
     def counted(function):
         def call(*given, **named):
@@ -292,6 +294,12 @@ def test_whatever_stops_synthesize_the_fakes_are_kept_and_nothing_else(
     assert typed[0] == "elsewhere"
     assert run(*typed[1:])[0] == 0
     assert len(ew.Pool.load(out)) == len(np.unique(ew.Fakes.load(spare).seed))
+    # with the links: of other seeds some fake would share a place
+    links = tmp_path / "fakes-private" / "links.csv"
+    words = ["--real", people, "--fakes", out, "--links", links, "--attacks", "A1", "--json"]
+    found = json.loads(run("audit", *words)[1])["attacks"]["A1"]
+    assert (found["status"], found["own_shared"]["value"]) == ("run", 0)
+    assert stat.S_IMODE(links.stat().st_mode) == 0o600
 
 
 @pytest.mark.filterwarnings("ignore:.* classes instead of")
@@ -405,3 +413,9 @@ def test_publish_spends_the_budget_only_with_the_pool(run, made, tmp_path, monke
     assert not ew.Fakes.load(tmp_path / "made").published.any()
     assert run("publish", tmp_path / "made", "-o", tmp_path / "out")[0] == 0
     assert ew.Fakes.load(tmp_path / "made").published.any()
+
+
+def test_links_of_other_fakes_are_refused():
+    pool = ew.Traces([[0]], ew.Locations(n=1), users=["f"])
+    with pytest.raises(ew.InvalidTraces, match="those of others"):
+        published_links(b"fake,seed\n0,a\n", np.array([0]), pool, 2)

@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 import zipfile
+from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from xml.etree import ElementTree
@@ -437,7 +438,7 @@ def read_diary(out, town):
 
 def read_diary_slots(out, town):
     for row in rows_of(out):
-        time = datetime(2024, 3, 15) + timedelta(minutes=STEP * int(row["slot"]))
+        time = datetime(2024, 3, 15) + timedelta(days=int(row["day"]), minutes=STEP * int(row["slot"]))
         yield row["person"], time, row["place"], None
 
 
@@ -471,6 +472,34 @@ def read_any(out, town):
         yield next(iter(row.values())), local, float(row["lat"]), float(lon)
 
 
+def rides(town, folder):
+    """Trips of vehicles: where and when somebody got in, and out."""
+    head = ["driver_id", "pickup_datetime", "dropoff_datetime"]
+    head += [f"{end}_{side}" for end in ("pickup", "dropoff") for side in ("latitude", "longitude")]
+    rows, last = [], None
+    for fix in town.fixes():
+        if last is not None and last[0] == fix[0] and last[4] != fix[4]:
+            where = [f"{each:.6f}" for each in (*last[2:4], *fix[2:4])]
+            rows.append([fix[0], f"{last[1]:%Y-%m-%d %H:%M:%S}", f"{fix[1]:%Y-%m-%d %H:%M:%S}", *where])
+        last = fix
+    return table(folder / "rides.csv", head, rows)
+
+
+def calls(town, folder):
+    """Calls by the id of a tower, one in each slot; and the towers."""
+    (folder / "calls").mkdir()
+    rows = [[u, f"{t:%Y-%m-%d %H:%M:%S}", 60, f"place {place}"] for u, t, _, _, place in town.fixes()]
+    table(folder / "calls" / "calls.csv", ["caller_id", "call_start", "duration", "cell_id"], rows)
+    where = [[f"place {p}", f"{y:.5f}", f"{x:.5f}"] for p, (y, x) in enumerate(zip(town.lat, town.lon, strict=True))]
+    table(folder / "calls" / "towers.csv", ["cell_id", "latitude", "longitude"], where)
+    return folder / "calls"
+
+
+def read_calls(out, town):
+    for row in rows_of(out):
+        yield row["caller_id"], datetime.fromisoformat(row["call_start"]), row["cell_id"], None
+
+
 ALL = PEOPLE
 # shape: how it is written, where, how its fakes are read, people with a usable day at least, and what is typed too
 SHAPES = {
@@ -499,9 +528,16 @@ SHAPES = {
     "a GPX folder": (gpx_folder, "denver", read_gpx, ALL, []),
     "Google Timeline of several phones": (timeline, "denver", read_any, ALL, []),
     "GeoJSON trips with time as 4th coordinate": (trips, "new york", read_trips, ALL, []),
+    "trips with two ends": (rides, "new york", read_naive, 0.8 * PEOPLE, []),
+    "calls and towers": (calls, "denver", read_calls, ALL, []),
     "dates that few people share": (few_dates, "denver", read_naive, ALL, []),
 }
-NAMED = {"check-ins with venues and categories", "a diary without coordinates", "a diary of days and slots"}
+NAMED = {
+    "check-ins with venues and categories",
+    "calls and towers",
+    "a diary without coordinates",
+    "a diary of days and slots",
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -518,7 +554,9 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     assert told["users"] >= least
     assert told["fakes"] >= 0.6 * told["seeds"]
     user, time, one, two = zip(*read(out, town), strict=True)
-    assert len(set(user)) == told["fakes"]
+    days = {(u, t.date()) for u, t in zip(user, time, strict=True)}
+    # a fake is a day of a life; what has no dates has a user for each
+    assert told["fakes"] in (len(days), len(set(user)))
 
     # places
     if shape in NAMED:
@@ -545,14 +583,13 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     # kind of day: a fake of a Saturday is on a Saturday
     links = rows_of(tmp_path / "fakes-private", name="links.csv")
     if links and "date" in links[0] and read is not read_diary_slots:
-        dates = {u: t.date() for u, t in zip(user, time, strict=True)}
         seeds = [datetime.fromisoformat(row["date"]).weekday() >= 5 for row in links]
-        fakes = [dates[row["fake"]].weekday() >= 5 for row in links if row["fake"] in dates]
-        assert 0 < sum(seeds) < len(seeds)
-        if len(fakes) == len(seeds):
-            assert fakes == seeds
-        else:  # tracks are numbered anew: as many of each kind
-            assert sum(date.weekday() >= 5 for date in dates.values()) == sum(seeds)
+        assert 0 < sum(seeds) < len(seeds) == len(days)
+        # a life has as many days of each kind as its seed; tracks are numbered anew: as many of each kind together
+        assert sum(date.weekday() >= 5 for _, date in days) == sum(seeds)
+        of = Counter((row["fake"], at) for row, at in zip(links, seeds, strict=True))
+        if {row["fake"] for row in links} <= set(user):
+            assert of == Counter((u, date.weekday() >= 5) for u, date in days)
 
 
 # --- docs/first-try.md -----------------------------------------------------------------------------------------------
@@ -584,6 +621,8 @@ FILES = {
     "Geolife/Data": (geolife_folder, "beijing"),
     "cabs": (taxis, "san francisco"),
     "checkins.csv": (check_ins, "new york"),
+    "rides.csv": (rides, "new york"),
+    "calls": (calls, "denver"),
     "diary.csv": (diary, "denver"),
     "phones": (timeline, "denver"),
     "tracks": (gpx_folder, "denver"),
@@ -627,7 +666,7 @@ def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_
     assert f"Here are {people} people with a usable day (1.0 days each)" in line
     # nine others for each fake, and five people to learn from, who share a place
     assert 'Preset "product" needs 14 people' in line
-    assert '"paper" 2 and "deniable" 70' in line
+    assert '"paper" 2, "deniable" 60 and "private"' in line
     assert ("at least 2 more people" in line) is (people == 12)
     smaller = re.search(r"`(-k .*?)` makes it (\d+) places", line)
     if smaller:
@@ -639,13 +678,13 @@ def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_
 
 
 def test_few_people_for_the_deniable_preset(run, tmp_path):
-    town = ew.simulate_town(users=50, locations=60, rng=np.random.default_rng(1)).traces
+    town = ew.simulate_town(users=20, locations=60, rng=np.random.default_rng(1)).traces
     ew.write_traces(town, tmp_path / "few.csv")
     words = ["synthesize", tmp_path / "few.csv", "-o", tmp_path / "fakes", "--no-report", "--preset", "deniable"]
     status, _, err = run(*words)
     assert (status, err.split(":")[0]) == (2, "E_TOO_FEW")
-    assert 'Preset "deniable" needs 70 people' in err
-    assert "at least 20 more people" in err
+    assert 'Preset "deniable" needs 60 people' in err
+    assert "at least 40 more people" in err
     assert "`--preset product`: fewer people" in err
 
 

@@ -18,8 +18,10 @@ from elsewhere.traces.accuracy import WITHIN_ONE_RADIUS, evidence_of
 from elsewhere.traces.gaps import cut
 from elsewhere.traces.kept import keep_traces
 from elsewhere.traces.locate import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, towns
+from elsewhere.traces.model import EARTH_RADIUS_KM
 from elsewhere.traces.places import share_places
 from elsewhere.traces.regions import read_regions
+from elsewhere.traces.stays import anchored
 
 NIGHT = np.datetime64("2013-04-15", "s")
 
@@ -379,6 +381,124 @@ def test_stays_against_the_naive_twin(fixes):
 
     assert [None if s < 0 else s for s in got.tolist()] == expected
     assert n == len({s for s in expected if s is not None})
+
+
+METRE = 180 / (np.pi * EARTH_RADIUS_KM * 1000)  # in degrees of latitude
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 400), st.integers(0, 12), st.integers(0, 9)),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_anchors_against_the_naive_twin(fixes):
+    """Along a meridian, where distances are differences: spots 37 m apart, and some metres of noise."""
+    fixes = sorted(fixes)
+    metres = [37.0 * spot + 1.7 * noise for _, _, spot, noise in fixes]
+    twins = [(u, 60 * m, x / 1000) for (u, m, _, _), x in zip(fixes, metres, strict=True)]
+    expected = naive.anchored(twins, lambda a, b: abs(a - b), lambda points: sum(points) / len(points))
+    user, second = np.array([f[0] for f in fixes]), np.array([60 * f[1] for f in fixes])
+    lat, lon, there = anchored(user, second, METRE * np.array(metres), np.zeros(len(fixes)))
+
+    told = [None if x is None else 1000 * x for x in expected]
+    assert there.tolist() == [x is not None for x in told]
+    np.testing.assert_allclose(
+        lat / METRE, [m if x is None else x for x, m in zip(told, metres, strict=True)], atol=0.2
+    )
+    assert np.all(lon == 0)
+
+
+def test_somebody_near_a_border_of_cells_stays_and_a_mover_moves():
+    """By hand: at home with 20 m of noise, an hour at a shop 400 m off, home again; and somebody who only drives."""
+    rng = np.random.default_rng(5)
+    spot = np.repeat([0.0, 400.0, 0.0], [300, 60, 300])
+    noisy = spot + 20 * rng.standard_normal(660)
+    drive = 500.0 * np.arange(660)
+    user = np.repeat([0, 1], 660)
+    second = np.tile(60 * np.arange(660), 2)
+    lat, _, there = anchored(user, second, METRE * np.append(noisy, drive), np.zeros(1320))
+
+    assert there.tolist() == [True] * 660 + [False] * 660
+    assert len(np.unique(lat[:660])) == 2
+    np.testing.assert_allclose(lat[:660] / METRE, spot, atol=5)  # the mean of 60 fixes: 20 / sqrt(60) = 2.6 m
+    assert np.array_equal(lat[660:], METRE * drive)
+
+
+def test_the_longest_stay_makes_the_anchor():
+    """Stays at 0, 90 and 180 m with trips between them: the longest takes both others in, whatever comes first."""
+    spot = np.repeat([0.0, 9000, 90, 9000, 180], [30, 1, 300, 1, 30])
+    wobble = np.where(np.arange(len(spot)) % 2, 1.0, -1.0)
+    lat, _, there = anchored(
+        np.zeros(len(spot), dtype=int), 60 * np.arange(len(spot)), METRE * (spot + wobble), np.zeros(len(spot))
+    )
+
+    assert there.tolist() == (spot < 9000).tolist()
+    np.testing.assert_allclose(lat[there] / METRE, 90, atol=0.5)
+
+
+def town_as_fixes(metres, every=10, decimals=None):
+    """A dense town, looked at every few minutes with noise in both directions, and what was true in each slot."""
+    town = ew.simulate_town(users=250, locations=60, rng=np.random.default_rng(3), step_minutes=every).traces
+    rng = np.random.default_rng(4)
+    lat, lon = (
+        side[town.r] + metres * METRE * rng.standard_normal(town.r.shape)
+        for side in (town.locations.lat, town.locations.lon)
+    )
+    when = town.dates[:, None] + np.arange(town.L) * np.timedelta64(60 * every, "s")
+    table = pd.DataFrame(
+        {"uid": np.repeat(town.users, town.L), "time": when.ravel(), "lat": lat.ravel(), "lng": lon.ravel()}
+    )
+    return (table if decimals is None else table.round({"lat": decimals, "lng": decimals})), town.r[:, :: 20 // every]
+
+
+def moves(r):
+    return float((r[:, 1:] != r[:, :-1]).sum(axis=1).mean())
+
+
+@pytest.mark.parametrize(("metres", "decimals"), [(0, None), (5, None), (20, None), (20, 4), (50, None)])
+def test_noise_makes_no_moves(metres, decimals):
+    """Cells alone make 31 moves a day of 8 with 20 m of noise."""
+    table, true = town_as_fixes(metres, decimals=decimals)
+    traces, told = read(table)
+
+    # what is seen of a slot is its first fix and a second one: at most a tenth of the moves differ
+    assert moves(traces.r) == pytest.approx(moves(true), rel=0.1)
+    same = (traces.r[:, 1:] != traces.r[:, :-1]) == (true[:, 1:] != true[:, :-1])
+    assert same.mean() > 0.97
+    assert any("jitter" in note for note in told.notes) == (metres > 0)
+    if metres == 20:
+        assert moves(read(table, places="merge")[0].r) > 2 * moves(true)
+
+
+def test_noise_in_numbered_slots_makes_no_moves_and_other_people_do_not_matter():
+    table, true = town_as_fixes(20, every=20)
+    slots = table.assign(slot=np.tile(np.arange(72), len(true))).drop(columns="time")
+    traces, _ = read(slots)
+    assert moves(traces.r) == pytest.approx(moves(true), rel=0.05)
+
+    def at(frame):
+        second = frame.time.astype("datetime64[s]").astype(np.int64).to_numpy()
+        user = np.unique(frame.uid, return_inverse=True)[1]
+        return anchored(user, second, frame.lat.to_numpy(), frame.lng.to_numpy())
+
+    few = table[table.uid.isin(np.unique(table.uid)[:20])]
+    everybody, alone = at(table), at(few)
+    mine = table.uid.isin(few.uid.unique()).to_numpy()
+    assert all(np.array_equal(a[mine], b) for a, b in zip(everybody, alone, strict=True))
+
+
+def test_places_that_somebody_has_made_are_left_alone():
+    """People who step between two points 150 m apart, more points than cells: no noise, and nothing is moved."""
+    rng = np.random.default_rng(8)
+    user = np.repeat(np.arange(30), 72)
+    spot = np.repeat(rng.integers(0, 2, (30, 18)), 4, axis=1).ravel()  # four slots at one point, then perhaps the other
+    lat = METRE * (150.0 * spot + 10_000 * user)
+    got, _, there = anchored(user, np.tile(1200 * np.arange(72), 30), lat, np.zeros(len(lat)))
+    assert np.array_equal(got, lat)
+    assert not there.any()
 
 
 def test_stays_become_places():

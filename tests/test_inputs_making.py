@@ -79,7 +79,7 @@ ROWS = {
         code="E_TOO_FEW",
         message="need at least 2 users for -k",
     ),
-    "B37 product": Row(lambda: town(9), code="E_TOO_FEW", message="need at least 10 users for -k = 10"),
+    "B37 product": Row(lambda: town(13), code="E_TOO_FEW", message="need at least 14 users for -k = 10"),
     "B37 deniable": Row(
         lambda: town(60),
         (*SYNTHESIZE, "--preset", "deniable"),
@@ -110,7 +110,17 @@ ROWS = {
     ),
     **{
         f"B49 {word}": refused("--set", word)
-        for word in ("par_c=1", "par_m=1", "par_v=.5", "par_l=1.5", "par_c=nan", "k=0", "par_d=-1", "eps0=0", "gamma=1")
+        for word in (
+            "par_c=1",
+            "par_m=1",
+            "par_v=.5",
+            "par_l=1.5",
+            "par_c=nan",
+            "k=0",
+            "par_d=-1",
+            "eps0=0",
+            "archetypes=0",
+        )
     },
     "B49 kappa=1": refused("--kappa", "1"),
     "B49 kappa>R": refused("--kappa", "500"),
@@ -133,7 +143,7 @@ def model(tmp_path_factory):
     """The folder of a model that was learnt from the town."""
     folder = tmp_path_factory.mktemp("model")
     (folder / "town.csv").write_text(town())
-    settings = ew.Preset("product", k=3, c_min=2, m_min=2, alternates="split", max_days=1)
+    settings = ew.Preset("product", k=3, c_min=2, m_min=2, alternates="split")
     learnt = ew.learn(ew.read_traces(folder / "town.csv"), settings, kappa=3, rng=np.random.default_rng(1))
     learnt.save(folder / "model")
     return folder / "model"

@@ -1,4 +1,4 @@
-"""A run is judged by the claims that its own ledger makes: the same gate, the same t, all of its seeds."""
+"""A run is judged by the claims that its own certificate makes: the same eps, the same k, all of its seeds."""
 
 import naive
 import numpy as np
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.cli.summary import closing, verdicts
+from elsewhere.deny import certificate_of
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.fakes import publish_linked
 from elsewhere.judge import run as judge
@@ -18,10 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
 @pytest.fixture(scope="module")
 def made():
-    """A deniable run whose target of delta, and so whose t, is not the default; some places are rare."""
+    """A deniable run whose eps0 and k are not the default; some places are rare."""
     town = ew.simulate_town(users=160, locations=60, rng=np.random.default_rng(6)).traces
     fakes = ew.generate_fakes(
-        town, preset="deniable", kappa=6, k=16, m_min=8, delta_target=1e-3, rng=np.random.default_rng(1)
+        town, preset="deniable", kappa=6, k=2, eps0=2.0, m_min=8, n=80, rng=np.random.default_rng(1)
     )
     pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
     return town, fakes, pool, rows
@@ -31,29 +32,32 @@ def made():
 def judged(made, monkeypatch):
     def run(attacks):
         whole = judge.audit
-        quick = {"attacks": attacks, "gate_runs": 2000}
+        quick = {"attacks": attacks, "count_runs": 2000}
         monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**quick, **given}))
         return judge.judge_run(*made, rng=np.random.default_rng(3))
 
     return run
 
 
-def test_the_attacks_judge_the_gate_of_the_ledger(made, judged):
-    ledger, found = made[1].ledger, judged(["A5", "A8", "A9"])
-    missed = np.exp(-ledger.eps0 * (ledger.k - ledger.t)) / ledger.acceptance
+def test_the_attacks_judge_what_the_certificate_claims(made, judged):
+    found = judged(["A5", "A8", "A9"])
     told = found.audit.to_dict()
 
-    assert not np.array_equal(made[1].learnt.place, np.arange(60))  # rare places: the gate saw others than the file has
-    assert told["A8"]["t"] == told["A9"]["t"] == ledger.t
-    assert told["A5"]["bar"] == pytest.approx(ledger.gamma / (ledger.gamma + ledger.t - 1) + missed)
+    assert not np.array_equal(made[1].learnt.place, np.arange(60))  # rare places: the count saw others than the file
+    assert told["A8"]["k"] == 2
     assert told["A8"]["passed"]
+    assert told["A9"]["bar"] == 2.0
+    assert told["A9"]["archetypes"] == made[1].preset.archetypes
     assert told["A9"]["status"] == "run"
     assert told["A9"]["passed"]
-    assert found.run["reproducible"]  # R5: of this very run, which can be repeated, nothing is claimed
-    assert not claims(told, found.run)[2].met
-    _, deniable, private, _ = claims(told, {**found.run, "reproducible": False})
-    assert deniable.met
-    assert private.met
+    assert found.run["certificate"]["protects"] == "nobody"  # R5: of this very run, which can be repeated
+    assert not claims(told, found.run)[1].met
+    sure = certificate_of(made[1].preset, given=False).to_dict()
+    _, whole, behind, _ = claims(told, {**found.run, "certificate": sure})
+    assert whole.met
+    assert "factor of 7.39" in whole.sentence
+    assert behind.met
+    assert not claims(told, {**found.run, "certificate": {**sure, "eps": 1.0}})[1].met  # another claim than was audited
 
 
 def test_in_the_deniable_mode_a_rare_place_is_the_models(made, judged):
@@ -79,22 +83,27 @@ def test_whom_the_model_was_learnt_from_are_no_strangers_to_it(made, monkeypatch
     aside = ew.simulate_town(users=30, locations=60, rng=np.random.default_rng(6)).traces
     for holdout in (None, ew.Traces(aside.r, made[0].locations, users=[f"aside {i}" for i in range(30)])):
         judge.judge_run(*made, holdout=holdout, rng=np.random.default_rng(3))
-    assert told == [True, False]
+    assert told == [True, True, False, False]  # once more for the seeds behind each fake
 
 
-def test_alternatives_are_counted_among_all_seeds(judged, monkeypatch):
+def test_seeds_behind_a_fake_are_counted_among_all_of_them(judged, monkeypatch):
     monkeypatch.setattr(judge, "MOST_PEOPLE", 20)
     found = judged(["A5", "A8"])
 
     assert found.audit.sizes["seed_users"] == 20
-    assert found.audit["A8"].passed  # 20 of 80 people cannot fill the buckets that 80 filled
+    assert found.audit["A8"].passed  # 20 of 80 people are fewer behind a fake than 80 are
 
 
-def test_a_place_is_rare_by_all_days_of_the_seed_users():
-    town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
-    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+def test_a_place_is_rare_by_all_days_of_the_seed_users(monkeypatch):
+    whole = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
+    # few people have several days, so fakes live one, and one day of each person is the seed
+    town = whole.select(np.flatnonzero((whole.user < 28) | (np.arange(len(whole)) % 4 == 0)))
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(2))
     pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    quick = judge.audit
+    monkeypatch.setattr(judge, "audit", lambda *a, **given: quick(*a, **{"attacks": ["A13"], **given}))
     found = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
+    assert found.lives is None
     first = ew.audit(
         town.select(fakes.seed_rows), None, fakes.r, None, attacks=["A13"], m_min=4, rng=np.random.default_rng(1)
     )
@@ -106,7 +115,7 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users():
 def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
     town, fakes, _, rows = made
     found = judged(["A1"])
-    again = ew.judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(5)[4])
+    again = ew.judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(6)[4])
 
     assert found.to_dict()["uses"]["dwell"] == again.to_dict()["dwell"]
     assert found.results[0] is found.uses
@@ -119,6 +128,83 @@ def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
     found = judged(["A1"])
     assert found.uses is None
     assert "could not be judged: no such clock." in " ".join(found.in_words())
+
+
+def test_the_lives_are_those_of_the_published_pool(monkeypatch):
+    town = ew.simulate_town(users=60, days=4, locations=60, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    whole = judge.audit
+    monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**given, "attacks": ["A1"]}))
+    found = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
+
+    assert found.lives.sizes["fakes"] == fakes.people == pool.traces.U
+    # the same days, dealt out among the ids: whose they are is what a life is
+    t = pool.traces
+    clock = {"step_minutes": t.step_minutes, "start": t.start, "tz": t.tz}
+    dealt = np.random.default_rng(4).permutation(t.users)
+    patched = ew.Pool(ew.Traces(t.r, t.locations, users=dealt, dates=t.dates, **clock), pool.provenance)
+    worse = judge.judge_run(town, fakes, patched, rows, rng=np.random.default_rng(3))
+    assert worse.lives["night_share"].off > found.lives["night_share"].off + 0.1
+    assert worse.lives["night_share"].within is False
+    # every day a life of its own: no section, one sentence
+    days = ew.Pool(ew.Traces(t.r, t.locations, dates=t.dates, **clock), pool.provenance)
+    single = judge.judge_run(town, fakes, days, rows, rng=np.random.default_rng(3))
+    assert single.lives is None
+    assert single.to_dict()["lives"] is None
+    assert "all fakes have one day" in " ".join(closing(single))
+    assert found.to_dict()["lives"] == verdicts(found)["lives"]
+    assert found.lives.summary() in " ".join(closing(found))
+    assert found.lives in found.results
+
+
+@pytest.mark.parametrize(("preset", "role"), [("product", "alternates"), ("deniable", "model people")])
+def test_everybody_in_the_file_is_attacked_where_people_are_set_aside(made, preset, role, monkeypatch):
+    town, fakes, pool, rows = made
+    if preset == "product":
+        fakes = ew.generate_fakes(town, kappa=6, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+        pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    whole = judge.audit
+    monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{"attacks": ["A3", "A13"], **given}))
+    aside = ew.simulate_town(users=30, locations=60, rng=np.random.default_rng(7)).traces
+    aside = ew.Traces(aside.r, town.locations, users=[f"aside {i}" for i in range(30)])
+    free = np.setdiff1d(np.arange(town.U), town.user[fakes.seed_rows])
+    found = judge.judge_run(town, fakes, pool, rows, holdout=aside, rng=np.random.default_rng(3))
+    again = ew.audit(town.of_users(free), aside, fakes.r[rows], None, attacks=["A3"], rng=np.random.default_rng(3))
+
+    told = found.audit["A3"].to_dict()["roles"]
+    assert set(told) == {"seeds", role}
+    assert told[role]["people"] == len(free)
+    if preset == "product":  # one fake per seed: the same figure as of an audit of these people alone
+        assert told[role]["main"] == pytest.approx(again["A3"].main, abs=0.03)
+    assert set(found.audit["A13"].to_dict()["roles"]) == {"seeds", role}
+    assert found.audit.unjudged == ()
+
+    alone = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
+    assert alone.audit["A3"].details["role"] == "seeds"
+    assert f"of the {role}: no verdict: they are the strangers of these attacks themselves" in " ".join(closing(alone))
+
+
+def test_of_long_lives_some_days_are_attacked_and_the_notes_say_so(monkeypatch):
+    town = ew.simulate_town(users=80, days=8, locations=60, rng=np.random.default_rng(3)).traces
+    fakes = ew.generate_fakes(town, kappa=4, m_min=4, k=3, c_min=2, rng=np.random.default_rng(1))
+    pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng(2))
+    asked, whole = [], judge.audit
+
+    def spy(seeds, control, published, owner, **given):
+        wanted = [a for a in ("A2", "A13", "A18", "A20") if a in given.get("attacks", ["A2"])]
+        asked.append((wanted, len(seeds), len(published), control.U))
+        return whole(seeds, control, published, owner, **{**given, "attacks": wanted})
+
+    monkeypatch.setattr(judge, "audit", spy)
+    monkeypatch.setattr(judge, "MOST_DAYS", 2 * fakes.people + 3)
+    found = judge.judge_run(town, fakes, pool, rows, rng=np.random.default_rng(3))
+
+    some, every = 2 * fakes.people, len(fakes)
+    assert asked[0][:3] == (["A2"], some, some)  # two days of each life, and the days they were made from
+    assert asked[1][0] == ["A18", "A20"]
+    assert asked[1][2] == every
+    assert "attacked: 2 days of each life" in " ".join(found.notes)
 
 
 def test_the_last_lines_say_what_for_and_whether_to_publish(judged):

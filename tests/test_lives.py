@@ -1,5 +1,8 @@
 """Lives over several days: measures against their slow twins, by hand, and what real halves and false lives get."""
 
+import json
+import re
+
 import naive
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from numpy.testing import assert_allclose
 import elsewhere as ew
 from elsewhere.evaluation import lives
 from elsewhere.evaluation.attacks.realism import spread
+from elsewhere.reports.svg import ticks
 
 
 @st.composite
@@ -56,7 +60,7 @@ def test_a_week_by_hand():
     assert f["regularity"] == 27 / 28
     assert f["trip_length"] == pytest.approx((9 * 3 + 5) / 10)
     assert f["farthest"] == 4
-    assert lives.growth_curve(week).tolist() == [2, 2, 2, 2, 3, 3, 3]
+    assert lives.growth(week).tolist() == [[2, 2, 2, 2, 3, 3, 3]]
 
 
 def test_one_day_per_person_tells_what_a_day_can():
@@ -72,8 +76,16 @@ def test_one_day_per_person_tells_what_a_day_can():
     found = lives.compare_lives(
         town.of_users(range(40)), town.of_users(range(40, 80)), town, rng=np.random.default_rng(1)
     )
-    assert np.isnan(found.mean["jaccard"]).all()
-    assert len(found.growth[0]) == 1
+    assert found["jaccard"].off is found["jaccard"].fakes is found["jaccard"].within is None
+    assert found["jaccard"].word == "not measured"
+    assert found["home_share"].within
+    assert len(found.growth["days"]) == 1
+    assert found.week["kinds"] == 1  # all days of this town are weekdays
+    assert lives.no_lives(town, town) == (
+        "lives over several days are not compared: all real people have one day (10 must have more)."
+    )
+    with pytest.raises(ew.NotEnoughUsers, match="all real people have one day"):
+        lives.judge_lives(town, town, rng=np.random.default_rng(1))
 
 
 def test_order_of_rows_and_names_of_users_change_nothing():
@@ -99,15 +111,133 @@ def test_real_halves_are_alike_and_lives_without_a_home_are_told():
     assert abs(found.told_real.value - 0.5) < 4 * spread(n, n)
     assert found.told.value > 0.95
     assert found.told.low > found.told_real.high
-    for name in ("home_share", "jaccard", "regularity", "places_after_7_days"):
-        fake, chance = found.gap(name)
-        assert chance < 0.1 < fake, name
-    # what a single day shows is kept
-    assert found.gap("trip_length")[0] < 0.1
-    assert (np.diff(found.growth[0]) > 0).all()
+    for name in ("home_share", "jaccard", "regularity", "places_after_7_days", "growth", "week_home", "entropy"):
+        assert found[name].halves < 0.1, name
+        assert found[name].within is False, name
+    # what single days show is kept
+    assert all(found[name].within for name in ("trip_length", *lives.OF_DAYS))
+    assert (np.diff(found.growth["real"]) > 0).all()
+    assert (found.growth["fakes"][1:] > found.growth["high"][1:]).all()
+    assert f"nights at home ({found['night_share'].word})" in found.summary()
 
 
 def test_a_single_person_is_refused():
     town = ew.simulate_town(users=8, locations=40, rng=np.random.default_rng(1)).traces
     with pytest.raises(ew.NotEnoughUsers, match="`fakes`"):
         lives.compare_lives(town, town, town.of_users([0]), rng=np.random.default_rng(1))
+
+
+def test_half_of_a_town_in_the_place_of_fakes_is_as_near_as_the_other_half():
+    town = ew.simulate_town(users=240, locations=150, days=7, rng=np.random.default_rng(6)).traces
+    real, fakes = town.of_users(range(160)), town.of_users(range(160, 240))
+    found = lives.judge_lives(real, fakes, rng=np.random.default_rng(1))
+
+    assert all(found[name].within for name in lives.FIRST)
+    # sets of one size: what fakes are off by is what halves are off by, up to the draw of these very people
+    assert np.mean([found[n].off - found[n].halves for n in lives.FIRST]) == pytest.approx(0, abs=0.03)
+    assert found.told.low < 0.5 < found.told.high
+    assert found.summary().startswith(
+        f"of {len(lives.FIRST)} measures of lives over days, {len(lives.FIRST)} are within"
+    )
+    assert found.week["kinds"] == 7
+    assert found.sizes == {"people": 160, "days": 1120, "fakes": 80, "fake_days": 560, "splits": 20}
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["measures"]["jaccard"]["within"] is True
+    assert len(told["week"]["home"]["fakes"]) == 168
+
+
+@given(a_life())
+@settings(max_examples=60, deadline=None)
+def test_growth_and_week_equal_their_slow_twins(case):
+    r, R, day, step = case
+    dates = day.astype("datetime64[D]")
+    life = ew.Traces(r, ew.Locations(n=R), users=["a"] * len(r), dates=dates, step_minutes=step)
+    weekday = [int(d + 3) % 7 for d in day]  # day 0 is a Thursday
+
+    assert lives.growth(life).tolist() == [naive.places_grown(r.tolist())]
+    for kinds in (7, 2, 1):
+        kind = [{7: w, 2: int(w >= 5), 1: 0}[kinds] for w in weekday]
+        slow = naive.week_of(
+            r.tolist(), kind, [w >= 5 for w in weekday], (np.arange(r.shape[1]) * step).tolist(), kinds
+        )
+        assert_allclose(lives.week(life, kinds)[0], slow, equal_nan=True)
+
+
+def the_same_life(place, people, days=3):
+    """People who all live one life: at 0 until noon, then at `place`; four instants a day."""
+    where = ew.Locations(xy=[[0, 0], [3, 0], [0, 4], [6, 8]])
+    users = np.repeat([f"{place} {i}" for i in range(people)], days)
+    dates = np.tile(np.arange("2024-03-04", f"2024-03-0{4 + days}", dtype="datetime64[D]"), people)
+    return ew.Traces([[0, 0, place, place]] * (people * days), where, users=users, dates=dates, step_minutes=360)
+
+
+def test_how_far_off_by_hand():
+    found = lives.judge_lives(the_same_life(1, 24), the_same_life(3, 12), rng=np.random.default_rng(1))
+
+    # halves of people who are all alike differ by nothing; half a day 3 km away, and half a day 10 km away
+    assert (found["radius_of_gyration"].real, found["radius_of_gyration"].fakes) == (1.5, 5.0)
+    assert found["radius_of_gyration"].off == pytest.approx(7 / 3)
+    assert found["radius_of_gyration"].halves == 0
+    assert (found["radius_of_gyration"].people_off, found["radius_of_gyration"].people_halves) == (1, 0)
+    assert found["radius_of_gyration"].word == "233 % off"
+    assert found["home_share"].off == found["growth"].off == found["week_main"].off == 0
+    assert found["flows_places"].off == 1  # no trip has a counterpart
+    assert found["flows_places"].words.endswith("100 % do not match; between two halves of the real people 0 %")
+    assert found["moves_weekend"].within is None
+
+
+def test_what_is_within_ten_per_cent():
+    def one(off, halves):
+        return lives.Compared("a", "A", "km", True, 1.0, 1.0, off, halves)
+
+    assert [one(off, 0.05).within for off in (0.0, 0.15, 0.16)] == [True, True, False]
+    assert one(0.16, 0.05).word == "16 % off"
+
+
+def test_lives_of_other_lengths_are_cut_and_dates_used_only_if_all_have_them():
+    town = ew.simulate_town(users=60, locations=60, days=6, rng=np.random.default_rng(7)).traces
+    short = town.select(np.flatnonzero(town.dates < np.sort(np.unique(town.dates))[3]))
+    found = lives.judge_lives(town, short, rng=np.random.default_rng(1))
+    assert found.sizes["days"] == found.sizes["fake_days"] == 180
+    assert "real people have 6 days, fakes 3 (medians)" in found.notes[0]
+    assert found["entropy"].within  # of six days against three it would not be
+
+    # rows of one life in any order, without dates: users alone say whose they are
+    undated = ew.Traces(town.r, town.locations, users=town.users, step_minutes=town.step_minutes, start=town.start)
+    found = lives.judge_lives(town, undated, rng=np.random.default_rng(1))
+    assert "the fakes carry no dates" in found.notes[0]
+    assert found.week["kinds"] == 1
+    assert found["moves_weekend"].off is None
+
+    class Made:
+        r, life = town.r, town.user
+
+    assert lives.judge_lives(town, Made, rng=np.random.default_rng(1)).sizes["fakes"] == 60
+    with pytest.raises(ew.InvalidParameter, match="one clock"):
+        lives.judge_lives(
+            town, ew.Traces(town.r, town.locations, users=town.users, step_minutes=10), rng=np.random.default_rng(1)
+        )
+
+
+def test_the_page_shows_lives_with_curves_and_the_same_from_json(tmp_path):
+    town = ew.simulate_town(users=60, locations=60, days=7, rng=np.random.default_rng(8)).traces
+    found = lives.judge_lives(town.of_users(range(40)), town.of_users(range(40, 60)), rng=np.random.default_rng(1))
+    uses = ew.judge_uses(town, town, rng=np.random.default_rng(1))
+    ew.report([uses, found], tmp_path / "a.html")
+    ew.report(json.loads(json.dumps({"uses": uses.to_dict(), "lives": found.to_dict()})), tmp_path / "b.html")
+    page = (tmp_path / "a.html").read_text()
+
+    assert page == (tmp_path / "b.html").read_text()
+    assert page.index('id="uses"') < page.index('id="lives"') < page.index('id="attacks"')
+    for title in ("Distinct places against days", "At home", "At the main place beside home"):
+        assert f"<h4>{title}</h4>" in page
+    assert all(f">{day}</text>" in page for day in ("Mon", "Sun"))
+    near = sum(found[name].within for name in lives.FIRST)
+    assert f"Lives over days: {near} of {len(lives.FIRST)} measures are as near" in page  # on the first screen
+    assert page.count("within 10 %") >= near
+    # the line of the fakes ends where their value is
+    last, top = found.growth["fakes"][-1], max(*found.growth["fakes"], *found.growth["high"])
+    scale = ticks(0, top, 5)[-1]
+    assert re.search(rf"L\d+\.\d {212 - (212 - 24) * last / scale:.1f}\"", page)
+    ew.report(uses, tmp_path / "c.html")
+    assert 'id="lives"' not in (tmp_path / "c.html").read_text()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._kernels import life_of, take, visitors_of
+from elsewhere.synthesis.walk._kernels import life_of, take
 from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
 
 
@@ -33,18 +33,25 @@ def test_weights_are_those_of_the_definition(world):
     seeds, walks, label, shift, R = world
     found = skeletons(label[seeds], shift)
     assert found.tolist() == [naive.shifted_skeleton(c, s) for c, s in zip(label[seeds].tolist(), shift, strict=True)]
-    K = kernel(found, seeds, walks, label, 3.0, R)
-    for s, row in enumerate(K):
-        for f, weight in enumerate(row):
-            expected = naive.pairing_weights(found[s], seeds[s].tolist(), walks[f].tolist(), label, 3.0)
-            assert weight == pytest.approx(expected, rel=1e-5)
+    for limit in (np.zeros(len(seeds), dtype=np.int64), np.arange(len(seeds))):
+        K = kernel(found, seeds, walks, label, 3.0, R, limit=limit)
+        expected = naive.pairing_weights(found.tolist(), seeds.tolist(), walks.tolist(), label, 3.0, limit.tolist())
+        np.testing.assert_allclose(K, expected, rtol=1e-5)
 
 
-def test_a_missing_slot_of_a_seed_asks_for_nothing_and_forbids_nothing():
-    seeds, walks = np.array([[-1, 0]], dtype=np.int32), np.array([[1, 1], [2, 2]], dtype=np.int32)
+def test_a_missing_slot_of_a_seed_asks_for_nothing():
+    seeds, walks = np.array([[-1, 0]], dtype=np.int32), np.array([[1, 1], [2, 2], [0, 2]], dtype=np.int32)
     label = np.array([0, 0, 1])
-    K = kernel(skeletons(np.array([[-1, 0]]), np.array([0])), seeds, walks, label, 2.0, 3)
-    assert K[0].tolist() == pytest.approx([np.exp(-1.0), np.exp(-2.0)], rel=1e-6)
+    skeleton = skeletons(np.array([[-1, 0]]), np.array([0]))
+    K = kernel(skeleton, seeds, walks, label, 2.0, 3, limit=np.zeros(1, dtype=np.int64))
+    # agreement is counted over the one slot there is; places are shared whenever they are visited
+    assert K[0].tolist() == pytest.approx([1.0, np.exp(-2.0), 0.0], rel=1e-6)
+
+
+def test_every_day_of_a_life_is_shifted_by_itself():
+    days = np.array([[1, 2, 3, -1, -1, -1, 4, 5, 6]])
+    assert skeletons(days, np.array([1]), 3).tolist() == [[1, 1, 2, -1, -1, -1, 4, 4, 5]]
+    assert skeletons(days, np.array([-2]), 3).tolist() == [[3, 3, 3, -1, -1, -1, 6, 6, 6]]
 
 
 @given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 1000))
@@ -69,10 +76,14 @@ def test_all_seeds_together_take_every_walk_equally_often():
     np.testing.assert_allclose(load, 40 * some / some.sum(), rtol=1e-3)
 
 
-def test_visitors_are_listed_once():
-    walks = np.array([[2, 2, 0], [1, 2, 1], [0, 0, 0]], dtype=np.int32)
-    start, order = visitors_of(walks, 4)
-    assert [order[start[r] : start[r + 1]].tolist() for r in range(4)] == [[0, 2], [1], [0, 1], []]
+def test_walks_that_nobody_may_take_leave_the_others_balanced():
+    K = np.exp(2 * rng().random((20, 30))).astype(np.float32)
+    K[:, :10] = 0.0
+    V = balanced(K, np.full(30, 1 / 30), sweeps=200)
+    P = K * V
+    load = (P / P.sum(axis=1, keepdims=True)).sum(axis=0)
+    assert V[:10].tolist() == [0.0] * 10
+    np.testing.assert_allclose(load[10:], 1.0, rtol=1e-3)
 
 
 def test_walks_are_drawn_by_their_weights_and_never_twice():
@@ -139,5 +150,5 @@ def test_goals_are_raked_towards_what_people_do():
 
 def test_a_test_that_allows_shared_places_masks_none():
     seeds = walks = np.array([[0, 0]], dtype=np.int32)
-    K = kernel(skeletons(np.array([[0, 0]]), np.array([0])), seeds, walks, np.array([0]), 2.0, 1, apart=False)
+    K = kernel(skeletons(np.array([[0, 0]]), np.array([0])), seeds, walks, np.array([0]), 2.0, 1)
     assert K.tolist() == [[1.0]]

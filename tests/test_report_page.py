@@ -11,6 +11,7 @@ from reports_made import CANARY, HOSTILE, INSTANTS, LONELY, PLACES, world
 
 import elsewhere as ew
 from elsewhere.evaluation.baselines import uniform_iid
+from elsewhere.privacy.certificate import Certificate
 from elsewhere.reports.attacks import QUESTIONS
 from elsewhere.reports.calendars import calendar
 from elsewhere.reports.claims import advice, claims, may_not
@@ -439,16 +440,14 @@ def test_few_people_are_not_shown_one_by_one(tmp_path):
     assert "Worst tenth" in made(tmp_path, w["audit"], edition="owner").split("</thead>")[0]
 
 
-def test_tries_of_the_deniable_mode_leave_no_trace(tmp_path):
-    run = {"preset": "deniable", "attempts": 7654, "passed": 6543, "tally": {"tested": 7654, "passed": 6543}}
-    ledger = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=3).to_dict()
-    html = made(tmp_path, run={**run, "ledger": ledger, "more": {"attempts": 7654, "passed": 6543}})
-
-    assert "7,654" not in html
-    assert "6,543" not in html
-    assert "The number of tries is not shown" in html
-    assert "differentially private" not in words(html).split("Ledger")[1]  # sentences stand under their conditions
-    assert "7,654" in made(tmp_path, run=run)
+def test_the_certificate_stands_in_the_report_with_its_conditions(tmp_path):
+    told = Certificate("seeds", eps=0.5, k=7, conditions=[("the map is given", "asserted"), ("coins", "met")]).to_dict()
+    for edition in ("shareable", "owner"):
+        shown = words(made(tmp_path, run={"preset": "deniable", "certificate": told}, edition=edition))
+        assert "factor of 1.65" in shown
+        assert "At least 7 seeds stand behind every fake" in shown
+        assert "the map is given: asserted" in shown
+        assert "coins: met" in shown
 
 
 @pytest.mark.parametrize(
@@ -478,8 +477,9 @@ def test_what_cannot_be_a_report_is_refused(tmp_path, arguments, message):
 
 class TestClaims:
     CLEAN = {"A1": {"status": "run", "own_seed_zero": True, "main": 0.0, "passed": True}}
-    LEDGER = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=20).to_dict()
-    A8 = {"status": "run", "passed": True, "t": LEDGER["t"], "gamma": 4.0, "main": 0.0}
+    SURE = Certificate("seeds", eps=0.5, k=20, conditions=[("coins", "met")]).to_dict()
+    A8 = {"status": "run", "passed": True, "k": 20, "main": 0.0}
+    A9 = {"status": "run", "passed": True, "bar": 0.5, "main": 0.4}
 
     def met(self, audit, run):
         return [c.met for c in claims(audit, run)]
@@ -487,7 +487,8 @@ class TestClaims:
     def test_without_an_audit_nothing(self):
         assert (
             self.met(
-                None, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable", "ledger": self.LEDGER}
+                None,
+                {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable", "certificate": self.SURE},
             )
             == [False] * 4
         )
@@ -496,61 +497,45 @@ class TestClaims:
         dirty = {"A1": {**self.CLEAN["A1"], "own_seed_zero": False, "main": 0.01}}
 
         assert self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
-        assert self.met(self.CLEAN, {"parameters": {"fold_intersection": True}})[0]
         assert not self.met(self.CLEAN, {"parameters": {"par_i": 1, "intersection": "set"}})[0]
         assert not self.met(self.CLEAN, {"parameters": {"par_i": 0, "intersection": "set"}, "preset": "deniable"})[0]
         assert not self.met(self.CLEAN, {})[0]
         assert not self.met(dirty, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
         assert not self.met({"A1": {"status": "not run"}}, {"parameters": {"par_i": 0, "intersection": "set"}})[0]
 
-    def test_deniability_needs_the_mode_the_count_and_the_same_gate(self):
-        run = {"preset": "deniable", "ledger": self.LEDGER}
-        said = claims({"A8": self.A8}, run)[1]
+    def test_seeds_behind_a_fake_need_the_count_and_the_same_k(self):
+        run = {"preset": "deniable", "certificate": self.SURE}
+        said = claims({"A8": self.A8}, run)[2]
 
         assert said.met
-        assert f"k = {self.LEDGER['t']} and γ = 4" in said.sentence
-        assert "except with probability" in said.sentence
-        assert not self.met({"A8": self.A8}, {**run, "preset": "product"})[1]
-        assert not self.met({"A8": {**self.A8, "passed": False}}, run)[1]
-        assert not self.met({"A8": {**self.A8, "t": 3}}, run)[1]
+        assert "At least 20 seeds" in said.sentence
+        assert not self.met({"A8": {**self.A8, "passed": False}}, run)[2]
+        assert not self.met({"A8": {**self.A8, "k": 3}}, run)[2]
+        assert len(claims({"A8": self.A8}, {"certificate": {**self.SURE, "k": None}})) == 3  # it was not asked for
 
-    def test_differential_privacy_needs_the_audit_of_the_gate(self):
-        run = {"preset": "deniable", "ledger": self.LEDGER}
+    def test_the_certificate_needs_its_conditions_and_the_audit(self):
+        run = {"preset": "deniable", "certificate": self.SURE}
+        said = claims({"A9": self.A9}, run)[1]
 
-        assert not self.met({"A8": self.A8}, run)[2]
-        a9 = {"status": "run", "passed": True, "t": self.LEDGER["t"], "main": 0.7}
-        for wrong in ({"passed": None}, {"t": 3}, {"main": 9.0}, {"main": None}):
-            assert not self.met({"A9": {**a9, **wrong}}, run)[2]
-        said = claims({"A9": a9}, run)[2]
         assert said.met
-        assert not self.met({"A9": a9}, {**run, "reproducible": True})[2]  # R5: no such claim of a laboratory run
-        assert "All 20 fakes together" in said.sentence
-        assert "too large to be a claim" in said.sentence  # eps of 20 fakes is above 20
-        # for who does not read eps: from one fake, from all, by both rules
-        assert f"a factor of at most {np.exp(self.LEDGER['eps']):.2f}" in said.sentence
-        assert f"names the seed of the fake with probability at most {self.LEDGER['named']:.3g}" in said.sentence
-        many = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=60)
-        both = claims({"A9": a9}, {**run, "ledger": many.told()})[2].sentence
-        assert many.composition == "optimal"
-        assert f"added up, ε = {many.basic[0]:.3g}, δ = {many.basic[1]:.3g}; by the tighter rule, ε = " in both
-        few = ew.deniability_ledger(k=50, gamma=4, eps0=1, released=2).to_dict()
-        sentence = claims({"A9": a9}, {**run, "ledger": few})[2].sentence
-        assert "too large" not in sentence
-        assert f"changes the same odds by a factor of at most {np.exp(few['eps_all']):.3g}" in sentence
-
-    @pytest.mark.parametrize("eps0", [6.5, 20, 1000])
-    def test_an_eps_that_promises_nothing_is_no_claim(self, eps0):
-        loud = ew.deniability_ledger(k=50, gamma=4, eps0=eps0, acceptance=0.1, seeds=500)
-        a9 = {"status": "run", "passed": True, "main": 0.5, "t": loud.t}
-        said = claims({"A9": a9}, {"preset": "deniable", "ledger": loud.told()})[2]
-        assert not said.met
-        assert "promises nothing in practice" in said.because
+        assert "factor of 1.65" in said.sentence
+        assert not self.met({"A8": self.A8}, run)[1]
+        for wrong in ({"passed": None}, {"bar": 0.7}):
+            assert not self.met({"A9": {**self.A9, **wrong}}, run)[1]
+        failed = Certificate("seeds", eps=0.5, conditions=[("coins", "not met")])
+        lost = claims({"A9": self.A9}, {"certificate": failed.to_dict()})[1]
+        assert not lost.met
+        assert "coins" in lost.because
+        for nobody in (Certificate.none(), Certificate("seeds", eps=0.5).in_laboratory()):
+            assert not self.met({"A9": self.A9}, {"certificate": nobody.to_dict()})[1]
+        loud = Certificate("seeds", eps=12.0).to_dict()
+        assert "promises nothing" in claims({"A9": {**self.A9, "bar": 12.0}}, {"certificate": loud})[1].because
 
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {f"A{i}": {"status": "not run"} for i in range(1, 22)}
 
-        assert self.met(whole, {})[3]
-        assert not self.met({k: v for k, v in whole.items() if k != "A7"}, {})[3]
+        assert self.met(whole, {})[-1]
+        assert not self.met({k: v for k, v in whole.items() if k != "A7"}, {})[-1]
 
     def test_what_may_not_be_said_names_the_figure(self):
         audit = {"A15": {"status": "run", "main": 0.875}, "A4": {"status": "run", "passed": False}}

@@ -236,8 +236,12 @@ def test_how_often_fresh_people_are_flagged(trials, candidates, bar):
     law = [math.comb(trials, k) * candidates**-k * (1 - 1 / candidates) ** (trials - k) for k in range(trials + 1)]
     slow = sum(p for k, p in enumerate(law) if wilson(k, trials).high > bar)
 
-    assert fresh_flagged(trials, candidates, bar) == pytest.approx(slow, abs=1e-9)
-    assert fresh_flagged(trials, candidates, bar, 3) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
+    assert fresh_flagged([trials], candidates, bar) == pytest.approx(slow, abs=1e-9)
+    assert fresh_flagged([trials] * 3, candidates, bar) == pytest.approx(1 - (1 - slow) ** 3, abs=1e-9)
+    # an attack on fewer fakes flags them by its own number
+    few = fresh_flagged([max(1, trials // 4)], candidates, bar)
+    both = fresh_flagged([trials, max(1, trials // 4)], candidates, bar)
+    assert both == pytest.approx(1 - (1 - slow) * (1 - few), abs=1e-9)
 
 
 def test_a_bar_that_flags_fresh_people_gives_no_verdict():

@@ -105,6 +105,18 @@ SAME = {
     "x and y": "imsi,unixtime,x,y\n" + lines("{user},{unix},{lon},{lat}\n"),
     "Movebank": "timestamp,location-long,location-lat,individual-local-identifier\n"
     + lines("{t:%Y-%m-%d %H:%M:%S}.000,{lon},{lat},{user}\n"),
+    "ships": "MMSI,BaseDateTime,LAT,LON,SOG,VesselName\n"
+    + lines("{user},{t:%Y-%m-%dT%H:%M:%S},{lat},{lon},0.1,ORCA\n"),
+    "a dump of buses": "id,trip.id,vehicle.id,position.latitude,position.longitude,timestamp\n"
+    + lines("{unix},t{unix},{user},{lat},{lon},{unix}\n"),
+    "objects in objects": lines(
+        '{{"device": {{"id": "{user}", "model": "x"}}, "ts": "{t:%Y-%m-%dT%H:%M:%SZ}", '
+        '"position": {{"lat": {lat}, "lon": {lon}, "accuracy": 12.5}}}}\n'
+    ),
+    "points of GeoJSON in objects": lines(
+        '{{"user": {{"id": "{user}"}}, "time": "{t:%Y-%m-%dT%H:%M:%SZ}", '
+        '"where": {{"type": "Point", "coordinates": [{lon}, {lat}]}}}}\n'
+    ),
     "blanks between": "uid  unixtime  lat  lng\n" + lines("  {user}   {unix} {lat}  {lon} \n"),
 }
 
@@ -575,3 +587,167 @@ def test_no_thread_of_arrow_holds_what_is_pythons(tmp_path, monkeypatch):
     assert set(seen) == {(False, True), (True, False)}
     # memory of `bytes` could not be written
     assert all(isinstance(content, pa.Buffer) and content.is_mutable for content in memory)
+
+
+# trips, diaries, and what a message may guess
+
+
+def trips(users=("ann", "bob"), every=15, points=80):
+    """Trips as the taxis of Porto have them, 80 points each, one after the other; and the same as plain fixes."""
+    head = "TRIP_ID,CALL_TYPE,TAXI_ID,TIMESTAMP,MISSING_DATA,POLYLINE\n"
+    rows, fixes = [], ["uid,time,lat,lng\n"]
+    for u, user in enumerate(users):
+        for k in range(86_400 // (every * points)):
+            start = 1_372_636_800 + k * every * points
+            line = [(-8.61 + 0.0001 * j, 41.15 + 0.002 * (k % 24) + 0.01 * u) for j in range(points)]
+            rows.append(f'{start}{u},A,{user},{start},False,"{[[round(x, 6), round(y, 6)] for x, y in line]}"\n')
+            fixes += [f"{user},{start + every * j},{y:.6f},{x:.6f}\n" for j, (x, y) in enumerate(line)]
+    return head + "".join(rows), "".join(fixes)
+
+
+def test_lines_of_points_are_fixes_every_15_seconds(tmp_path):
+    porto, plain = trips()
+    got, told = read(put(tmp_path / "porto.csv", porto))
+    expected, _ = read(put(tmp_path / "plain.csv", plain))
+
+    assert np.array_equal(got.r, expected.r)
+    assert got.locations == expected.locations
+    assert any("a point every 15 s" in note for note in told.notes)
+    # a trip without a point is one bad row
+    empty = porto + '1,A,ann,1372636800,True,"[]"\n'
+    got, told = read(put(tmp_path / "empty.csv", empty))
+    assert np.array_equal(got.r, expected.r)
+    assert told.dropped == {"E_NUMBER": 1}
+
+
+def visits(form, points=POINTS):
+    """One line per stay of 20 minutes; `form` may use t, end, what."""
+    return "".join(
+        form.format(t=t, end=t + dt.timedelta(minutes=19), what="home" if lat < 46.53 else "work")
+        for t, lat, _ in points
+    )
+
+
+def test_a_diary_of_activities_needs_no_place(tmp_path):
+    body = visits("ann,{t:%Y-%m-%d},{t:%H:%M},{end:%H:%M},{what}\n")
+    named, _ = read(put(tmp_path / "named.csv", "person,date,start_time,end_time,place\n" + body))
+    diary, told = read(put(tmp_path / "diary.csv", "person,date,start_time,end_time,activity\n" + body))
+    assert np.array_equal(named.r, diary.r)
+    assert diary.locations.names == named.locations.names
+    assert "no column of places: 'activity' was read as the place" in told.notes
+    # where anything could be a coordinate it is not guessed
+    numbers = body.replace("home", "home,46.5191").replace("work", "work,46.5300")
+    code, message = refused(put(tmp_path / "odd.csv", "person,date,start_time,end_time,activity,north\n" + numbers))
+    assert code == "E_COLUMN"
+    assert "place=activity" in message
+
+
+def test_a_departure_by_the_clock_is_on_the_day_of_its_arrival_or_the_next(tmp_path):
+    head = "person,arrival,departure,place\n"
+    full, _ = read(put(tmp_path / "full.csv", head + visits("ann,{t:%Y-%m-%d %H:%M},{end:%Y-%m-%d %H:%M},{what}\n")))
+    clock, _ = read(put(tmp_path / "clock.csv", head + visits("ann,{t:%Y-%m-%d %H:%M},{end:%H:%M},{what}\n")))
+    assert np.array_equal(full.r, clock.r)
+    night = "bob,2024-03-04 22:00,07:00,home\nbob,2024-03-05 07:00,22:00,work\nbob,2024-03-05 22:00,,home\n"
+    over, _ = read(put(tmp_path / "night.csv", head + night), min_coverage=0, max_gap=0)
+    assert (over.r[1] == over.r[0, -1]).sum() == 21 + 1  # to seven o'clock, and the slot of the last arrival
+    assert (over.r[1] >= 0).sum() == 66 + 1
+
+
+def test_no_column_is_proposed_where_several_could_be_meant(tmp_path):
+    _, message = refused(put(tmp_path / "ab.csv", "a,b\n1,2\n3,4\n"))
+    assert "type --columns user=NAME,time=NAME,lat=NAME,lon=NAME" in message
+    body = "".join(f"u{i % 3},{46.5 + i / 1000:.4f},{6.6 + i / 1000:.4f},2024-03-04 {i:02d}:00\n" for i in range(24))
+    _, message = refused(put(tmp_path / "one.csv", "wer,hoch,breit,als\n" + body))
+    assert "type --columns user=wer,time=als,lat=hoch,lon=breit (or lat=breit,lon=hoch)" in message
+
+
+TRIPS = {
+    "taxis": (
+        "trip_id,driver_id,pickup_datetime,dropoff_datetime,pickup_latitude,pickup_longitude,dropoff_latitude,"
+        "dropoff_longitude,fare\n",
+        "{n},{user},{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{p[0]},{p[1]},{q[0]},{q[1]},9.5\n",
+        ("lat", "lng"),
+    ),
+    "bicycles": (
+        "tripduration,starttime,stoptime,start station id,start station latitude,start station longitude,"
+        "end station id,end station latitude,end station longitude,bikeid,gender\n",
+        "720,{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{i},{p[0]},{p[1]},{j},{q[0]},{q[1]},{user},1\n",
+        ("lat", "lng", "place"),
+    ),
+    "zones": (
+        "medallion,tpep_pickup_datetime,tpep_dropoff_datetime,PULocationID,DOLocationID,trip_distance\n",
+        "{user},{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},{i},{j},2.1\n",
+        ("place",),
+    ),
+    "rides": (
+        "user_id,started_at,ended_at,start_lat,start_lng,end_lat,end_lng\n",
+        "{user},{a:%Y-%m-%dT%H:%M:%S},{b:%Y-%m-%dT%H:%M:%S},{p[0]},{p[1]},{q[0]},{q[1]}\n",
+        ("lat", "lng"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TRIPS)
+def test_a_trip_is_where_it_begins_and_where_it_ends(tmp_path, kind):
+    head, form, where = TRIPS[kind]
+    rng = np.random.default_rng(6)
+    spot = [(round(40.7 + 0.01 * k, 4), round(-74 + 0.01 * k, 4)) for k in range(6)]
+    rows, fixes = [head], [",".join(["uid", "time", *where]) + "\n"]
+    for user in ("ann", "bob"):
+        at = 0
+        for hour in range(24):
+            a = dt.datetime(2024, 3, 4, hour, 5)
+            b, to = a + dt.timedelta(minutes=25), int(rng.integers(6))
+            rows.append(form.format(n=hour, user=user, a=a, b=b, p=spot[at], q=spot[to], i=at, j=to))
+            for when, k in ((a, at), (b, to)):
+                known = {"lat": spot[k][0], "lng": spot[k][1], "place": k}
+                fixes.append(",".join([user, str(when), *(str(known[name]) for name in where)]) + "\n")
+            at = to
+    got, told = read(put(tmp_path / "trips.csv", "".join(rows)))
+    expected, _ = read(put(tmp_path / "fixes.csv", "".join(fixes)))
+
+    assert np.array_equal(got.r, expected.r)
+    assert got.locations == expected.locations
+    assert any("each row is a trip" in note for note in told.notes)
+    assert told.rows == 2 * 48
+    assert not told.columns  # fakes are days, not trips: they are written in columns of their own
+
+
+def test_significant_places_of_a_phone_are_visits(tmp_path):
+    head = "Z_PK,Latitude,Longitude,Horizontal Uncertainty,Entry Date,Exit Date,Confidence\n"
+    same = "lat,lng,arrived,left\n"
+    for u in range(2):
+        stay = [
+            (k, 40.7 + 0.01 * (k + u), f"2024-03-04 {k:02d}:00:00 +0000", f"2024-03-04 {k:02d}:50:00 +0000")
+            for k in range(24)
+        ]
+        body = "".join(f"{k},{lat:.4f},-74.1,35.2,{a},{b},1.0\n" for k, lat, a, b in stay)
+        put(tmp_path / "phones" / f"phone{u}.csv", head + body)
+        put(tmp_path / "plain" / f"phone{u}.csv", same + "".join(f"{lat:.4f},-74.1,{a},{b}\n" for _, lat, a, b in stay))
+    got, expected = read(tmp_path / "phones")[0], read(tmp_path / "plain")[0]
+    assert got.U == 2
+    assert np.array_equal(got.r, expected.r)
+
+
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_calls_find_the_table_of_towers_beside_them(tmp_path, whole_folder):
+    rng = np.random.default_rng(2)
+    calls = "".join(
+        f"{user},{rng.integers(99)},2024-03-04 {hour:02d}:{rng.integers(60):02d}:00,60,VOICE,T{rng.integers(5)}\n"
+        for user in ("ann", "bob")
+        for hour in range(24)
+    )
+    path = put(tmp_path / "calls.csv", "caller_id,callee_id,call_start,duration_s,type,cell_id\n" + calls)
+    alone, _ = read(path)
+    towers = "cell_id,latitude,longitude,azimuth\n" + "".join(
+        f"T{k},{40.7 + 0.01 * k:.2f},-74.0,120\n" for k in range(7)
+    )
+    put(tmp_path / "towers.csv", towers)
+    got, told = read(tmp_path if whole_folder else path)
+
+    assert np.array_equal(got.r, alone.r)  # the numbers of names in order
+    assert got.locations.lat[:5] == pytest.approx([40.7, 40.71, 40.72, 40.73, 40.74])
+    assert "places are where towers.csv says" in told.notes
+    # a table of other towers is not it
+    put(tmp_path / "towers.csv", towers.replace("T3", "X3"))
+    assert not read(path)[0].locations.has_coordinates

@@ -84,6 +84,11 @@ class Fakes:
         preset, where a fake must not tell it.
     sampler
         The laws of the archetypes in the deniable preset, for the audit; not kept in a file.
+    life
+        (F,) which fake person each row, a day, belongs to: 0, 1, ... in order.
+    day
+        (F,) its day in the calendar of weeks that all lives share, day 0 a Monday (`People`); None where fakes live one
+        day.
     certificate
         What is proven of the whole release, and of whom; in a laboratory run nothing.
 
@@ -106,14 +111,30 @@ class Fakes:
     seed_rows: Ints | None = field(default=None, repr=False)
     weekend: NDArray[np.bool_] | None = field(default=None, repr=False)
     sampler: Any = field(default=None, repr=False)
+    life: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    day: Ints | None = field(default=None, repr=False)
     certificate: Certificate = field(default_factory=Certificate.none, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.life) != len(self.r):
+            object.__setattr__(self, "life", np.arange(len(self.r)))
 
     def __len__(self) -> int:
         return len(self.r)
 
     def __repr__(self) -> str:
-        whose = f"{len(np.unique(self.seed))} seeds" if np.any(self.seed >= 0) else "nobody"
-        return f"Fakes({len(self)} fakes of {whose}, preset {self.preset.name!r})"
+        days = "" if self.day is None else f", {len(self)} days"
+        return f"Fakes({self.people} fakes{days}, preset {self.preset.name!r})"
+
+    @property
+    def people(self) -> int:
+        """Number of fake people."""
+        return int(self.life.max(initial=-1)) + 1
+
+    @property
+    def days(self) -> NDArray[np.datetime64] | None:
+        """A date for each day of a life, in order and of the right kind, not the published one; None for one day."""
+        return None if self.day is None else np.datetime64("1970-01-05", "D") + self.day  # a Monday
 
     @property
     def acceptance(self) -> float:
@@ -139,6 +160,8 @@ class Fakes:
         more = {
             "seed_rows": self.seed_rows,
             "weekend": self.weekend,
+            "life": self.life,
+            "day": self.day,
             "dates": None if f.dates is None else f.dates.astype(np.int64),
             "category_users": f.locations.category_users,
         }
@@ -201,6 +224,8 @@ class Fakes:
                 notes=tuple(told["notes"]),
                 seed_rows=arrays.get("seed_rows"),
                 weekend=arrays.get("weekend"),
+                life=arrays.get("life", np.zeros(0, dtype=np.int64)),
+                day=arrays.get("day"),
                 certificate=Certificate.from_dict(told["certificate"]) if "certificate" in told else Certificate.none(),
             )
         except OSError:
@@ -253,7 +278,8 @@ def publish(
         Budget of each seed, over all publications of these fakes (E59). Where a theorem covers the whole release, all
         fakes are published.
     choose
-        "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62).
+        "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62), of a life the mean
+        over its days; a likelihood of 0 counts as the smallest of the others.
     temp
         Temperature of that choice.
     laboratory
@@ -303,18 +329,25 @@ def publish_linked(
     else:
         chosen = _within_budget(fakes, per_seed, choose, temp, draw)
     given_out = chosen
-    chosen = draw.permutation(chosen)
-    ids = [secrets.token_hex(16) if rng is None else draw.bytes(16).hex() for _ in chosen]
+    # people in random order, each with their days one after the other
+    place = draw.permutation(fakes.people)[fakes.life[chosen]]
+    chosen = chosen[np.lexsort((chosen, place))]
+    life = fakes.life[chosen]
+    ids = np.empty(fakes.people, dtype=object)
+    for number in dict.fromkeys(life.tolist()):
+        ids[number] = secrets.token_hex(16) if rng is None else draw.bytes(16).hex()
     frame = fakes.frame
     if _seeds_categories(fakes):
         frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
     locations, r = frame.published(fakes.r[chosen])
+    weekend = None if fakes.weekend is None else fakes.weekend[chosen]
+    # days of the calendar, whatever the seed's: a date must not name a day only one was there
+    dates = frame.dated(weekend, len(chosen), draw) if fakes.day is None else frame.weeks(fakes.day[chosen], life, draw)
     traces = Traces(
         r,
         locations,
-        users=ids,
-        # any day of the calendar, whatever the seed's: a date must not name a day only one was there
-        dates=frame.dated(None if fakes.weekend is None else fakes.weekend[chosen], len(chosen), draw),
+        users=ids[life],
+        dates=dates,
         step_minutes=frame.step_minutes,
         start=frame.start,
         tz=frame.tz,
@@ -325,9 +358,13 @@ def publish_linked(
 
 
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
-    fresh = np.flatnonzero(~fakes.published)
-    left = per_seed - np.bincount(fakes.seed[fakes.published], minlength=int(fakes.seed.max()) + 1)
-    spent = np.unique(fakes.seed[left[fakes.seed] <= 0])
+    """The rows of fake people to publish, so many of each seed as its budget has left."""
+    n = fakes.people
+    first = np.searchsorted(fakes.life, np.arange(n))  # the row of each life's first day: it names the seed
+    seed, given_out = fakes.seed[first], fakes.published[first]
+    fresh = np.flatnonzero(~given_out)
+    left = per_seed - np.bincount(seed[given_out], minlength=int(seed.max()) + 1)
+    spent = np.unique(seed[left[seed] <= 0])
     if len(spent) or len(fresh) == 0:
         raise PublicationRefused(
             f"{len(spent)} seeds have spent their budget of `per_seed` = {per_seed} published fakes, and {len(fresh)} "
@@ -335,14 +372,31 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
             code="E_BUDGET",
         )
     # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
-    # a walk may begin where the model never does: its likelihood is 0, and -inf / inf no number
-    by_likelihood = choose == "likelihood" and np.isfinite(temp)
-    weight = fakes.loglik[fresh] / fakes.r.shape[1] / temp if by_likelihood else np.zeros(len(fresh))
+    mean = np.bincount(fakes.life, floored(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
+    weight = mean[fresh] / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fresh))
     key = weight + rng.gumbel(size=len(fresh))
-    order = fresh[np.lexsort((-key, fakes.seed[fresh]))]
-    seed = fakes.seed[order]
-    rank = np.arange(len(seed)) - np.searchsorted(seed, seed)
-    return np.asarray(order[rank < left[seed]])
+    order = fresh[np.lexsort((-key, seed[fresh]))]
+    rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
+    taken = np.zeros(n, dtype=bool)
+    taken[order[rank < left[seed[order]]]] = True
+    return np.flatnonzero(taken[fakes.life])
+
+
+def floored(loglik: Floats) -> Floats:
+    """
+    Return likelihoods to choose by: days that the model holds impossible count as the least likely of the others.
+
+    The aggregate model knows less than the walk: every tenth walk begins where none of the model's people does at that
+    hour. That is no reason never to publish it.
+
+    Examples
+    --------
+    >>> floored(np.array([-3.0, -np.inf, -7.0])).tolist(), floored(np.array([-np.inf])).tolist()
+    ([-3.0, -7.0, -7.0], [0.0])
+
+    """
+    known = np.isfinite(loglik)
+    return np.where(known, loglik, loglik[known].min(initial=0.0))
 
 
 def _seeds_categories(fakes: Fakes) -> bool:
@@ -359,7 +413,7 @@ def _on_categories(fakes: Fakes) -> list[str]:
 
 
 def _on_dates(fakes: Fakes) -> list[str]:
-    said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None)
+    said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
     return [said] if said else []
 
 

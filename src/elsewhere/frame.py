@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from elsewhere.learnt import Learnt
 from elsewhere.traces.clock import TIMES_AS
 from elsewhere.traces.columns import ROLES
+from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Ints, Locations, Traces
 from elsewhere.traces.zones import changing_days
 
@@ -115,11 +116,35 @@ class Frame:
             out[weekend == kind] = rng.choice(days if len(days) else self.dates, int((weekend == kind).sum()))
         return out
 
-    def on_dates(self, *, of_seeds: bool) -> str:
+    def weeks(self, day: Ints, life: Ints, rng: np.random.Generator) -> Days | None:
+        """
+        Return a date for each day of fake lives: day 0 of a life is a Monday, drawn for each life.
+
+        Of the weeks of the calendar those are drawn that hold the life to its end; where none does, the first.
+        """
+        if self.dates is None:
+            return None
+        low, high = self.dates[0].astype(np.int64), self.dates[-1].astype(np.int64)
+        low -= (low + 3) % 7  # back to a Monday
+        lives, of = np.unique(life, return_inverse=True)
+        last = np.zeros(len(lives), dtype=np.int64)
+        np.maximum.at(last, of, day)
+        weeks = np.maximum(0, (high - low - last) // 7) + 1
+        start = low + 7 * (rng.random(len(lives)) * weeks).astype(np.int64)
+        return np.asarray((start[of] + day).astype("datetime64[D]"))
+
+    def on_dates(self, *, of_seeds: bool, weeks: bool = False) -> str:
         """Say what the dates of fakes mean, and which analyses by weekday hold."""
         if self.dates is None:
             return ""
         first, last = self.dates[0], self.dates[-1]
+        if weeks:
+            return (
+                f"dates: every fake person lives their days in weeks drawn at random from {first} to {last}, with as "
+                "many weekdays and weekends as the seed, in that order. Weekday against weekend, and one day after the "
+                "other: hold. Single weekdays and single dates: mean nothing; public holidays count as the weekday "
+                "they fall on."
+            )
         span = f"dates: a day drawn at random from {first} to {last}" if first != last else f"dates: {first}"
         lacking = [kind for kind, has in zip(KINDS, self._kinds(), strict=True) if not has]
         if self.weekend is None:
@@ -149,11 +174,6 @@ class Frame:
         """Return whether the calendar has weekdays, and weekends."""
         at_weekend = is_weekend(np.asarray(self.dates))
         return bool(np.any(~at_weekend)), bool(np.any(at_weekend))
-
-
-def is_weekend(dates: Days) -> NDArray[np.bool_]:
-    """Return which days are a Saturday or a Sunday."""
-    return np.asarray((dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
 
 
 def calendar(people: Traces, m_min: int) -> tuple[Days | None, float | None]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
-from elsewhere.frame import Frame, is_weekend
+from elsewhere.frame import Frame
 from elsewhere.learnt import Learnt, carrying, learn, require_one_map
 from elsewhere.presets import NOT_READ, PRESETS, PROVEN, Preset, preset_of
 from elsewhere.privacy.count import MOST
@@ -31,8 +31,10 @@ from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.split import Roles, split_users
 from elsewhere.synthesis.attempt import FakeMaker
 from elsewhere.synthesis.semseed import Blur, ClassSets
+from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.traces.days import People, is_weekend
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.tries import Attempts, Made, Pairs, WalkModel
+from elsewhere.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 
 Progress = Callable[[int, int], None]
 
@@ -131,27 +133,30 @@ def generate_fakes(
         return release_fakes(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given, progress)
     roles = _with_known_places(roles, learnt)
     seeds = learnt.translate(roles.seeds)
+    # a person with all their days is one seed; where the paper is reproduced, every trace is
+    people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
     test = _test(learnt, roles, seeds, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, seeds, settings, test, entropy)
+        work = _pairs(learnt, roles, seeds, people, settings, test, entropy)
     else:
         work = Attempts(_maker(learnt, seeds, settings, entropy), test, seeds, settings.max_tries)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
         for number in range(per_seed)
-        for rows in np.split(np.arange(len(seeds)), np.arange(work.size, len(seeds), work.size))
+        for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress)
-    return _gathered(made, pieces, traces, roles, learnt, settings, rng is not None)
+    return _gathered(made, pieces, traces, people, roles, learnt, settings, rng is not None)
 
 
 def _gathered(
     made: list[Made],
     pieces: list[Ints],
     traces: Traces,
+    people: People,
     roles: Roles,
     learnt: Learnt,
     settings: Preset,
@@ -168,14 +173,21 @@ def _gathered(
             f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
         )
     order = np.lexsort((unit[:, 1], unit[:, 0]))
-    fakes = np.concatenate([m.r for m in made])[order]
+    # one row for each day of each fake, as its seed has them
+    lives, day = np.nonzero(people.rows[unit[order, 0]] >= 0)
+    every = np.concatenate([m.r for m in made])[order].reshape(len(order), people.days, traces.L)
+    fakes = every[lives, day]
+    seed = roles.seed_rows[people.rows[unit[order, 0]][lives, day]]
+    tries = np.zeros(len(people), dtype=np.int64)
+    np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in made]))
     attempts = np.zeros(len(traces), dtype=np.int64)
-    np.add.at(attempts, roles.seed_rows[units[:, 0]], np.concatenate([m.tries for m in made]))
+    owner, _ = np.nonzero(people.rows >= 0)
+    attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
     return Fakes(
         r=fakes,
-        seed=roles.seed_rows[unit[order, 0]],
+        seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
-        verdicts=Verdicts.joined([m.verdicts for m in made]).select(order),
+        verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
         attempts=attempts,
         tally=tally,
         seeds=traces,
@@ -187,7 +199,9 @@ def _gathered(
         notes=(*roles.notes, *_without_effect(settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
-        weekend=None if traces.dates is None else is_weekend(traces.dates)[roles.seed_rows[unit[order, 0]]],
+        weekend=None if traces.dates is None else is_weekend(traces.dates)[seed],
+        life=lives,
+        day=day if people.days > 1 else None,
     )
 
 
@@ -308,14 +322,19 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
     return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
 
 
-def _pairs(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset, test: PrivacyTest, entropy: int) -> Pairs:
-    """Walks of the people the model was learnt from, to be paired with the seeds."""
-    people = roles.model if roles.model is not None else roles.seeds
+def _pairs(
+    learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset, test: PrivacyTest, entropy: int
+) -> Pairs:
+    """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
-    walk = WalkModel.of(people, learnt, rng)
-    return Pairs(
-        walk, learnt.classes.label, seeds, test, settings, int(settings.shift / seeds.step_minutes + 0.5), entropy
-    )
+    walk: WalkModel | LifeModel
+    if people.days > 1:
+        walk = LifeModel.of(roles.seeds, people.weekend, learnt, rng)
+    else:
+        walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+    shift = int(settings.shift / seeds.step_minutes + 0.5)
+    own = people.places(without_gaps(seeds.r.astype(np.int64)))
+    return Pairs(walk, learnt.classes.label, own, people.days, test, settings, shift, entropy)
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:
@@ -333,4 +352,5 @@ def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> Priv
         against=settings.against,
         intersection=settings.intersection,
         min_sim=settings.min_sim,
+        lives=settings.name == "product",
     )

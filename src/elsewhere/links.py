@@ -8,6 +8,7 @@ day), needed only where these tell no single one. No message shows an id.
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,50 @@ Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
 
 
-def links_file(fakes: Traces, seeds: Traces, seed_index: Ints) -> bytes:
-    """The private table as CSV: one line per fake, in the order of the fakes."""
+def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -> bytes:
+    """The private table as CSV: one line per day of a fake, in the order of the fakes, or of the ids given for them."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     days = None if seeds.dates is None else seeds.dates.astype(str)
     number = _numbers(seeds)
     several = bool(number.max() > 0)
     writer.writerow(["fake", "seed", *([] if days is None else ["date"]), *(["row"] if several else [])])
-    for fake, row in zip(fakes.users, seed_index, strict=True):
+    for fake, row in zip(fakes.users if isinstance(fakes, Traces) else fakes, seed_index, strict=True):
         day = [] if days is None else [days[row]]
         writer.writerow([fake, seeds.users[row], *day, *([number[row]] if several else [])])
+    return sink.getvalue().encode()
+
+
+def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
+    r"""
+    The private table of a pool, from that of all fakes by their numbers, which is kept until they are published.
+
+    Parameters
+    ----------
+    kept
+        What `links_file` wrote, fakes named 0, 1, ...
+    rows
+        Number of each row of the pool among them.
+    pool
+        The published fakes, whose ids take the place of the numbers.
+    fakes
+        How many there are in all.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> kept = b"fake,seed\n0,ann\n1,bob\n"
+    >>> published_links(kept, np.array([1]), Traces([[0]], Locations(n=1), users=["f7"]), 2)
+    b'fake,seed\nf7,bob\n'
+
+    """
+    head, *lines = csv.reader(io.StringIO(kept.decode()))
+    if [line[0] for line in lines] != [str(i) for i in range(fakes)]:
+        raise InvalidTraces("the links kept beside these fakes are those of others.", code="E_LINKS")
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([fake, *lines[row][1:]] for fake, row in zip(pool.users, rows.tolist(), strict=True))
     return sink.getvalue().encode()
 
 
@@ -68,7 +102,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
 
     """
     if isinstance(source, str | Path) and str(source) == SAME:
-        wanted: dict[str, Link] = {str(label): (str(label), None, None) for label in fakes.labels}
+        wanted: dict[str, list[Link]] = {str(label): [(str(label), None, None)] for label in fakes.labels}
     else:
         wanted = _table(open_table(source))
     unlinked = sum(str(label) not in wanted for label in fakes.labels)
@@ -81,8 +115,15 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     for row, label in enumerate(real.users):
         rows_of.setdefault(str(label), []).append(row)
     number = _numbers(real)
-    found = {label: _row(rows_of.get(seed, []), day, nth, real, number) for label, (seed, day, nth) in wanted.items()}
-    index = np.array([found[str(label)] for label in fakes.labels])[fakes.user]
+    index = np.empty(len(fakes), dtype=np.int64)
+    seen = dict.fromkeys(wanted, 0)
+    for f in np.lexsort((np.arange(len(fakes)), _days(fakes))).tolist():
+        label = str(fakes.labels[fakes.user[f]])
+        links = wanted[label]
+        # the days of a life are linked one by one, in their order; a single line speaks of all of them
+        seed, day, nth = links[min(seen[label], len(links) - 1)]
+        seen[label] += 1
+        index[f] = _row(rows_of.get(seed, []), day, nth, real, number)
     for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
         if np.any(index == fault):
             raise InvalidTraces(
@@ -90,6 +131,10 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
                 code="E_LINKS",
             )
     return index
+
+
+def _days(traces: Traces) -> Ints:
+    return np.zeros(len(traces), dtype=np.int64) if traces.dates is None else traces.dates.astype(np.int64)
 
 
 def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number: Ints) -> int:
@@ -101,7 +146,7 @@ def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number
     return rows[0] if len(rows) == 1 else -2 if rows else -1
 
 
-def _table(table: Table) -> dict[str, Link]:
+def _table(table: Table) -> dict[str, list[Link]]:
     names = {name.strip().lower(): name for name in table.columns}
     if {"fake", "seed"} <= names.keys():
         fake, seed, date, nth = names["fake"], names["seed"], names.get("date"), names.get("row")
@@ -116,9 +161,12 @@ def _table(table: Table) -> dict[str, Link]:
         [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]
         for found in columns
     ]
-    wanted: dict[str, Link] = {}
+    wanted: dict[str, list[Link]] = {}
     for row, (label, owner, day, number) in enumerate(zip(*text, strict=True)):
         link = (str(owner), None if day is None else str(day)[:10], None if number is None else str(number))
-        if wanted.setdefault(str(label), link) != link:
+        links = wanted.setdefault(str(label), [])
+        if links and links[0][0] != link[0]:
             raise table.refuse("a fake with two seeds.", "E_LINKS", row)
+        if link not in links:
+            links.append(link)
     return wanted

@@ -47,7 +47,6 @@ class Preset:
     against: str = "own"  # E15
     min_sim: float | None = None  # E56
     alternates: str = "all"  # E53: "all" other users, or "split" off
-    max_days: int | None = None  # E61: rows of one user that may be seeds; None: all
     max_tries: int = 50  # E63
     eps0: float = 0.5  # CERTIFICATE.md: parameter of the noise of the count of archetypes
     archetypes: int | None = None  # None: as many as the model's people can be told into
@@ -88,8 +87,6 @@ class Preset:
         if self.min_sim is not None:
             require_between("min_sim", self.min_sim, 0, 1)
         require_choice("alternates", self.alternates, ("all", "split"))
-        if self.max_days is not None:
-            require_whole("max_days", self.max_days, 1)
         require_whole("max_tries", self.max_tries, 1)
         require_between("eps0", self.eps0, 1e-3, math.inf, open_high=True)
         if self.archetypes is not None:
@@ -118,7 +115,7 @@ OF_CANDIDATES = ("sampler", "par_c", "par_m", "par_l", "par_v", "subsample", "me
 OF_THE_COUNT = ("eps0", "archetypes")
 # and what it does not: no fake is tested against a seed, and all days of a person are counted
 OF_THE_TESTS = (
-    *("par_s", "par_i", "par_d", "intersection", "against", "min_sim", "alternates", "max_days", "max_tries"),
+    *("par_s", "par_i", "par_d", "intersection", "against", "min_sim", "alternates", "max_tries"),
     *("shift", "balance"),
 )
 
@@ -146,7 +143,6 @@ PRESETS = {
         k=10,
         against="all",
         alternates="split",
-        max_days=1,
     ),
     "deniable": Preset(
         "deniable",

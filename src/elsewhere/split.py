@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughAlternates, NotEnoughUsers
-from elsewhere.presets import Preset
+from elsewhere.presets import PROVEN, Preset
 from elsewhere.traces.model import Ints, Traces
 
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
+MOST_DAYS = 60  # of a person that a fake lives
 MODEL_USERS = 20  # the least the deniable preset learns from
 ENOUGH_USERS = 3 * MODEL_USERS  # of whom a coin for each leaves so many, but once in a hundred times
 
@@ -32,11 +33,14 @@ def least_users(settings: Preset) -> int:
     --------
     >>> from elsewhere.presets import PRESETS
     >>> [least_users(preset) for preset in PRESETS.values()]
-    [2, 10, 2, 2]
+    [2, 14, 60, 2]
 
     """
-    # of the deniable preset the split refuses, by those who are no seeds alone: how many seeds there are is theirs
-    return max(2, settings.k) if settings.name != "deniable" else 2
+    if settings.name in PROVEN:
+        # a coin for each leaves enough to learn from; the private preset counts people with noise, and says itself
+        return ENOUGH_USERS if settings.name == "deniable" else 2
+    # beside the alternates, as many to learn from as must share a place
+    return settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k)
 
 
 def split_users(
@@ -77,9 +81,12 @@ def split_users(
         notes = (*_days_note(traces, rows), *even)
         return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
     wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
-    if traces.U < wanted + 1:
+    least = 1 if learnt else settings.m_min
+    if traces.U < wanted + least:
+        rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
         raise NotEnoughAlternates(
-            f"need at least {wanted + 1} users for `k` = {settings.k} ({wanted} alternates and a seed), got {traces.U}."
+            f"need at least {wanted + least} users for `k` = {settings.k}, {wanted} alternates and {rest}; "
+            f"got {traces.U}."
         )
     people = rng.permutation(traces.U)
     seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
@@ -90,14 +97,39 @@ def split_users(
 
 
 def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:
-    """At most `max_days` rows of each of these users, chosen at random."""
+    """
+    The rows of these users that are seeds.
+
+    Of the product, whose fakes live as many days as their seeds, the first 60 days of each; one day of each, drawn at
+    random, where too few people have several to learn from how days follow each other, and in the deniable mode.
+    """
     rows = np.flatnonzero(np.isin(traces.user, users))
-    return rows if settings.max_days is None else _some_days(traces, rows, settings.max_days, rng)
+    if settings.name == "paper":
+        return rows
+    when = np.arange(len(rows)) if traces.dates is None else traces.dates[rows].astype(np.int64)
+    order = np.lexsort((when, traces.user[rows]))
+    # of several traces of one date one is a day
+    again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
+    days = rows[order][~again]
+    if settings.name == "deniable" or not _lives(traces.user[days], settings.m_min):
+        return _some_days(traces, rows, 1, rng)
+    return _first_of_each(traces, days, MOST_DAYS)
+
+
+def _lives(user: Ints, m_min: int) -> bool:
+    """Return whether half of the people, and at least `m_min`, have several days."""
+    days = np.bincount(user)
+    several = int((days > 1).sum())
+    return several >= max(2, m_min) and 2 * several >= int((days > 0).sum())
 
 
 def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
     shuffled = rng.permutation(rows)
-    order = shuffled[np.argsort(traces.user[shuffled], kind="stable")]
+    return _first_of_each(traces, shuffled[np.argsort(traces.user[shuffled], kind="stable")], most)
+
+
+def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
+    """The first rows of each user, of rows in order of users."""
     rank = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])
     return np.sort(order[rank < most])
 
@@ -128,8 +160,14 @@ def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Trace
 def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
     users = traces.user[rows]
     left_out = int(np.isin(traces.user, users).sum()) - len(rows)
-    # the model may leave them out too: see `evenly`
-    return (f"{left_out} further days of the seed users are no seeds (`max_days`).",) if left_out else ()
+    if not left_out:
+        return ()
+    if len(np.unique(users)) == len(rows):
+        return (
+            f"fakes live one day: fewer than half of the people have several, so {left_out} further days of the seed "
+            "users are no seeds.",
+        )
+    return (f"{left_out} days of the seed users beyond their first {MOST_DAYS} are no seeds.",)
 
 
 def _deniable(traces: Traces, alternates: Traces | None, rng: np.random.Generator, model_users: int) -> Roles:

@@ -6,21 +6,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.errors import InvalidTraces
 from elsewhere.learnt import Learnt
 from elsewhere.presets import Preset
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.privacy.verdict import RULES, Verdicts
 from elsewhere.synthesis.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._kernels import Tables, stroll
-from elsewhere.synthesis.walk.fit import learn_habits
+from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
+from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.traces.days import People, is_weekend
 from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
-BLOCK = 2048  # fakes that are paired at once
-WALKS, LEAST_WALKS = 4, 8192  # drawn for each of them, and for a block at least
+BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
+WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
 MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
 
 
@@ -116,6 +119,55 @@ class WalkModel:
         stroll(self.tables, rng.random((n, 2 * L - 1)), r)
         return self.places[r].astype(np.int32)
 
+    def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
+        """How often each walk is to be taken: as people live (`raked`)."""
+        return raked(walks, label, self.share, self.tables.lives, self.tables.people)
+
+
+@dataclass(frozen=True, eq=False)
+class LifeModel:
+    """The law of lives over the days of a calendar, over `places` of the map that enough people share."""
+
+    lives: Lives = field(repr=False)
+    places: Ints = field(repr=False)
+    weekend: NDArray[np.bool_] = field(repr=False)  # (days of the calendar,)
+
+    @staticmethod
+    def of(people: Traces, weekend: NDArray[np.bool_], learnt: Learnt, rng: np.random.Generator) -> "LifeModel":
+        """Learn the lives of those of these people who have several days."""
+        people = learnt.translate(people)
+        several = np.bincount(people.user)[people.user] > 1
+        people = people.select(several & (people.r >= 0).any(axis=1))
+        places = np.unique(people.r[people.r >= 0]).astype(np.int64)
+        if len(places) > MOST_PLACES:
+            raise InvalidTraces(
+                f"{len(places)} places are visited; lives over days are learnt over at most {MOST_PLACES}: use larger "
+                "cells, or one day of each person.",
+                code="E_TOO_LARGE",
+            )
+        dated = people.dates is not None
+        day = people.dates.astype(np.int64) if people.dates is not None else People.of(people).day
+        lives = learn_lives(
+            np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
+            people.user,
+            day,
+            is_weekend(people.dates) if dated else np.zeros(len(people), dtype=bool),  # type: ignore[arg-type]
+            people.minutes(),
+            people.step_minutes,
+            people.locations.select(places),
+            m_min=learnt.preset.m_min,
+            rng=rng,
+        )
+        return LifeModel(lives, places, weekend)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Places:
+        """Draw `n` lives (n, days x L)."""
+        return self.places[self.lives.draw(n, self.weekend, rng).reshape(n, -1)].astype(np.int32)
+
+    def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
+        """How often each life is to be taken: all alike."""
+        return np.full(len(walks), 1 / len(walks))
+
 
 def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
     """Return the share (L, C) of the people in each class at each slot, of those who are in any."""
@@ -127,39 +179,56 @@ def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers."""
+    """
+    Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers.
 
-    walk: WalkModel = field(repr=False)
+    A seed is a person: `own` (S, days x L) holds the places of all their days, -1 on days of the calendar that they do
+    not have, and there their fake is nowhere either.
+    """
+
+    walk: WalkModel | LifeModel = field(repr=False)
     label: NDArray[np.integer] = field(repr=False)
-    seeds: Traces = field(repr=False)
+    own: Places = field(repr=False)
+    days: int
     test: PrivacyTest = field(repr=False)
     settings: Preset = field(repr=False)
     shift: int
     entropy: int = field(repr=False)  # a secret (R3)
-    size: ClassVar[int] = BLOCK
+
+    @property
+    def size(self) -> int:
+        """Fakes that are paired at once."""
+        return max(LEAST_BLOCK, BLOCK // self.days)
 
     def __call__(self, units: Ints) -> Made:
         """What comes of the units, rows (seed, number of the fake)."""
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
         row = units[:, 0]
-        own = self.seeds.r[row]
-        walks = self.walk.draw(max(LEAST_WALKS, WALKS * len(units)), rng)
+        own = self.own[row]
+        walks = self.walk.draw(max(LEAST_WALKS // self.days, (WALKS if self.days == 1 else LIVES) * len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
-        skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)))
-        apart = self.settings.par_i == 0 and self.settings.intersection == "set"
-        K = kernel(skeleton, own, walks, self.label, BETA, self.seeds.R, apart=apart)
-        tables = self.walk.tables
-        V = balanced(K, raked(walks, self.label, self.walk.share, tables.lives, tables.people), self.settings.balance)
-        found = pair(K, V, walks, lambda r, i: self.test(r, row[i]), max_tries=self.settings.max_tries, rng=rng)
+        skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
+        limit = self.test.prepared.limit[row] if self.settings.intersection == "set" else None
+        K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
+        V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
+
+        def said(r: Places, i: Ints) -> Verdicts:
+            return self.test(np.where(own[i] >= 0, r, -1), row[i])
+
+        found = pair(K, V, walks, said, max_tries=self.settings.max_tries, rng=rng)
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
-        for said in found.verdicts:
-            for name, count in said.counts().items():
+        for verdicts in found.verdicts:
+            for name, count in verdicts.counts().items():
                 tally[name] += count
         tally["not_made"] = int(np.count_nonzero(found.tries == 0))
         tries = np.maximum(found.tries, 1)
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
-        verdicts = [said.select(passed) for said, passed in zip(found.verdicts, found.accepted, strict=True)]
+        passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
         return Made(
-            walks[found.walk[unit]], unit, Verdicts.joined(verdicts or [self.test(walks[:0], row[:0])]), tries, tally
+            np.where(own[unit] >= 0, walks[found.walk[unit]], -1),
+            unit,
+            Verdicts.joined(passed or [self.test(walks[:0], row[:0])]),
+            tries,
+            tally,
         )

@@ -35,8 +35,9 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     Only some people are learnt from, so a place needs more visitors than `m_min`: see `_shared`.
     """
     from elsewhere.presets import PRESETS
+    from elsewhere.split import least_users
 
-    visitors, needed = _visitors(traces), _people(settings)
+    visitors, needed = _visitors(traces), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
         f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
@@ -45,7 +46,7 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, 2 * settings.c_min):,} such places; of people, {' and '.join(others)}."
+        f"{max(2, 2 * settings.c_min):,} such places; of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
     if traces.U < needed:
@@ -74,6 +75,8 @@ def advice(traces: "Traces", settings: "Preset") -> str:
 
 def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
     """The smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
+    from elsewhere.split import least_users
+
     if settings.name != "product":
         return []
     for m in (settings.m_min, 3, 2):
@@ -82,7 +85,7 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
             found = _shared(visitors, traces.U, weaker)
             if k > settings.k or m > settings.m_min or weaker == settings:
                 continue
-            if traces.U < _people(weaker) or found < FEWEST:
+            if traces.U < least_users(weaker) or found < FEWEST:
                 continue
             c = min(settings.c_min, found // 2)
             given = [f"-k {k}"] * (k < settings.k) + [f"--set m_min={m}"] * (m < settings.m_min)
@@ -97,7 +100,7 @@ def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
     """Larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
-            found = _shared(_visitors(_joined(traces, cells)), traces.U, settings)
+            found = _shared(_visitors(with_joined(traces, cells)), traces.U, settings)
             if found >= settings.c_min:
                 return [f"larger places, `--cells {cells}`: about {found:,} of them would be shared by enough people"]
     elif traces.locations.names is not None:
@@ -116,7 +119,7 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     before, wanted = _shared(_visitors(traces), traces.U, settings), 2 * max(settings.c_min, 2)
     if before >= wanted or traces.R < 2:
         return traces, []
-    joined = _joined(traces, traces.R)
+    joined = with_joined(traces)
     after = _shared(_visitors(joined), traces.U, settings)
     if after <= before or joined.R < 2:
         return traces, []
@@ -126,35 +129,32 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     ]
 
 
-def _joined(traces: "Traces", cells: int) -> "Traces":
-    """The same days at places that several people share, at most `cells` of them."""
+def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
+    """
+    The same days at places that several people share, at most `cells` of them.
+
+    Who shares a place is told by the days without a gap, of which fakes are made.
+    """
     import numpy as np
 
-    from elsewhere.traces.model import Traces
     from elsewhere.traces.places import share_places
 
-    row, slot = np.nonzero(traces.r >= 0)
-    pairs = np.unique(traces.r[row, slot].astype(np.int64) * traces.U + traces.user[row])
-    fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=cells)
-    return Traces(
-        np.where(traces.r >= 0, becomes[traces.r], -1),
-        fewer,
-        users=traces.users,
-        dates=traces.dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-    )
+    whole = np.all(traces.r >= 0, axis=1)
+    pairs = np.unique(traces.r[whole].astype(np.int64) * traces.U + traces.user[whole, None])
+    most = traces.R if cells is None else cells
+    fewer, becomes = share_places(traces.locations, pairs // traces.U, pairs % traces.U, cells=most)
+    return traces.on(fewer, np.where(traces.r >= 0, becomes[traces.r], -1))
 
 
 def _people(settings: "Preset") -> int:
-    """How many people it takes: as `split_users` asks, and as many to learn from as must share a place."""
-    from elsewhere.split import ENOUGH_USERS, least_users
+    """How many people it takes."""
+    from elsewhere.split import least_users
 
-    if settings.name == "deniable":
-        return ENOUGH_USERS
-    least = least_users(settings)
-    return least - 1 + settings.m_min if settings.alternates == "split" and settings.name == "product" else least
+    if settings.name != "private":
+        return least_users(settings)
+    from elsewhere.private import people_needed
+
+    return people_needed(settings.eps, settings.delta)
 
 
 def _visitors(traces: "Traces") -> "Ints":

@@ -54,7 +54,8 @@ def audit(
     Attack fakes as an adversary would; say what each attack reached, beside what it reaches without any seed.
 
     --links says who was made from whom. Without --holdout, the people of --real of whom no fake was made are the
-    control. With -o: audit.json and report.html, which shows aggregates and fakes only.
+    control; with it they are attacked too, and the figure is that of the worst role. With -o: audit.json and
+    report.html, which shows aggregates and fakes only.
 
     Example: elsewhere audit --real real.csv --fakes out/fakes --links out/fakes-private/links.csv --attacks A2,A4,A5
     """
@@ -67,10 +68,11 @@ def audit(
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
         raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
-    sources = read_real(real, reading, fakes)
+    sources = read_real(real, reading, fakes, model)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")
     seeds, index, control, notes = split(sources, others)
+    roles = _others(sources, seeds) if others is not None and index is not None else None
     learnt = sources.learnt(model)
     from elsewhere.evaluation.audit import audit as attack
 
@@ -90,6 +92,7 @@ def audit(
             attacks=wanted,
             pool=sources.fakes if sources.published else None,
             m_min=m_min,
+            roles=roles,
             progress=progress,
             rng=rng,
             **given,
@@ -152,6 +155,18 @@ def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | N
     return real.select(rows), np.searchsorted(rows, index), holdout, notes
 
 
+def _others(sources: Sources, seeds: "Traces") -> "dict[str, Traces | str]":
+    """The people of --real of whom no fake was made, who may have met the generator in another role."""
+    import numpy as np
+
+    behind = set(seeds.labels)
+    free = np.array([i for i, label in enumerate(sources.real.labels) if label not in behind], dtype=np.int64)
+    if len(free) == 0:
+        return {}
+    few = f"they are {len(free)}, and fewer than {FEWEST} tell nothing"
+    return {"other people of --real": few if len(free) < FEWEST else sources.real.of_users(free)}
+
+
 def with_halves(
     result: Any, seeds: "Traces", fakes: Any, wanted: Any, rng: "np.random.Generator"
 ) -> tuple[Any, tuple[str, ...]]:
@@ -186,6 +201,7 @@ def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
 
 def tables(result: Any, width: int | None = None) -> list[Any]:
     """One line per attack, as wide as the terminal; what was learnt, in words; what was not run; a last sentence."""
+    from elsewhere.evaluation.attacks.suite import SEEDS
     from elsewhere.reports.attacks import QUESTIONS, UNITS, shown
 
     width = columns() if width is None else width
@@ -203,6 +219,8 @@ def tables(result: Any, width: int | None = None) -> list[Any]:
     for row in ran:
         about = QUESTIONS[row["id"]]
         question = about.words if width >= WIDE else about.short
+        role = result[row["id"]].details.get("role")
+        question += f" (worst role: {role})" if role not in (None, SEEDS) else ""
         figure = {name: shown(row[key], about.unit) for name, key in COLUMNS.items()}
         if row["low"] is not None:
             figure["95 %"] = f"{_bare(shown(row['low'], about.unit))} to {_bare(shown(row['high'], about.unit))}"
@@ -212,7 +230,7 @@ def tables(result: Any, width: int | None = None) -> list[Any]:
         left = ", ".join(name for name in FIGURES if name not in figures)
         lines.append(f"a wider terminal, or --json, shows {left}")
     lines += [f"{f.id} {f.outcome}: {f.words}" for f in result.findings if f.learnt]
-    return [*lines, *_not_run(result), result.in_words()]
+    return [*lines, *result.unjudged, *_not_run(result), result.in_words()]
 
 
 def _bare(figure: str) -> str:

@@ -34,7 +34,8 @@ def evaluate(
     What fakes keep of real traces: the tables and figures of the paper's publishing scenario, and further ones.
 
     Real traces make the map; fakes with coordinates are put on it, fakes with numbers of places must number the same
-    places. With -o: evaluation.json and report.html, which shows aggregates and fakes only.
+    places. Where people and fakes have several days each (rows of one id), their lives are compared too. With -o:
+    evaluation.json and report.html, which shows aggregates and fakes only.
 
     Example: elsewhere evaluate --real real.csv --test second_day.csv --fakes out/fakes -o out/evaluation
     """
@@ -47,6 +48,7 @@ def evaluate(
     sources = read_real(real, reading, fakes)
     sources = with_fakes(sources, fakes, links)
     drift, sources = sources.further(test, "--test")
+    from elsewhere.evaluation.lives import judge_lives, no_lives
     from elsewhere.evaluation.publishing.scenario import evaluate_publishing
     from elsewhere.evaluation.uses import judge_uses
 
@@ -61,8 +63,11 @@ def evaluate(
             rng=rng,
         )
         uses = judge_uses(sources.real, sources.fakes, rng=rng)
+        assert sources.fakes is not None  # noqa: S101 - just read
+        why = no_lives(sources.real, sources.fakes)
+        lives = None if why else judge_lives(sources.real, sources.fakes, rng=rng)
     copied = copies(sources)
-    notes = [*sources.notes, *result.notes, *uses.notes]
+    notes = [*sources.notes, *result.notes, *uses.notes, *([why] if lives is None else lives.notes)]
     if 0 < copied < 1:
         notes.append(f"{copied:.1%} of the fakes equal somebody's real day, slot by slot: see `elsewhere audit`.")
     verdict = in_words(uses) if copied < 1 else THEMSELVES
@@ -70,13 +75,18 @@ def evaluate(
         "command": "evaluate",
         **result.to_dict(),
         "uses": uses.to_dict(),
+        "lives": None if lives is None else lives.to_dict(),
         "verdict": verdict,
         "notes": notes,
     }
     opening, *figures = tables(result)
     shown = [opening, *notes, *figures, *(uses.in_words() if copied < 1 else ())]
+    judged: list[Any] = [uses, result]
+    if lives is not None:
+        shown += ["lives over days:", *lives.in_words()]
+        judged.append(lives)
     if out is not None:
-        shown += write_results(out, "evaluation.json", told, [uses, result], sources)
+        shown += write_results(out, "evaluation.json", told, judged, sources)
     shown.append(verdict)
     say(told, shown, as_json=judging.as_json)
 

@@ -63,7 +63,9 @@ def unfinished_folder(out: Path, mine: Path, *, force: bool) -> Path:
 
 
 @contextmanager
-def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool, of_all: bool = True) -> Iterator[None]:
+def rescued(
+    fakes: "Fakes", traces: "Traces", folder: Path, again: Sequence[str], *, force: bool, of_all: bool = True
+) -> Iterator[None]:
     """
     Keep the fakes in a private folder while they are judged and published; whatever stops that, they are not lost.
 
@@ -73,6 +75,7 @@ def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool, 
     from elsewhere.fakes import FILES
 
     fakes.save(folder, force=force)
+    keep_links(traces, fakes, folder)
     try:
         yield
     except BaseException as error:
@@ -85,9 +88,16 @@ def rescued(fakes: "Fakes", folder: Path, again: Sequence[str], *, force: bool, 
         raise
     # with --force the folder may hold somebody's own files, which stay
     with suppress(OSError):
-        for name in FILES:
+        for name in (*FILES, LINKS):
             (folder / name).unlink(missing_ok=True)
         folder.rmdir()
+
+
+def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
+    """Who was made from whom beside fakes that are not published yet, by their numbers: `publish` knows no user."""
+    from elsewhere.links import links_file
+
+    write_files(folder, {LINKS: links_file(range(len(fakes)), traces, fakes.seed)})
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:

@@ -9,6 +9,7 @@ import typer
 from elsewhere.cli.advice import advised, join_places
 from elsewhere.cli.options import AS_IT_COMES, Reading, gives
 from elsewhere.cli.output import bar, stage
+from elsewhere.cli.told import made_by
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
 
 if TYPE_CHECKING:
@@ -137,14 +138,15 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
 
 
 def read_whole(
-    source: Path, reading: Reading, settings: "Preset", least: int | None = None
+    source: Path, reading: Reading, settings: "Preset", least: int | None = None, model: Path | None = None
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for.
+    unless they were asked for. Where a `model` is given, everything is read as it was.
     """
+    from elsewhere.presets import PROVEN
     from elsewhere.split import least_users
     from elsewhere.traces.kept import kept_in
     from elsewhere.traces.read import read_traces
@@ -155,10 +157,13 @@ def read_whole(
             "own: give the file it was made from, with --grid, --locations or --regions.",
             code="E_MAP",
         )
+    as_made = reading if model is None else reading.as_made(made_by(model))
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=reports.append, **reading.keywords(settings.name))
-    read, least = reports[0], least_users(settings) if least is None else least
+        traces = read_traces(source, report=reports.append, **as_made.keywords(settings.name))
+    # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
+    fewest = 1 if settings.name in PROVEN else least_users(settings)
+    read, least = reports[0], fewest if least is None else least
     if read.users_usable == 0:
         raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
     whole = whole_rows(traces)
@@ -176,8 +181,7 @@ def read_whole(
     chosen = (reading.cells, reading.places, reading.locations, reading.regions)
     if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
         whole, joined = join_places(whole, settings)
-        # joined by what everybody visits: no map that was given
-        read = replace(read, places=whole.R, places_by="joined" if joined else read.places_by)
+        read = replace(read, places=whole.R, places_joined=bool(joined))
         notes += joined
     return whole, replace(read, notes=(*read.notes, *notes))
 

@@ -3,19 +3,20 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.presets import PROVEN
 
 if TYPE_CHECKING:
     import numpy as np
 
-PUBLIC_GAP = "6h"  # that the private preset fills: how long gaps are is a matter of the people it protects
+PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
 
 Out = Annotated[
     Path | None,
@@ -37,6 +38,9 @@ Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Same number, same result; a laboratory run, never for publishing.")
 ]
 Draws = Annotated[int, typer.Option("--seed", metavar="N", help="Same number, same draws of the judge.")]
+
+
+BY_COORDINATES = ("shared", "merge", "grid", "stays")
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Reading:
         str,
         typer.Option(
             "--places",
-            metavar="shared|merge|grid|stays",
+            metavar="|".join(BY_COORDINATES),
             help="What coordinates become: cells that several people share, the paper's merged cells, cells, or where "
             "people stay; auto: shared, for the paper preset merge.",
         ),
@@ -157,7 +161,7 @@ class Reading:
             "max_bad": self.max_bad,
             "start": self.start,
             "gaps": self.gaps,
-            "max_gap": PUBLIC_GAP if preset == "private" and self.max_gap == "auto" else self.max_gap,
+            "max_gap": PUBLIC_GAP if preset in PROVEN and self.max_gap == "auto" else self.max_gap,
             "min_coverage": self.min_coverage,
             "map": "whole" if preset == "private" else self.map,
             "places": by_default if self.places == "auto" else self.places,
@@ -177,6 +181,19 @@ class Reading:
                 "north, east, number of cells), or --locations FILE or --regions FILE with public places.",
                 code="E_MAP",
             )
+
+    def as_made(self, told: Mapping[str, Any]) -> "Reading":
+        """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""
+        known: dict[str, Any] = {}
+        if told.get("step_minutes") is not None:
+            known["step"] = f"{told['step_minutes']:g}min"
+        if told.get("places_by") in BY_COORDINATES:
+            known |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
+        if told.get("max_gap_auto") is False:
+            known |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
+        known |= {"gaps": told.get("gaps", self.gaps)}
+        default = {f.name: f.default for f in fields(self)}
+        return replace(self, **{n: v for n, v in known.items() if getattr(self, n) == default[n]})
 
     def words(self) -> list[str]:
         """The options as they are to be typed again: all that are not by default."""

@@ -54,18 +54,14 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
 
 
 def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
-    """The same fakes; their certificate says so where map or gaps were decided by people whom it protects."""
+    """The same fakes; their certificate says so where the map was found in people whom it protects."""
+    if read.places_by in ("given", "regions") and not read.places_joined:
+        return fakes
     from elsewhere.deny import THE_MAP
 
-    found = []
-    if read.places_by not in ("given", "regions"):
-        found.append("the places were found in the input, seeds included; --locations or --regions give others.")
-    if read.max_gap_auto and read.slots_held:
-        found.append("how long gaps are filled was decided by the input, seeds included; --max-gap sets it.")
-    if not found:
-        return fakes
+    note = "the places were found in the input, seeds included; --grid, --locations or --regions give others."
     certificate = fakes.certificate.with_condition(THE_MAP, "not met")
-    return replace(fakes, certificate=certificate, notes=(*fakes.notes, *found))
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
 
 
 def with_withheld(fakes: "Fakes", read: "Preparation", traces: "Traces") -> "tuple[Fakes, Preparation]":

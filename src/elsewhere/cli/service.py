@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def lbs(
     real: Annotated[
         Path | None,
-        typer.Option("--real", metavar="FILE", help="Real traces; by default 60 people of a simulated town, two days."),
+        typer.Option("--real", metavar="FILE", help="Real traces; by default 60 people of a simulated town, 28 days."),
     ] = None,
     test: Annotated[
         Path | None,
@@ -48,7 +48,9 @@ def lbs(
     """
     Hide a user among decoys: what a service still finds out, with four simple generators and with fakes.
 
-    A user's decoys never descend from that user's own trace. With -o: lbs.json and lbs.png.
+    A user's decoys never descend from that user's own trace. Where users have 7 days or more, a service that watches
+    for as long looks for home and main place behind decoys that are the same every day, and behind fresh ones. With
+    -o: lbs.json, lbs.png and report.html.
 
     Example: elsewhere lbs --real two_days.csv -o out/lbs
     """
@@ -64,18 +66,20 @@ def lbs(
         raise InvalidParameter("`--test`, `--fakes`, `--links` and `--model` need `--real`.")
     from elsewhere.judge.service import judge_service, two_days
 
-    sources, train, truth = None, None, None
+    sources, train, truth, days = None, None, None, None
     if real is None:
         from elsewhere.traces.town import simulate_town
 
         with stage("simulating a town"):
-            train, truth = two_days(simulate_town(users=60, days=2, locations=150, rng=rng).traces)
+            days = simulate_town(users=60, days=28, locations=150, rng=rng).traces
+            train, truth = two_days(days)
     else:
-        sources = read_real(real, reading, fakes)
+        sources = read_real(real, reading, fakes, model)
         truth, sources = sources.further(test, "--test")
         train = sources.real
         if truth is None:
-            train, truth = two_days(sources.real)
+            days = sources.real
+            train, truth = two_days(days)
     made, owners, classes, notes = _decoys(sources, train, fakes, links, model, preset, per_seed, rng)
     with bar("attacking") as progress:
         result = judge_service(
@@ -87,19 +91,24 @@ def lbs(
             n_fakes=numbers,
             beta=beta,
             choose=choose,
+            days=days,
             progress=progress,
             rng=rng,
         )
     told = {"command": "lbs", **result.to_dict(), "notes": [*notes, *result.notes]}
     shown = [*tables(result), *told["notes"]]
     if out is not None:
-        from elsewhere.files import write_folder
+        from elsewhere.files import whole_folder, write_files
         from elsewhere.reports.figures import location_privacy
+        from elsewhere.reports.page import report
         from elsewhere.reports.sheet import png
 
         numbers_file = (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()
         files = {"lbs.png": png(location_privacy(result)), "lbs.json": numbers_file}
-        write_folder(out, files, force=judging.force)
+        with whole_folder(out, force=judging.force) as new:
+            write_files(new, files)
+            report(result, new / "report.html", title="Decoys for a location-based service")
+        shown.append(f"wrote {out / 'report.html'}")
         shown += [f"wrote {out / name}" for name in files]
     say(told, shown, as_json=judging.as_json)
 
@@ -173,4 +182,21 @@ def tables(result: Any) -> list[Any]:
         "user, the classes, the pool; last, what m fakes reach that cannot be told from the truth (above it, the "
         "adversary takes a fake for more likely than the truth)"
     )
-    return [opening, found, legend]
+    return [opening, found, legend, *_over_days(result)]
+
+
+def _over_days(result: Any) -> list[Any]:
+    """Homes and main places found by watching for several days, by kind of decoys."""
+    if not result.over_days:
+        return []
+    found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    watched = sorted({days for told in result.over_days for days in told.users})
+    for name in ("decoys", "m", "found", *(f"{days} day{'s' * (days > 1)}" for days in watched), "guess"):
+        found.add_column(name, no_wrap=True)
+    for told in result.over_days:
+        for decoys, words in (("persona", "the same every day"), ("fresh", "fresh every day")):
+            for place, by_days in told.found[decoys].items():
+                rates = ("" if (r := by_days.get(days)) is None else f"{r.value:.2f}" for days in watched)
+                found.add_row(words, str(told.n), place, *rates, f"{told.guess:.2f}")
+    opening = "share of homes and of main places that a service finds which sees every line of every day, by its watch"
+    return [opening, found, *(told.in_words() for told in result.over_days)]

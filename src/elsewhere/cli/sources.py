@@ -9,6 +9,7 @@ import typer
 
 from elsewhere.cli.options import Reading
 from elsewhere.cli.output import counts, repairs, stage
+from elsewhere.cli.told import made_by, manifest_of
 from elsewhere.errors import InvalidParameter
 from elsewhere.presets import PROVEN
 
@@ -104,41 +105,21 @@ class Sources:
         return found
 
 
-def read_real(path: Path, reading: Reading, fakes: Path | None = None) -> Sources:
-    """The real traces, which make the map; in slots as long as those of `fakes`, where these say how long they are."""
+def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
+    """The real traces, which make the map; read as the input was that fakes or a model were `made` of, if they tell."""
+    from elsewhere.cli.advice import with_joined
     from elsewhere.traces.together import First
 
-    notes: tuple[str, ...] = ()
-    step = None if fakes is None else _step(fakes)
-    if step is not None and reading.step == Reading.step and step != reading.step:
-        reading, notes = replace(reading, step=step), (f"--step {step}, as in the manifest of the fakes.",)
+    told = next((found for each in made if each is not None and (found := made_by(each))), {})
+    as_made = reading.as_made(told)
+    taken = [word for word in as_made.words() if word not in (*reading.words(), "--places shared")]
+    notes = [f"{' '.join(taken)}: as the fakes or the model were made."] if taken else []
     with stage("reading --real"):
-        first = First.read(path, **reading.keywords())
-    made = first.made
-    return Sources(first, first.traces, notes=(*repairs(counts(made)), *made.notes, *notes))
-
-
-def _step(path: Path) -> str | None:
-    """The length of slots that the manifest of a pool tells: of a folder, or of the folder of one of its files."""
-    manifest = _manifest(path if path.is_dir() else path.parent)
-    try:
-        listed = path.is_dir() or path.name in manifest["files"]
-        minutes = float(manifest["step_minutes"])
-    except (ValueError, KeyError, TypeError):
-        return None
-    return f"{minutes:g}min" if listed and minutes == int(minutes) else None
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of the pool in a folder; empty where there is none."""
-    from elsewhere.files import read_index
-    from elsewhere.pool import KIND
-
-    try:
-        manifest: dict[str, Any] = read_index(folder / "manifest.json", 2**26)
-    except (OSError, ValueError):
-        return {}
-    return manifest if manifest.get("kind") == KIND and isinstance(manifest.get("files"), dict) else {}
+        first = First.read(path, **as_made.keywords())
+        if told.get("places_joined") and first.traces.locations.has_coordinates:
+            joined = with_joined(first.traces)
+            first = replace(first, traces=joined, made=replace(first.made, places=joined.R))
+    return Sources(first, first.traces, notes=(*repairs(counts(first.made)), *first.made.notes, *notes))
 
 
 def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
@@ -165,7 +146,7 @@ def _file(sources: Sources, path: Path) -> Sources:
     import numpy as np
 
     fakes, notes = sources.first.further(path, "--fakes")
-    listed = {} if path.is_dir() else _manifest(path.parent).get("files", {})
+    listed = {} if path.is_dir() else manifest_of(path.parent).get("files", {})
     if path.name in listed and hashlib.sha256(path.read_bytes()).hexdigest() == listed[path.name]:
         found = _pool(sources, path.parent)
         if not np.array_equal(_there(found.fakes).r, fakes.r):
@@ -256,7 +237,15 @@ def _private(sources: Sources, path: Path) -> Sources:
     whole = np.flatnonzero(np.all(real.r >= 0, axis=1))  # the rows that `generate` took for its seeds
     if private.seed.max() >= len(whole):
         raise InvalidParameter("`--real` has fewer traces than the fakes of `--fakes` have seeds.", code="E_MISMATCH")
-    fakes = Traces(private.r, real.locations, step_minutes=frame.step_minutes, start=frame.start, tz=frame.tz)
+    fakes = Traces(
+        private.r,
+        real.locations,
+        users=private.life,  # the days of one fake person are one life
+        dates=private.days,
+        step_minutes=frame.step_minutes,
+        start=frame.start,
+        tz=frame.tz,
+    )
     deniable = private.covered
     notes = (*sources.notes, *([FROM_SEEDS] if deniable else []))
     seeds = whole[private.seed]

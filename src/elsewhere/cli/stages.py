@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from elsewhere.cli.finish import warn_of_strangers
+from elsewhere.cli.finish import (
+    LINKS,
+    Private,
+    earlier_results,
+    keep_links,
+    private_folder,
+    warn_of_strangers,
+)
 from elsewhere.cli.making import (
     BY_DEFAULT,
     Making,
@@ -31,8 +38,9 @@ from elsewhere.cli.published import (
     write_fakes,
 )
 from elsewhere.cli.summary import summary, tables
+from elsewhere.cli.told import reading_file
 from elsewhere.errors import InvalidParameter
-from elsewhere.files import check_folder, whole_folder
+from elsewhere.files import check_folder, whole_folders, write_files
 
 
 @reads
@@ -66,7 +74,7 @@ def fit(
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
         learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
-    write_folder(out, {**contributors_file(people), **learnt.files()}, force=force)
+    write_folder(out, {**contributors_file(people), **reading_file(read), **learnt.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,
         "places": traces.R,
@@ -99,10 +107,11 @@ def generate(
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
-    traces, read = read_whole(source, reading, settings, 1 if model else None)
+    traces, read = read_whole(source, reading, settings, 1 if model else None, model)
     fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
+    keep_links(traces, fakes, out)
     told = summary(fakes, traces) | {"read": counts(read)}
     say(
         told,
@@ -122,30 +131,44 @@ def publish(
     also: Formats = None,
     out_as: OutAs = None,
     i_know: IKnow = False,
+    private: Private = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """
     Publish fakes: without seeds, order, likelihoods or entropy, and within the budget of each seed.
 
-    They are written in the columns of the file that `generate` read, as `synthesize` does.
+    They are written in the columns of the file that `generate` read, as `synthesize` does; who was made from whom goes
+    into DIR-private, as links.csv.
     """
     check_folder(out, force=force)
+    mine = private_folder(out, private, force=force)
     check_forms(also, out_as)
-    from elsewhere.fakes import Fakes
-    from elsewhere.fakes import publish as publish_fakes
-    from elsewhere.pool import earlier_files
+    from elsewhere.fakes import Fakes, publish_linked
+    from elsewhere.links import published_links
 
-    private = Fakes.load(fakes)
-    pool = publish_fakes(private, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
-    with whole_folder(out, force=force, outdated=earlier_files) as new:
-        pool, notes = on_output(pool, private.frame, also or [], out_as)
-        written = seal(pool, new, write_fakes(pool, new, private.frame, also or [], out_as))
+    made, links = Fakes.load(fakes), fakes / LINKS
+    pool, rows = publish_linked(made, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
+    kept = {LINKS: published_links(links.read_bytes(), rows, pool.traces, len(made))} if links.exists() else {}
+    with whole_folders((mine, out) if kept else (out,), force=force, outdated=earlier_results) as folders:
+        new = folders[-1]
+        if kept:
+            write_files(folders[0], kept)
+        pool, notes = on_output(pool, made.frame, also or [], out_as)
+        written = seal(pool, new, write_fakes(pool, new, made.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
-        private.save(fakes, force=True)
+        made.save(fakes, force=True)
     warn_of_strangers(out, OURS, written)
+    notes = [
+        *notes,
+        *([] if kept else ["no links.csv: the folder of these fakes does not say who was made from whom."]),
+    ]
     say(
-        {"fakes": len(pool), "notes": notes, "files": written},
-        [*notes, f"published {len(pool)} fakes into {out}"],
+        {"fakes": len(pool), "notes": notes, "files": written, "private_files": list(kept)},
+        [
+            *notes,
+            *(f"wrote {name} into {mine}: for you alone" for name in kept),
+            f"published {len(pool)} fakes into {out}",
+        ],
         as_json=as_json,
     )

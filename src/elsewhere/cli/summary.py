@@ -72,12 +72,13 @@ def tables(told: dict[str, Any]) -> list[Any]:
 
 
 def verdicts(judgement: "Judgement") -> dict[str, Any]:
-    """What the judges say, for --json: `uses`, `publish` (level, words, because) and the whole `judgement`."""
+    """What the judges say, for --json: `uses`, `lives`, `publish` (level, words, because) and the whole `judgement`."""
     from elsewhere.reports.claims import advice
 
     told = judgement.to_dict()
     return {
         "uses": told["uses"],
+        "lives": told["lives"],
         "publish": advice(told["audit"], judgement.run, told["uses"])._asdict(),
         "judgement": told,
     }
@@ -89,6 +90,8 @@ def closing(judgement: "Judgement") -> list[str]:
     lines = judgement.in_words()
     if judgement.uses is not None:
         lines += ["", "what the fakes are good for:", *(f"  {line}" for line in judgement.uses.in_words())]
+    if judgement.lives is not None:
+        lines += ["", "lives over days:", *(f"  {line}" for line in judgement.lives.in_words())]
     if judgement.audit is not None:
         lines += ["", judgement.audit.in_words()]
     return [*lines, f"{said['words']}. {said['because']}", ""]

@@ -11,7 +11,7 @@ from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
-from elsewhere.evaluation.attacks.suite import ALL, run
+from elsewhere.evaluation.attacks.suite import ALL, NO_VERDICT, SEEDS, run
 from elsewhere.traces.model import Locations, Traces
 
 
@@ -39,6 +39,16 @@ class AuditResult:
         """Ids of the attacks whose bar the fakes do not pass."""
         return tuple(f.id for f in self.findings if f.passed is False)
 
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """A sentence for every role in the file on which there is no verdict, with the reason."""
+        said: dict[str, list[str]] = {}
+        for f in self.findings:
+            for role, told in (f.details.get("roles") or {}).items():
+                if told["outcome"] == NO_VERDICT and role != SEEDS:
+                    said.setdefault(f"{role}: {told['words'][:1].lower()}{told['words'][1:]}", []).append(f.id)
+        return tuple(f"of the {words[:-1]} ({', '.join(ids)})." for words, ids in said.items())
+
     def in_words(self) -> str:
         """
         Say in one sentence how many attacks learnt something, how many did not, and how many were not run.
@@ -50,7 +60,7 @@ class AuditResult:
         'of 2 attacks, 1 learnt something (A2); 1 was not run.'
 
         """
-        return in_one_sentence({f.id: f.outcome for f in self.findings})
+        return in_one_sentence({named(f.id, f.details.get("role")): f.outcome for f in self.findings})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
@@ -76,6 +86,11 @@ class AuditResult:
                 }
             )
         return rows
+
+
+def named(attack: str, role: Any = None) -> str:
+    """The id of an attack, and of whom it speaks where the worst role is not the seeds."""
+    return attack if role in (None, SEEDS) else f"{attack} of the {role}"
 
 
 def in_one_sentence(outcomes: Mapping[str, str]) -> str:
@@ -124,6 +139,7 @@ def audit(
     m_min: int = 5,
     shadows: int = 16,
     holdout_met: bool = False,
+    roles: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
 ) -> AuditResult:
@@ -173,6 +189,10 @@ def audit(
     holdout_met
         Whether the hold-out people are those whom the generator has learnt from, as in the deniable mode: fakes are
         then closer to them whoever the seeds are, which A10 does not hold against them.
+    roles
+        Other people in the file, name -> `Traces` or array: A1, A2, A3, A10, A12 and A13 are run against each role,
+        with the hold-out as strangers, and the finding is that of the worst, named; `roles` in it holds all. A sentence
+        in the place of people says why there is no verdict on them.
     progress
         Called with (attacks done, attacks in all) after every attack.
     rng
@@ -214,6 +234,7 @@ def audit(
         pool=pool,
         attempts=attempts,
         parameters=parameters,
+        roles=roles,
     )
     findings = []
     for attack in wanted:

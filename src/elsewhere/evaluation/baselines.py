@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_between, require_choice, require_whole
-from elsewhere.fakes import Fakes
+from elsewhere.fakes import Fakes, floored
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.traces.model import Floats, Ints, Places, Traces
@@ -193,7 +193,7 @@ def from_pool(
     if choose == "likelihood":
         if not isinstance(pool, Fakes):
             raise InvalidParameter('`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.')
-        weight = pool.loglik / r.shape[1] / temp
+        weight = floored(pool.loglik) / r.shape[1] / temp
     return PoolGenerator(r, maker, labels, weight)
 
 

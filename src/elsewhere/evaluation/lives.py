@@ -1,44 +1,87 @@
 """
-Lives over several days: what people measure of them, person by person, and whether fake lives are told from real ones.
+Lives over several days: what people measure of them, and whether fake lives are told from real ones.
 
-A life is all rows of one user, by date. Every measure is one number per person, NaN where the days cannot tell it (one
-day has no neighbour, a file without dates no weekend). Real people of one half against those of the other stand beside
-every comparison: what they differ by is chance.
+A life is all rows of one user, by date. A measure of a life is one number per person, NaN where the days cannot tell it
+(one day has no neighbour, a file without dates no weekend). Lives are compared by how far fakes are off real people:
+
+- measures of a person: |mean of the fakes - mean of half A| / mean of half A;
+- curves (places against days, hours of the week), trips, flows and busiest places: a distance in [0, 1] or, for the
+  growth of places, the mean relative difference.
+
+The real people are split into halves A and B at random, again and again; the same figure between A and B is what chance
+gives. A measure is *within 10 %* where fakes are off by at most 10 in 100 more than that.
 """
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import NotEnoughUsers
+from elsewhere.errors import InvalidParameter, NotEnoughUsers
+from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import filled, on_one_map
 from elsewhere.evaluation.attacks.intervals import Rate, auc
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
+from elsewhere.evaluation.uses import MEASURES as USES
+from elsewhere.evaluation.uses import Days, Plan, largest_gap
+from elsewhere.pool import on_map_of
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
 GROWTH = (1, 2, 3, 7, 14, 28)
 PARTS = ((0, 360), (360, 600), (600, 960), (960, 1200), (1200, 1440))
+
+
+class Named(NamedTuple):
+    """What a measure is called, and in which unit its means are told; "" where it has none."""
+
+    title: str
+    unit: str = ""
+
+
 MEASURES = {
-    "radius_of_gyration": "km",
-    **{f"places_after_{d}_days": "places" for d in GROWTH},
-    "home_share": "share of all instants",
-    "night_share": "share of instants between midnight and six at home",
-    "main_share": "share of weekday instants between nine and five at the main place beside home",
-    "main_days": "share of weekdays on which the main place is visited",
-    "regularity": "share of instants at the usual place of that hour of the week",
-    "entropy": "nats, of all time by place",
-    "jaccard": "places that neighbouring days share",
-    "trip_length": "km per move",
-    "moves_weekday": "per day",
-    "moves_weekend": "per day",
-    "moves_spread": "deviation over days",
-    "still_days": "share of days without a move",
-    "seen_one_day": "share of places seen on one day only",
-    "farthest": "km from home",
-    "ends_where_it_began": "share of days",
+    "radius_of_gyration": Named("Radius of gyration", "km"),
+    **{f"places_after_{d}_days": Named(f"Places seen within {d} day{'s' * (d > 1)}", "places") for d in GROWTH},
+    "home_share": Named("Time at home", "%"),
+    "night_share": Named("Nights at home, midnight to six", "%"),
+    "main_share": Named("Weekdays, nine to five, at the main place beside home", "%"),
+    "main_days": Named("Weekdays with a visit to the main place", "%"),
+    "regularity": Named("Regularity: at the usual place of that hour of the week", "%"),
+    "entropy": Named("Spread of the time over places (entropy)", "nats"),
+    "jaccard": Named("Places that one day shares with the next (Jaccard)", "%"),
+    "trip_length": Named("Length of a move", "km"),
+    "moves_weekday": Named("Moves on a weekday", "moves"),
+    "moves_weekend": Named("Moves on a day of the weekend", "moves"),
+    "moves_spread": Named("How much moves differ from day to day", "moves"),
+    "still_days": Named("Days without a move", "%"),
+    "seen_one_day": Named("Places seen on one day only", "%"),
+    "farthest": Named("Farthest from home", "km"),
+    "ends_where_it_began": Named("Days that end where they began", "%"),
 }
+CURVES = {
+    "growth": Named("Distinct places against days"),
+    "week_home": Named("Who is at home, by hour of the week"),
+    "week_main": Named("Who is at the main place, by hour of the week"),
+}
+# distances of sets of days, as the uses take them
+OF_DAYS = {
+    "trips": Named("Lengths of trips, the whole distribution"),
+    "flows_quarters": Named("Flows between quarters"),
+    "flows_neighbourhoods": Named("Flows between neighbourhoods"),
+    "flows_places": Named("Flows between single places"),
+    "places": Named("Busiest places"),
+}
+# what people ask first; the rest stands beside
+FIRST = (
+    "radius_of_gyration", "growth", "home_share", "night_share", "main_share", "main_days", "week_home", "week_main",
+    "regularity", "entropy", "jaccard", "trip_length", *OF_DAYS,
+)  # fmt: skip
+NEAR = 0.10  # of the real figure: how much more than two halves of the real people fakes may be off
+SPLITS = 20
+FEWEST_PEOPLE = 10  # with several days, on either side: five in each half
+MOST_PEOPLE = 1_000  # of either side; more are sampled
 
 
 def days_of(traces: Traces) -> list[Ints]:
@@ -145,26 +188,30 @@ def regularity(r: Ints, day: Ints, weekend: NDArray[np.bool_], minutes: Floats) 
     kind = day % 7 if long else weekend.astype(np.int64)
     hour = (minutes // 60).astype(np.int64)
     key = (kind[:, None] * 24 + hour).ravel()
-    slot = np.repeat(np.arange(len(r)), r.shape[1])
-    usual = total = 0
-    for number in np.unique(key):
-        mine = key == number
-        if len(np.unique(slot[mine])) > 1:
-            _, count = np.unique(r.ravel()[mine], return_counts=True)
-            usual, total = usual + int(count.max()), total + int(count.sum())
-    return usual / total if total else np.nan
+    row = np.repeat(np.arange(len(r)), r.shape[1])
+    hours, at = np.unique(key, return_inverse=True)
+    days = np.bincount(np.unique(at * len(r) + row) // len(r), minlength=len(hours))
+    places, where = np.unique(r, return_inverse=True)
+    count = np.bincount(at * len(places) + where.ravel(), minlength=len(hours) * len(places)).reshape(len(hours), -1)
+    seen = count[days > 1]
+    return float(seen.max(axis=1).sum() / seen.sum()) if len(seen) else np.nan
+
+
+def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
+    """Rows of each user by date; number of each row's day, and whether it is at a weekend."""
+    days = days_of(traces)
+    if traces.dates is None:
+        ordinal = np.empty(len(traces), dtype=np.int64)
+        ordinal[np.concatenate(days)] = np.concatenate([np.arange(len(rows)) for rows in days])
+        return days, ordinal, np.zeros(len(traces), dtype=bool)
+    ordinal = traces.dates.astype("datetime64[D]").astype(np.int64)
+    return days, ordinal, (ordinal + 3) % 7 >= 5  # day 0, 1970-01-01, was a Thursday
 
 
 def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
     """Every measure of every person, (U,) each; and (U, features) the description that lives are told by."""
     r, minutes = filled(traces.r), traces.minutes()
-    days = days_of(traces)
-    if traces.dates is None:
-        ordinal, weekend = np.concatenate([np.arange(len(rows)) for rows in days]), np.zeros(len(r), dtype=bool)
-        ordinal = ordinal[np.argsort(np.concatenate(days))]
-    else:
-        ordinal = traces.dates.astype("datetime64[D]").astype(np.int64)
-        weekend = (ordinal + 3) % 7 >= 5  # day 0, 1970-01-01, was a Thursday
+    days, ordinal, weekend = _calendar(traces)
     found, more = [], []
     parts = [_between(minutes, ends) for ends in PARTS]
     for rows in days:
@@ -188,65 +235,453 @@ def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
     return measures, np.nan_to_num(np.column_stack([*measures.values(), np.array(more)]), nan=-1.0)
 
 
-def growth_curve(traces: Traces) -> Floats:
-    """Mean number of distinct places after 1, 2, ... days, over the people who have so many."""
+def growth(traces: Traces) -> Floats:
+    """(U, most days) distinct places of each person after 1, 2, ... days, NaN beyond her last day."""
     r, lives = filled(traces.r), days_of(traces)
-    most = max(len(rows) for rows in lives)
-    total, people = np.zeros(most), np.zeros(most)
-    for rows in lives:
+    grown = np.full((len(lives), max(map(len, lives))), np.nan)
+    for person, rows in enumerate(lives):
         _, first = np.unique(r[rows], return_index=True)
-        new = np.bincount(first // r.shape[1], minlength=len(rows))
-        total[: len(rows)] += np.cumsum(new)
-        people[: len(rows)] += 1
-    return np.asarray(total / people)
+        grown[person, : len(rows)] = np.cumsum(np.bincount(first // r.shape[1], minlength=len(rows)))
+    return grown
+
+
+def week(traces: Traces, kinds: int) -> Floats:
+    """
+    (U, 2, 24 kinds) share of the instants of each hour that a person is at home, and at the main place.
+
+    `kinds` is 7 for the days of the week, Monday first, 2 for weekdays and weekends, 1 for any day. NaN where a person
+    has no such hour, and at the main place where there is none.
+    """
+    r, minutes = filled(traces.r), traces.minutes()
+    days, ordinal, weekend = _calendar(traces)
+    kind = {7: (ordinal + 3) % 7, 2: weekend.astype(np.int64), 1: np.zeros(len(r), dtype=np.int64)}[kinds]
+    hour = (minutes // 60).astype(np.int64)
+    found = np.full((len(days), 2, 24 * kinds), np.nan)
+    for person, rows in enumerate(days):
+        key = (kind[rows][:, None] * 24 + hour).ravel()
+        total = np.bincount(key, minlength=24 * kinds)
+        for i, place in enumerate(anchors(r[rows], weekend[rows], minutes)):
+            if place >= 0:
+                there = np.bincount(key, (r[rows] == place).ravel(), minlength=24 * kinds)
+                np.divide(there, total, out=found[person, i], where=total > 0)
+    return found
+
+
+def _known_mean(values: Floats) -> Floats:
+    """Mean over the first axis of what is known, NaN where nobody knows."""
+    known = ~np.isnan(values)
+    number = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    return np.asarray(np.divide(total, number, out=np.full(np.shape(number), np.nan), where=number > 0))
+
+
+def off_by(value: ArrayLike, real: ArrayLike) -> Floats:
+    """
+    Return how far a figure is off the real one, as a share of it; 1 where the real one is 0 and it is not.
+
+    Examples
+    --------
+    >>> off_by([5.0, 0.0, 1.0], [4.0, 0.0, 0.0]).tolist()
+    [0.25, 0.0, 1.0]
+
+    """
+    a, b = np.asarray(value, dtype=np.float64), np.asarray(real, dtype=np.float64)
+    away = np.abs(a - b)
+    return np.where(b != 0, away / np.where(b != 0, np.abs(b), 1.0), np.where(away > 0, 1.0, away))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """
+    One measure of fake lives beside those of real people.
+
+    Parameters
+    ----------
+    id, title, unit
+        "home_share", "Time at home" and "%"; distances have no unit.
+    first
+        Whether it is one of those that people ask first.
+    fakes, real
+        Means over people; None for distances, and where nobody's days tell it.
+    off, halves
+        How far fakes are off one half of the real people, and how far the other half is: means over the splits.
+    people_off, people_halves
+        The same as the share of people who have another value (Kolmogorov-Smirnov); None for distances.
+
+    """
+
+    id: str
+    title: str
+    unit: str
+    first: bool
+    fakes: float | None
+    real: float | None
+    off: float | None
+    halves: float | None
+    people_off: float | None = None
+    people_halves: float | None = None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether fakes are off by at most 10 in 100 more than two halves of the real people; None if not known."""
+        if self.off is None or self.halves is None:
+            return None
+        return self.off <= self.halves + NEAR + 1e-9
+
+    @property
+    def word(self) -> str:
+        """The verdict in short."""
+        return {True: "within 10 %", False: f"{100 * (self.off or 0):.0f} % off", None: "not measured"}[self.within]
+
+    @property
+    def words(self) -> str:
+        """The figures in a sentence."""
+        if self.off is None or self.halves is None:
+            return f"{self.title}: these days do not tell it."
+        off, halves = f"{100 * self.off:.0f} %", f"{100 * self.halves:.0f} %"
+        if self.fakes is None or self.real is None:
+            return f"{self.title}: {off} do not match; between two halves of the real people {halves}"
+        means = f"{self.shown(self.fakes)}, real people {self.shown(self.real)}"
+        return f"{self.title}: {means}; off by {off}, two halves of the real people by {halves}"
+
+    def shown(self, value: float) -> str:
+        """A mean in its unit."""
+        return f"{100 * value:.0f} %" if self.unit == "%" else f"{value:.{1 if value >= 1 else 2}f} {self.unit}"
 
 
 @dataclass(frozen=True, eq=False)
 class LivesResult:
     """
-    Fake lives against real ones, and beside it other real ones.
+    Fake lives against real ones, with two halves of the real people beside every measure.
 
-    `mean` holds for each measure the mean over people of the held-out, the other real and the fake lives, NaN where
-    nobody's days tell it; `told` and `told_real` the AUC of a classifier that tells fake lives, and other real ones,
-    from the held-out; `growth` the three curves of distinct places against days.
+    Parameters
+    ----------
+    measures
+        Every measure; `[id]` gives one.
+    told, told_real
+        AUC of a classifier that tells fake lives, and other real ones, from one half of the people: .5 is guessing.
+    growth
+        Mean number of distinct places after each number of `days`: `fakes`, `real`, and `low` and `high`, the least and
+        most that a half of the real people has.
+    week
+        The same by hour of the week (or of two kinds of day, or of one: `kinds`) for `home` and `main`: the share of
+        people who are there.
+    sizes, notes
+        People and days of either side; what a reader should know.
+
     """
 
-    mean: dict[str, tuple[float, float, float]]
+    measures: tuple[Compared, ...]
     told: Rate
     told_real: Rate
-    growth: tuple[Floats, Floats, Floats]
+    growth: dict[str, Any] = field(repr=False)
+    week: dict[str, Any] = field(repr=False)
+    sizes: dict[str, int]
+    notes: tuple[str, ...] = ()
 
-    def gap(self, name: str) -> tuple[float, float]:
-        """How far fake, and other real, lives are from the held-out ones, as a share of these."""
-        held, real, fake = self.mean[name]
-        return abs(fake - held) / abs(held), abs(real - held) / abs(held)
+    def __getitem__(self, measure: str) -> Compared:
+        return {m.id: m for m in self.measures}[measure]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers: `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`; ready for JSON."""
+        fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "word", "words"]
+        found: dict[str, Any] = plain(
+            {
+                "measures": {m.id: {name: getattr(m, name) for name in fields} for m in self.measures},
+                "told": self.told,
+                "told_real": self.told_real,
+                "growth": self.growth,
+                "week": self.week,
+                "sizes": self.sizes,
+                "notes": self.notes,
+            }
+        )
+        return {**found, "in_words": self.summary()}
+
+    def summary(self) -> str:
+        """How many of the first measures are as near as real people are, which are not, and whether lives are told."""
+        known = [m for m in self.measures if m.first and m.within is not None]
+        # the title up to its first remark
+        off = [
+            f"{re.split('[,:(]', m.title[:1].lower() + m.title[1:])[0].strip()} ({m.word})"
+            for m in known
+            if not m.within
+        ]
+        said = (
+            f"of {len(known)} measures of lives over days, {len(known) - len(off)} are within 10 % of what two halves "
+        )
+        said += "of the real people differ by" + (f"; not {', '.join(off)}" if off else "")
+        return (
+            f"{said}. A classifier tells fake lives from real ones with AUC {self.told.value:.2f} "
+            f"({self.told.low:.2f} to {self.told.high:.2f}), other real lives with {self.told_real.value:.2f}."
+        )
+
+    def in_words(self) -> list[str]:
+        """One line per measure that people ask first, then the summary."""
+        return [*(f"{m.word:<12}  {m.words}" for m in self.measures if m.first), self.summary()]
+
+
+def no_lives(real: Traces, fakes: Traces) -> str:
+    """Why lives cannot be compared, in a sentence; "" where enough people and fakes have several days."""
+    for side, who in ((real, "real people"), (fakes, "fakes")):
+        several = int(np.count_nonzero(np.bincount(side.user) > 1))
+        if several < FEWEST_PEOPLE:
+            have = "has" if several == 1 else "have"
+            single = f"all {who} have" if several == 0 else f"only {several} of the {who} {have} more than"
+            return f"lives over several days are not compared: {single} one day ({FEWEST_PEOPLE} must have more)."
+    return ""
+
+
+def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesResult:
+    """
+    Compare fake lives with real ones, beside what one half of the real people is to the other.
+
+    Parameters
+    ----------
+    real
+        The real people's days; rows of one user are one life. People with a single day are left out.
+    fakes
+        `Traces` or a `Pool` whose rows of one life share a user; or what `generate_fakes` returns, with `life`.
+    rng
+        Draws samples, splits and the folds of the classifiers.
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, days=5, locations=60, rng=np.random.default_rng(1)).traces
+    >>> found = ew.judge_lives(town, town, rng=np.random.default_rng(2))
+    >>> found["home_share"].within, found.sizes["people"]
+    (True, 60)
+
+    """
+    made = _lives_of(fakes, real)
+    why = no_lives(real, made)
+    if why:
+        raise NotEnoughUsers(why)
+    people = rng.permutation(np.flatnonzero(np.bincount(real.user) > 1))
+    half = len(people) // 2
+    return compare_lives(real.of_users(people[:half]), real.of_users(people[half:]), made, rng=rng)
+
+
+def _lives_of(fakes: Any, real: Traces) -> Traces:
+    made = on_map_of(fakes, real)
+    if isinstance(made, Traces):
+        return made
+    r, life = getattr(made, "r", made), getattr(made, "life", None)
+    return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(made, "days", None)))
+
+
+def _on_clock_of(real: Traces, made: Traces) -> Traces:
+    return Traces(
+        made.r,
+        made.locations,
+        users=made.users,
+        dates=made.dates,
+        step_minutes=real.step_minutes,
+        start=real.start,
+        tz=real.tz,
+    )
 
 
 def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.Generator) -> LivesResult:
     """
-    Every measure of fake lives beside those of real people whom the generator has not met, and whether they are told.
+    Every measure of fake lives beside those of real people, and whether they are told from the held-out.
 
     Parameters
     ----------
     held, real, fakes
-        Lives on one map: held-out people, other real people, fakes; rows of one user are one life.
+        Lives on one map: held-out people, other real people, fakes; rows of one user are one life. The classifiers tell
+        fakes, and `real`, from `held`; measures are taken over random halves of both together.
     rng
-        Folds of the classifiers.
+        Samples, splits, folds of the classifiers.
 
     """
     sides = on_one_map({"held": held, "real": real, "fakes": fakes})
     for name, side in sides.items():
         if side.U < 2:
             raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {side.U}.")
-    (mine, x), (theirs, y), (made, z) = (described(side) for side in sides.values())
-    mean = {name: tuple(_known(values[name]) for values in (mine, theirs, made)) for name in MEASURES}
-    curves = tuple(growth_curve(side) for side in sides.values())
-    return LivesResult(mean, _told(x, z, rng), _told(x, y, rng), curves)  # type: ignore[arg-type]
+    if (fakes.step_minutes, fakes.start) != (real.step_minutes, real.start):
+        raise InvalidParameter(
+            f"`fakes` have slots of {fakes.step_minutes:g} minutes from {fakes.start}, `real` of {real.step_minutes:g} "
+            f"from {real.start}: they must be on one clock.",
+            code="E_MISMATCH",
+        )
+    sides, notes = _alike({name: _some(side, rng) for name, side in sides.items()})
+    told = {name: described(side) for name, side in sides.items()}
+    table = {name: features for name, (_, features) in told.items()}
+    kinds = _kinds(list(sides.values()))
+    lived = [_Lives.of(side, told[name][0], kinds) for name, side in sides.items()]
+    everybody, made = _Lives.joined(lived[0], lived[1]), lived[2]
+    found, growths, weeks = _over_splits(everybody, made, rng)
+    measures = tuple(_compared(name, everybody, made, found[name]) for name in (*FIRST, *MEASURES) if name in found)
+    return LivesResult(
+        tuple({m.id: m for m in measures}.values()),
+        _told(table["held"], table["fakes"], rng),
+        _told(table["held"], table["real"], rng),
+        _curve({"days": np.arange(1, growths.shape[1] + 1)}, everybody.growth, made.growth, growths),
+        {
+            "kinds": kinds,
+            **{
+                place: _curve({"hour": np.arange(24 * kinds)}, everybody.week[:, i], made.week[:, i], weeks[:, i])
+                for i, place in enumerate(("home", "main"))
+            },
+        },
+        {
+            "people": len(everybody.rows),
+            "days": len(everybody.days.r),
+            "fakes": len(made.rows),
+            "fake_days": len(made.days.r),
+            "splits": SPLITS,
+        },
+        notes,
+    )
 
 
-def _known(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def _some(side: Traces, rng: np.random.Generator) -> Traces:
+    return side if side.U <= MOST_PEOPLE else side.of_users(rng.permutation(side.U)[:MOST_PEOPLE])
+
+
+def _alike(sides: dict[str, Traces]) -> tuple[dict[str, Traces], tuple[str, ...]]:
+    """The same lives with as many days on either side, and with dates only if all have them; what was done."""
+    notes: tuple[str, ...] = ()
+    if len({side.dates is None for side in sides.values()}) > 1:
+        who = "the fakes" if sides["fakes"].dates is None else "the real days"
+        notes = (f"{who} carry no dates: days are compared in their order, weekdays and weekends alike.",)
+        sides = {name: _undated(side) for name, side in sides.items()}
+    real = np.concatenate([np.bincount(sides[name].user) for name in ("held", "real")])
+    usual = {"real people": int(np.median(real)), "fakes": int(np.median(np.bincount(sides["fakes"].user)))}
+    if len(set(usual.values())) > 1:
+        most = min(usual.values())
+        notes += (
+            f"real people have {usual['real people']} days, fakes {usual['fakes']} (medians): of everybody at most the "
+            f"first {most} {'is' if most == 1 else 'are'} compared.",
+        )
+        sides = {
+            name: side.select(np.sort(np.concatenate([rows[:most] for rows in days_of(side)])))
+            for name, side in sides.items()
+        }
+    return sides, notes
+
+
+def _undated(side: Traces) -> Traces:
+    ordered = side.select(np.concatenate(days_of(side)))
+    return _on_clock_of(side, Traces(ordered.r, ordered.locations, users=ordered.users))
+
+
+def _kinds(sides: list[Traces]) -> int:
+    """How finely the week can be told: 7 days, 2 kinds of day, or 1, by the people who have each, on every side."""
+    for kinds in (7, 2):
+        there: list[int] = []
+        for side in sides:
+            _, ordinal, weekend = _calendar(side)
+            kind = (ordinal + 3) % 7 if kinds == 7 else weekend.astype(np.int64)
+            pairs = np.unique(kind * side.U + side.user)
+            there += [0] if side.dates is None else np.bincount(pairs // side.U, minlength=kinds).tolist()
+        if min(there) >= FEWEST_PEOPLE // 2:
+            return kinds
+    return 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Lives:
+    """What is measured of each life of one side, ready to be averaged over any of them."""
+
+    rows: list[Ints]
+    days: Days
+    measures: dict[str, Floats]
+    growth: Floats
+    week: Floats
+
+    @staticmethod
+    def of(side: Traces, measures: dict[str, Floats], kinds: int) -> "_Lives":
+        return _Lives(
+            days_of(side),
+            Days(filled(side.r).astype(np.int32), None, Plan.of(side)),
+            measures,
+            growth(side),
+            week(side, kinds),
+        )
+
+    @staticmethod
+    def joined(a: "_Lives", b: "_Lives") -> "_Lives":
+        r = np.concatenate([a.days.r, b.days.r])
+        plan = a.days.plan
+        whole = Plan.of(Traces(r, plan.locations, step_minutes=plan.step_minutes))
+        most = max(a.growth.shape[1], b.growth.shape[1])
+        wide = [np.pad(x.growth, ((0, 0), (0, most - x.growth.shape[1])), constant_values=np.nan) for x in (a, b)]
+        return _Lives(
+            [*a.rows, *(rows + len(a.days.r) for rows in b.rows)],
+            Days(r, None, whole),
+            {name: np.concatenate([a.measures[name], b.measures[name]]) for name in MEASURES},
+            np.concatenate(wide),
+            np.concatenate([a.week, b.week]),
+        )
+
+    def some(self, people: Ints, plan: Plan) -> Days:
+        """All days of some people, on one plan."""
+        return Days(self.days.r[np.concatenate([self.rows[p] for p in people.tolist()])], None, plan)
+
+
+def _over_splits(real: _Lives, made: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
+    """
+    Each measure's figures over the splits, and the curves of all halves, of places against days and of the week.
+
+    Figures (splits, 4) are off by, halves, and for measures of a person the same of the distribution over people.
+    """
+    U, n = len(real.rows), min(len(real.rows) // 2, len(made.rows))
+    plan = real.days.plan
+    uses = {m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, made.days, np.zeros(0, dtype=np.int64))}
+    days = _days_shared(real.growth, made.growth)
+    found: dict[str, list[list[float]]] = {name: [] for name in (*MEASURES, *CURVES, *uses)}
+    growths, weeks = [], []
+    for child in rng.spawn(SPLITS):
+        people = child.permutation(U)
+        a, b, f = people[:n], people[n : 2 * n], child.permutation(len(made.rows))[:n]
+        for name in MEASURES:
+            x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (made, f)))
+            mean = [float(_known_mean(v)) for v in (x, y, z)]
+            apart = [largest_gap(x[~np.isnan(x)], v[~np.isnan(v)]) for v in (z, y)]
+            found[name].append([float(off_by(mean[2], mean[0])), float(off_by(mean[1], mean[0])), *apart])
+        curves = [_known_mean(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (made, f))]
+        hours = [_known_mean(side.week[who]) for side, who in ((real, a), (real, b), (made, f))]
+        growths += curves[:2]
+        weeks += hours[:2]
+        found["growth"].append([float(_known_mean(off_by(curves[k], curves[0]))) for k in (2, 1)])
+        for i, name in enumerate(("week_home", "week_main")):
+            found[name].append([float(_known_mean(np.abs(hours[k][i] - hours[0][i]))) for k in (2, 1)])
+        if uses:
+            half, other, sample = real.some(a, plan), real.some(b, plan), made.some(f, plan)
+            for name, m in uses.items():
+                found[name].append([m.d(half, sample), m.d(half, other)])
+    return {name: np.array(values) for name, values in found.items()}, np.array(growths), np.array(weeks)
+
+
+def _days_shared(real: Floats, made: Floats) -> int:
+    """How many days the curves of both sides reach with enough people."""
+    reach = [
+        int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, made)
+    ]
+    return max(1, min(reach))
+
+
+def _compared(name: str, real: _Lives, made: _Lives, figures: Floats) -> Compared:
+    named = MEASURES.get(name) or CURVES.get(name) or OF_DAYS[name]
+    means = [np.nan, np.nan]
+    if name in MEASURES:
+        means = [float(_known_mean(side.measures[name])) for side in (made, real)]
+    fakes, people = (None if np.isnan(m) else m for m in means)
+    over = [None if np.isnan(v) else float(v) for v in _known_mean(figures)]
+    off, halves, apart, apart_halves = over if len(over) == 4 else [*over, None, None]
+    if off is None or halves is None:
+        off = halves = apart = apart_halves = None
+    return Compared(name, named.title, named.unit, name in FIRST, fakes, people, off, halves, apart, apart_halves)
+
+
+def _curve(along: dict[str, Ints], real: Floats, made: Floats, halves: Floats) -> dict[str, Any]:
+    """Means over all people of either side, and the least and the most over halves of the real people."""
+    n = halves.shape[1]
+    low, high = (getattr(np, f"f{end}").reduce(halves, axis=0) for end in ("min", "max"))
+    return {**along, "fakes": _known_mean(made)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}
 
 
 def _told(held: Floats, other: Floats, rng: np.random.Generator) -> Rate:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
@@ -17,6 +18,7 @@ from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
 from elsewhere.evaluation.attacks.suite import ALL
 from elsewhere.evaluation.audit import AuditResult, audit
+from elsewhere.evaluation.lives import LivesResult, judge_lives, no_lives
 from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
 from elsewhere.evaluation.uses import Uses, judge_uses
 from elsewhere.fakes import Fakes
@@ -24,6 +26,7 @@ from elsewhere.pool import Pool
 from elsewhere.traces.model import Ints, Traces
 
 MOST_PEOPLE = 2_000  # of each side in an audit; more are sampled, and the notes say so
+MOST_DAYS = 4_000  # of each side; fewer days of each person then, and the notes say so
 FEWEST_PEOPLE = 10  # of each side; with fewer no rate of an attack means anything
 
 
@@ -36,16 +39,18 @@ class Judgement:
     audit: AuditResult | None
     run: dict[str, Any] = field(repr=False)
     notes: tuple[str, ...] = ()
+    lives: LivesResult | None = None
 
     @property
     def results(self) -> list[Any]:
         """The results there are, for `report`."""
-        return [r for r in (self.uses, self.publishing, self.audit) if r is not None]
+        return [r for r in (self.uses, self.lives, self.publishing, self.audit) if r is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, ready for JSON; None where something could not be judged."""
         return {
             "uses": None if self.uses is None else self.uses.to_dict(),
+            "lives": None if self.lives is None else self.lives.to_dict(),
             "publishing": None if self.publishing is None else self.publishing.to_dict(),
             "audit": None if self.audit is None else self.audit.to_dict(),
             "categories": self.run.get("categories"),
@@ -56,6 +61,7 @@ class Judgement:
         """A few lines for the terminal: who the control was, what each attack that learnt something found."""
         lines = list(self.notes)
         if self.audit is not None:
+            lines += self.audit.unjudged
             absent = [f.id for f in self.audit.findings if f.status == NOT_RUN]
             if absent:
                 lines.append(f"not run for want of an input: {', '.join(absent)}")
@@ -90,7 +96,7 @@ def judge_run(
         Draws of the judge.
 
     """
-    first, second, third, fourth, fifth = rng.spawn(5)
+    first, second, third, fourth, fifth, sixth = rng.spawn(6)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
     owner: Ints | None = np.searchsorted(seed_rows, fakes.seed[rows])
     if not np.any(fakes.seed >= 0):  # made of nobody in particular: everybody in the file is attacked
@@ -106,6 +112,7 @@ def judge_run(
     published = Traces(
         fakes.r[rows],
         traces.locations,
+        users=pool.traces.users,  # the days of one life share an id
         dates=pool.traces.dates,
         step_minutes=traces.step_minutes,
         start=traces.start,
@@ -115,13 +122,22 @@ def judge_run(
         uses: Uses | None = judge_uses(traces, published, rng=fifth)
     except ElsewhereError as error:
         uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
+    why = no_lives(traces, published)
+    lives, notes = (None, (*notes, why)) if why else (judge_lives(traces, published, rng=sixth), notes)
     days = traces.of_users(np.unique(traces.user[seed_rows]))
-    attacked, more = _attacked(seeds, days, control, holdout is None, fakes, rows, owner, progress, second, third)
+    others = _others(traces, seed_rows, fakes, holdout)
+    follows = np.ones(len(rows), dtype=bool)
+    if fakes.preset.name == "deniable" and len(fakes.verdicts):
+        # fakes of the walk without a seed have nobody behind them, and follow nobody
+        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
+    attacked, more = _attacked(
+        seeds, days, control, others, holdout is None, fakes, published, owner, follows, progress, second, third
+    )
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
         m_min = fakes.preset.m_min
         told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
-    return Judgement(uses, kept, attacked, told, (*notes, *more))
+    return Judgement(uses, kept, attacked, told, (*notes, *more), lives)
 
 
 def _control(
@@ -144,14 +160,29 @@ def _control(
     return traces.of_users(free), (f"control: {len(free)} people, {who}.",)
 
 
+def _others(traces: Traces, seed_rows: Ints, fakes: Fakes, holdout: Traces | None) -> dict[str, Traces | str]:
+    """The people in the file who are nobody's seed, by the name of their role; or why they cannot be attacked."""
+    free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+    if len(free) == 0:
+        return {}
+    role = {"product": "alternates", "deniable": "model people"}.get(fakes.preset.name, "others")
+    if holdout is None:
+        return {role: "they are the strangers of these attacks themselves (--holdout sets others aside)"}
+    if len(free) < FEWEST_PEOPLE:
+        return {role: f"they are {len(free)}, and fewer than {FEWEST_PEOPLE} tell nothing"}
+    return {role: traces.of_users(free)}
+
+
 def _attacked(
     seeds: Traces,
     days: Traces,
     control: Traces | None,
+    others: dict[str, Traces | str],
     of_this_run: bool,
     fakes: Fakes,
-    rows: Ints,
+    published: Traces,
     owner: Ints | None,
+    follows: NDArray[np.bool_],
     progress: Callable[[int, int], None] | None,
     draw: np.random.Generator,
     rng: np.random.Generator,
@@ -162,22 +193,33 @@ def _attacked(
     if control is not None and control.U < FEWEST_PEOPLE:
         notes = (f"the control has only {control.U} people: attacks that need one are not run.",)
         control = None
-    published, everybody, among_all = fakes.r[rows], seeds, owner
-    # fakes of the walk without a seed have nobody behind them, and follow nobody
-    follows = np.ones(len(rows), dtype=bool)
-    if fakes.preset.name == "deniable" and len(fakes.verdicts):
-        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
+    everybody, among_all = seeds, owner
     if seeds.U > MOST_PEOPLE:
         people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
         mine = np.flatnonzero(np.isin(seeds.user, people))
         if owner is not None:
             kept = np.isin(owner, mine)
-            published, among_all, follows = published[kept], owner[kept], follows[kept]
+            published, among_all, follows = published.select(np.flatnonzero(kept)), owner[kept], follows[kept]
             owner = np.searchsorted(mine, among_all)
         seeds = seeds.select(mine)
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
-    if control is not None and control.U > MOST_PEOPLE:
-        control = control.of_users(np.sort(draw.choice(control.U, MOST_PEOPLE, replace=False)))
+    control = None if control is None else _at_most(control, draw)
+    others = {role: _at_most(people, draw) if isinstance(people, Traces) else people for role, people in others.items()}
+    whole, in_file = (seeds, control, published, owner), others
+    if owner is not None and len(published) > MOST_DAYS and len(published) > published.U:
+        each = max(1, MOST_DAYS // published.U)
+        rows = _some_days(published, each, draw)
+        published, follows = published.select(rows), follows[rows]
+        among_all = None if among_all is None else among_all[rows]
+        # the candidates are the days that these fakes were made from
+        mine, owner = np.unique(owner[rows], return_inverse=True)
+        seeds = seeds.select(mine)
+        control = None if control is None else control.select(_some_days(control, each, draw))
+        others = {
+            role: people.select(_some_days(people, each, draw)) if isinstance(people, Traces) else people
+            for role, people in others.items()
+        }
+        notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
     settings, learnt = fakes.preset, fakes.learnt
     given: dict[str, Any] = {"m_min": settings.m_min}
     if owner is None:
@@ -191,18 +233,36 @@ def _attacked(
         if fakes.sampler is not None and learnt is not None:
             given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
     try:
-        order = Traces(published, seeds.locations, step_minutes=seeds.step_minutes, start=seeds.start, tz=seeds.tz)
-        found = audit(seeds, control, order, owner, pool=order, progress=progress, rng=rng, **given)
-        if settings.k and "sampler" in given and among_all is not None:
-            followers, of = published[follows], among_all[follows]
-            if len(of):
-                found = _with(found, audit(everybody, None, followers, of, attacks=["A8"], rng=rng, **given))
+        found = audit(
+            seeds, control, published, owner, pool=published, roles=others, progress=progress, rng=rng, **given
+        )
+        if settings.k and "sampler" in given and among_all is not None and follows.any():
+            some = np.flatnonzero(follows)
+            of = among_all[some]
+            found = _with(found, audit(everybody, None, published.r[some], of, attacks=["A8"], rng=rng, **given))
+        if len(published) < len(whole[2]) and control is not None:
+            over_days = ["A18", "A20"]
+            found = _with(found, audit(*whole, pool=whole[2], attacks=over_days, rng=rng, **given))
         if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
-            found = _with(found, audit(days, None, order, None, attacks=["A13"], rng=rng, **given))
+            found = _with(found, audit(days, control, whole[2], None, attacks=["A13"], roles=in_file, rng=rng, **given))
     except ElsewhereError as error:
         return None, (*notes, f"no attack could be run: {error.args[0]}")
     return found, notes
+
+
+def _at_most(people: Traces, draw: np.random.Generator) -> Traces:
+    if people.U <= MOST_PEOPLE:
+        return people
+    return people.of_users(np.sort(draw.choice(people.U, MOST_PEOPLE, replace=False)))
+
+
+def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
+    """At most so many rows of each user, at random, in their order."""
+    shuffled = draw.permutation(len(people))
+    order = shuffled[np.argsort(people.user[shuffled], kind="stable")]
+    rank = np.arange(len(order)) - np.searchsorted(people.user[order], people.user[order])
+    return np.sort(order[rank < each])
 
 
 def _with(found: AuditResult, exact: AuditResult) -> AuditResult:

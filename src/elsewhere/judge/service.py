@@ -1,6 +1,7 @@
 """The service scenario as the paper runs it: first day against second day, four generators of the paper and ours."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,14 @@ import numpy as np
 from elsewhere.errors import InvalidTraces, NotEnoughUsers
 from elsewhere.evaluation.baselines import (
     Generator,
+    PoolGenerator,
     aggregate_iid,
     from_pool,
     uniform_iid,
     walk_on_aggregate,
     walk_on_user,
 )
+from elsewhere.evaluation.lbs.days import Company, over_days
 from elsewhere.evaluation.lbs.result import LbsResult
 from elsewhere.evaluation.lbs.scenario import evaluate_lbs
 from elsewhere.pool import on_map_of
@@ -80,13 +83,15 @@ def judge_service(
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
     choose: str = "uniform",
+    days: Traces | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
 ) -> LbsResult:
     """
     All five generators under all adversaries; users of `test` who are not in `train` are left out.
 
-    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it.
+    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it;
+    `days` all days of the users, for a service that watches for several (A18).
     """
     known = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
     if len(known) < FEWEST:
@@ -95,7 +100,7 @@ def judge_service(
         )
     fakes = on_map_of(fakes, train)
     generators = five_generators(train, fakes, users_of_fakes, choose=choose)
-    return evaluate_lbs(
+    found = evaluate_lbs(
         train,
         test.of_users(np.array(known)),
         generators,
@@ -108,3 +113,29 @@ def judge_service(
         rng=rng,
         progress=progress,
     )
+    if days is None:
+        return found
+    company = _company(fakes, from_pool(fakes, users_of_fakes), days, train)
+    watched = (over_days(days, company, n=n, rng=rng) for n in n_fakes if n < len(company.rows))
+    return replace(found, over_days=tuple(told for told in watched if told is not None and max(told.users) > 1))
+
+
+def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Company:
+    """The fakes as lives, and the number in `days` of the user that each descends from."""
+    life = fakes.user if isinstance(fakes, Traces) else getattr(fakes, "life", None)
+    lives = Traces(
+        ours.r,
+        days.locations,
+        users=np.arange(len(ours.r)) if life is None else np.asarray(life),
+        dates=fakes.dates if isinstance(fakes, Traces) else getattr(fakes, "days", None),
+        step_minutes=days.step_minutes,
+        start=days.start,
+        tz=days.tz,
+    )
+    maker = np.full(lives.U, -1)
+    if ours.maker is not None:
+        labels = train.labels if ours.labels is None else ours.labels
+        number = {label: i for i, label in enumerate(days.labels)}
+        known = np.array([*(number.get(label, -1) for label in labels), -1])
+        maker[lives.user] = known[ours.maker]
+    return Company.of(lives, maker)

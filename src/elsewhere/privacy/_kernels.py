@@ -61,7 +61,6 @@ class Rules(NamedTuple):
     """The thresholds, as the kernel reads them."""
 
     par_s: float
-    par_i: int
     par_d: float
     k: int
     min_sim: float  # 0 = off: no similarity is below it
@@ -77,6 +76,7 @@ class Prepared(NamedTuple):
     rules: Rules
     clock: Clock
     r: Places  # (S, L) the seed traces
+    limit: Ints  # (S,) places, or equal instants, that a fake may share with each
     seeds: Counted
     alternates: Counted  # sorted by user
     visitors: Visitors
@@ -266,6 +266,19 @@ def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
 
 
 @njit
+def least_shared(seeds: Counted, others: Counted, some: Ints, R: int, share: float) -> Ints:
+    """(S,) how many places each seed shares with those of `some` of the others who share least: that share of them."""
+    tally = np.zeros(R, np.int32)
+    out, shared = np.zeros(len(seeds.N), np.int64), np.zeros(len(some), np.int64)
+    for i in range(len(seeds.N)):
+        for a in range(len(some)):
+            shared[a] = shared_places(seeds, i, others, some[a], tally)
+        shared.sort()
+        out[i] = shared[max(0, math.ceil(share * len(some)) - 1)] if len(some) else 0
+    return out
+
+
+@njit
 def alternates_found(X: float, N: int, own: int, fake: Counted, alternates: Counted, par_d: float, stop: int) -> int:
     """Distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52)."""
     found, last = 0, -1
@@ -347,7 +360,7 @@ def verdict_one(
     for t in range(len(fake)):
         if fake[t] >= 0 and fake[t] == prepared.r[seed, t]:
             aligned += 1
-    if (aligned if rules.aligned else shared) > rules.par_i:  # E50
+    if (aligned if rules.aligned else shared) > prepared.limit[seed]:  # E50
         rejected |= INTERSECTION
 
     X, N = semantic(seeds, seed, f, 0), seeds.N[seed]

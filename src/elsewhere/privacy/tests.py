@@ -36,10 +36,13 @@ from elsewhere.errors import (
 from elsewhere.privacy import _kernels
 from elsewhere.privacy._kernels import Clock, Counted, Prepared, Rules, Visitors
 from elsewhere.privacy.verdict import Verdict, Verdicts
+from elsewhere.traces.days import People
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Locations, Periods, Traces
 
 STRANGERS_BELOW = 0.95  # the quantile of E15
 EXACT = 2**53  # whole numbers below it are exact in float64
+HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days
+STRANGERS_ASKED = 500  # for that, at most
 DENSE = 1_000_000  # place numbers above it are renumbered before counting
 
 
@@ -79,9 +82,14 @@ class PrivacyTest:
         intersection: str = "set",
         min_sim: float | None = None,
         count_all: bool = False,
+        lives: bool = False,
     ) -> "PrivacyTest":
         """
         Parameters as in `privacy_test`, for all `seeds` at once.
+
+        With `lives` a seed, an alternate and a fake is a person with all their days (`People`), and two people who live
+        in one town for weeks share some places: a fake may share as many with its seed as half of the alternates do at
+        most, if that is more than `par_i`.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -97,7 +105,9 @@ class PrivacyTest:
                 '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
                 stacklevel=2,
             )
-        return _prepare(seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all)
+        return _prepare(
+            seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all, lives
+        )
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
@@ -198,7 +208,9 @@ def privacy_test(
             raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
         r, user = np.vstack([r, rest.r[other]]), np.concatenate([user, 1 + rest.user[other]])
     seeds = Traces(r, own.locations, users=user, step_minutes=own.step_minutes, start=own.start, tz=own.tz)
-    test = _prepare(seeds, strangers, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all=True)
+    test = _prepare(
+        seeds, strangers, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all=True, lives=False
+    )
     return test(f.r, [0])[0]
 
 
@@ -295,8 +307,8 @@ def _copy(array: NDArray[Any], dtype: type) -> NDArray[Any]:
     return np.array(array, dtype=dtype, order="C")
 
 
-def _clock(traces: Traces, periods: Periods) -> Clock:
-    tau = periods.of_minute(traces.minutes())
+def _clock(minutes: Floats, periods: Periods) -> Clock:
+    tau = periods.of_minute(minutes)
     slot = np.argsort(tau, kind="stable").astype(np.int64)
     return Clock(slot, np.searchsorted(tau[slot], np.arange(periods.T + 1)).astype(np.int64))
 
@@ -313,6 +325,7 @@ def _prepare(
     intersection: str,
     min_sim: float | None,
     count_all: bool,
+    lives: bool,
 ) -> PrivacyTest:
     require_between("par_s", par_s, 0, 1)
     require_whole("par_i", par_i, 0)
@@ -330,24 +343,36 @@ def _prepare(
     if against == "all" and available == 0:
         raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
 
-    longest = max(seeds.L, alternates.L if isinstance(alternates, Traces) else 0)
+    of_seeds = People.of(seeds, alone=not lives)
+    of_others = People.of(alternates, alone=not lives) if isinstance(alternates, Traces) else None
+    longest = seeds.L * of_seeds.days
+    if isinstance(alternates, Traces) and of_others is not None:
+        longest = max(longest, alternates.L * of_others.days)
     exact_below = EXACT // longest**2
-    clock = _clock(seeds, of_day)
-    r, owner = _copy(seeds.r, np.int32), _copy(seeds.user, np.int64)
+    clock = _clock(of_seeds.minutes(seeds.minutes()), of_day)
+    r, owner = (
+        _copy(of_seeds.places(seeds.r), np.int32),
+        _copy(np.arange(len(of_seeds)) if lives else seeds.user, np.int64),
+    )
     counted = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
-    if isinstance(alternates, Traces):
-        order = np.argsort(alternates.user, kind="stable")
+    if isinstance(alternates, Traces) and of_others is not None:
+        whose = np.arange(len(of_others)) if lives else alternates.user
+        order = np.argsort(whose, kind="stable")
         # numbered after the seeds' users: none of them is a seed
-        user = seeds.U + alternates.user[order]
-        strangers = _kernels.count_rows(alternates.r[order], user, _clock(alternates, of_day), seeds.R, exact_below)
+        user = seeds.U + whose[order]
+        theirs = _clock(of_others.minutes(alternates.minutes()), of_day)
+        strangers = _kernels.count_rows(of_others.places(alternates.r)[order], user, theirs, seeds.R, exact_below)
     elif alternates == "all":
         order = np.argsort(owner, kind="stable")
         strangers = _kernels.count_rows(r[order], owner[order], clock, seeds.R, exact_below)
     else:
         strangers = _kernels.no_counts(0, 0, of_day.T)
+    limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
+    if of_seeds.days > 1 and of_others is not None and intersection == "set":
+        some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
+        limit = np.maximum(limit, _kernels.least_shared(counted, strangers, some, seeds.R, HALF))
     rules = Rules(
         par_s=float(par_s),
-        par_i=min(par_i, seeds.L),
         par_d=float(par_d),
         k=int(k),
         min_sim=float(min_sim or 0),
@@ -358,10 +383,10 @@ def _prepare(
     )
     empty = Visitors(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
     visitors = _kernels.invert(counted, seeds.R) if against == "all" else empty
-    prepared = Prepared(rules, clock, r, counted, strangers, visitors, seeds.R)
+    prepared = Prepared(rules, clock, r, limit, counted, strangers, visitors, seeds.R)
     if against == "all":
-        limit = _quantile_by_user(_kernels.strangers(prepared), strangers)
-        prepared = prepared._replace(rules=rules._replace(quantile=limit))
+        mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
+        prepared = prepared._replace(rules=rules._replace(quantile=mostly))
     off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
     return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
 

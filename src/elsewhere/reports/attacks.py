@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, NOTHING, UNCLEAR, WITHIN
-from elsewhere.evaluation.audit import in_one_sentence
+from elsewhere.evaluation.audit import in_one_sentence, named
 from elsewhere.reports.given import SMALLEST_GROUP, Plain, findings
 from elsewhere.reports.markup import Child, Markup, listing, number, percent, table, tag
 from elsewhere.reports.svg import interval, key
@@ -79,7 +79,7 @@ def state(finding: Plain) -> tuple[str, str, str]:
 
 def sentence(audit: Plain) -> str:
     """How many attacks learnt something, in one sentence."""
-    said = in_one_sentence({name: outcome(f) for name, f in findings(audit).items()})
+    said = in_one_sentence({named(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
     return said[:1].upper() + said[1:]
 
 
@@ -105,7 +105,7 @@ def audit_table(audit: Plain, *, shareable: bool) -> Markup:
     decile = not shareable or (isinstance(people, int) and people // 10 >= SMALLEST_GROUP)
     parts: list[Child] = []
     if ran:
-        parts += [_numbers(ran, decile), tag("h3", "What each attack found"), _words(ran)]
+        parts += [_numbers(ran, decile), *_roles(ran), tag("h3", "What each attack found"), _words(ran)]
     missing = [(name, f) for name, f in found.items() if f.get("status") == "not run"]
     if missing:
         parts.append(tag("h3", "Not run, and what it needs"))
@@ -167,7 +167,14 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
     ends = f.get("interval")
     known = ends if isinstance(ends, list) and all(isinstance(e, (int, float)) for e in ends) else None
     cells: list[Child] = [
-        tag("div", tag("b", name), " ", _question(name, f), class_="attack"),
+        tag(
+            "div",
+            tag("b", name),
+            " ",
+            _question(name, f),
+            tag("small", f"worst role: {f['role']}") if len(_judged(f)) > 1 else None,
+            class_="attack",
+        ),
         badge(f),
         _picture(name, f, unit, known),
         tag("b", shown(f.get("main"), unit)),
@@ -181,6 +188,47 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
     if decile:
         cells.append(shown(f.get("worst_decile"), unit))
     return cells
+
+
+def _judged(f: Plain) -> list[str]:
+    """Roles in the file on which an attack has a figure."""
+    return [role for role, told in (f.get("roles") or {}).items() if told.get("main") is not None]
+
+
+def _roles(ran: dict[str, Plain]) -> list[Child]:
+    """Everybody in the file: the figures of every role, or why there are none; nothing where there are only seeds."""
+    names = list(dict.fromkeys(role for f in ran.values() for role in f.get("roles") or {}))
+    if len(names) < 2:
+        return []
+    rows: list[list[Child]] = []
+    for name, f in ran.items():
+        if f.get("roles"):
+            unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
+            cells = [_of_role(f["roles"].get(role) or {}, unit) for role in names]
+            rows.append([[tag("b", name), " ", QUESTIONS[name].short if name in QUESTIONS else ""], *cells])
+    why = {
+        f"{role.capitalize()}: {told['words']}"
+        for f in ran.values()
+        for role, told in (f.get("roles") or {}).items()
+        if told.get("main") is None
+    }
+    caption = (
+        "Everybody in the file: what each attack reached against the people of each role (strangers: the people set "
+        "aside). Of people of whom no fake was made A2 asks whose moves explain the fakes best, theirs or strangers', "
+        "and A13 counts places that few people of the whole file visit."
+    )
+    return [
+        tag("h3", "Everybody in the file"),
+        table(["Attack", *(role.capitalize() for role in names)], rows, caption=caption),
+        tag("p", " ".join(sorted(why)), class_="note") if why else None,
+    ]
+
+
+def _of_role(told: Plain, unit: str) -> Child:
+    if told.get("main") is None:
+        return "no verdict"
+    strangers = f" (strangers {shown(told['control'], unit)})" if told.get("control") is not None else ""
+    return [badge({**told, "status": "run"}), " ", tag("b", shown(told["main"], unit)), tag("small", strangers)]
 
 
 def _why(name: str, f: Plain) -> str | None:
@@ -216,6 +264,8 @@ def _beside(f: Plain) -> str | None:
         "with_classes_1h": "the classes, and that a fake may be an hour early or late",
         "with_classes_2h": "the same of two hours",
         "with_classes_day": "the classes, and that a whole day may be two hours early or late",
+        "number_of_days": "only how many days people have",
+        "whole_life": "the classes, and all days of a fake together",
         "grey_box": "the generator",
         "white_box": "the model",
     }

@@ -13,12 +13,13 @@ from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.audit import AuditResult
 from elsewhere.evaluation.lbs.result import LbsResult
+from elsewhere.evaluation.lives import LivesResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
 from elsewhere.evaluation.uses import MEASURES, Uses
 
 ACCEPTED = (
-    "`results` must be a `PublishingResult`, an `LbsResult`, an `AuditResult`, `Uses`, the `to_dict()` of one, or a "
-    "list or a mapping of names to such results"
+    "`results` must be a `PublishingResult`, an `LbsResult`, an `AuditResult`, `Uses`, a `LivesResult`, the "
+    "`to_dict()` of one, or a list or a mapping of names to such results"
 )
 BESIDE = {"notes", "run", "version", "files"}  # what stands beside results in a file of several
 ATTACK = re.compile(r"A\d+")
@@ -34,6 +35,7 @@ class Given:
     publishing: dict[str, Plain] = field(default_factory=dict)
     lbs: dict[str, Plain] = field(default_factory=dict)
     uses: dict[str, Plain] = field(default_factory=dict)
+    lives: dict[str, Plain] = field(default_factory=dict)
 
     @staticmethod
     def of(results: Any) -> "Given":
@@ -48,7 +50,7 @@ class Given:
         """
         found = Given()
         _collect(results, "", found, 0)
-        if not (found.audits or found.publishing or found.lbs or found.uses):
+        if not (found.audits or found.publishing or found.lbs or found.uses or found.lives):
             raise InvalidParameter(f"{ACCEPTED}; nothing of that kind is in it.")
         return found
 
@@ -69,12 +71,15 @@ def _collect(results: Any, name: str, found: Given, depth: int) -> None:
         _add(found.lbs, name, results.to_dict())
     elif isinstance(results, Uses):
         _add(found.uses, name, results.to_dict())
+    elif isinstance(results, LivesResult):
+        _add(found.lives, name, results.to_dict())
     elif isinstance(results, Mapping):
         kind = _kind(results)
         if kind is not None:
             _add(getattr(found, kind), name, plain(dict(results)))
-            if isinstance(results.get("uses"), Mapping):  # beside the rest of an evaluation
-                _add(found.uses, name, plain(dict(results["uses"])))
+            for beside in ("uses", "lives"):  # the rest of an evaluation
+                if isinstance(results.get(beside), Mapping):
+                    _add(getattr(found, beside), name, plain(dict(results[beside])))
         else:
             _collect_all([(str(n), r) for n, r in results.items() if n not in BESIDE], found, depth)
     elif isinstance(results, Sequence) and not isinstance(results, (str, bytes)):
@@ -93,6 +98,8 @@ def _collect_all(items: list[tuple[str, Any]], found: Given, depth: int) -> None
 def _kind(told: Mapping[Any, Any]) -> str | None:
     if {"aggregate", "visits", "allocation"} <= told.keys():
         return "publishing"
+    if {"measures", "growth", "week"} <= told.keys():
+        return "lives"
     if {"settings", "generators"} <= told.keys():
         return "lbs"
     if {m.id for m in MEASURES} <= told.keys():

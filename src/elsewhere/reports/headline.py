@@ -7,6 +7,7 @@ from elsewhere.evaluation.uses import GOOD_FOR, MEASURES, NOT_FOR, ROUGH_FOR, UN
 from elsewhere.reports.attacks import sentence
 from elsewhere.reports.claims import advice
 from elsewhere.reports.given import Given, Plain
+from elsewhere.reports.lives import in_short
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.traces.model import Traces
 
@@ -36,7 +37,9 @@ def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shar
     if uses is None:
         return tag("div", parts, publishing)
     parts.append(tag("p", tag("b", _counted(uses), " ", advice(audit, run, uses).words, "."), class_="lead"))
-    good = tag("div", tag("h2", "What are they good for?", class_="first"), _in_short(uses))
+    lives = next(iter(given.lives.values()), None)
+    over_days = None if lives is None else tag("p", tag("a", in_short(lives), href="#lives"))
+    good = tag("div", tag("h2", "What are they good for?", class_="first"), _in_short(uses), over_days)
     return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
 
 

@@ -22,6 +22,7 @@ from elsewhere.reports.claims import claims, may_not
 from elsewhere.reports.days import MOST_DAYS, by_hour, days
 from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.headline import headline, in_detail
+from elsewhere.reports.lives import lives
 from elsewhere.reports.making import categories, making, visible
 from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
 from elsewhere.reports.service import service
@@ -49,8 +50,8 @@ def report(
     Parameters
     ----------
     results
-        What `audit`, `judge_uses`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()` of it; or a
-        list of such, or names -> such.
+        What `audit`, `judge_uses`, `judge_lives`, `evaluate_publishing` or `evaluate_lbs` returned, or the `to_dict()`
+        of it; or a list of such, or names -> such.
     path
         Where to; an old file is replaced as a whole.
     edition
@@ -172,6 +173,8 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
 def _sections(given: Given, maps: _Shown | None, run: dict[str, Any], shareable: bool) -> list[Section]:
     audit = next(iter(given.audits.values()), None)
     made = [section("What the data are good for", _named(given.uses, in_detail), anchor="uses")] if given.uses else []
+    if given.lives:
+        made.append(section("Lives over days", _named(given.lives, lives), anchor="lives"))
     made += [
         section("Attacks", _audits(given, shareable), anchor="attacks"),
         section("What may be said", _claims(audit, run, _first_of_several(given.audits)), anchor="claims"),

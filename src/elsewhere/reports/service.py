@@ -12,6 +12,8 @@ KNOWLEDGE = {
     "classes": "the classes of the places",
     "pool": "all published fakes",
 }
+KINDS = {"persona": "the same decoys every day", "fresh": "fresh decoys every day"}
+PLACES = {"home": "home", "main": "main place"}
 INKS = ("fake", "real", "test", "purple", "gold", "base")
 DASHES = ("", "6 3", "2 3", "8 3 2 3", "4 4", "1 3")
 
@@ -42,6 +44,7 @@ def service(result: Plain, *, shareable: bool) -> Markup:
             )  # fmt: skip
     parts.append(tag("div", charts, class_="charts wide"))
     parts.append(_table(generators))
+    parts += _over_days(result.get("over_days") or {})
     notes = result.get("notes") or []
     if notes:
         parts.append(tag("p", "Notes: " + " ".join(map(str, notes)), class_="note"))
@@ -98,6 +101,50 @@ def _table(generators: Plain) -> Markup:
         caption="Share of true places that the service misses at the moments it is asked (median over users; more is "
         "more privacy), by what the service knows. Its two attacks: each place by itself, and the whole path.",
     )
+
+
+def _over_days(watched: Plain) -> list[Child]:
+    """Homes and main places found by a service that watches for several days: pictures, and a table below."""
+    charts, rows = [], []
+    for n, told in watched.items():
+        series = []
+        for decoys, words in KINDS.items():
+            for place, by_days in (told["found"].get(decoys) or {}).items():
+                known = sorted((int(days), rate) for days, rate in by_days.items())
+                name = f"{PLACES[place]}, {words}"
+                low, high = ([rate["interval"][i] for _, rate in known] for i in (0, 1))
+                x, y = [float(i) for i in range(len(known))], [rate["value"] for _, rate in known]
+                i = list(KINDS).index(decoys)
+                ink, shape = (("fake", "circle"), ("real", "square"))[i]
+                series.append(
+                    Series(name, x, y, ink, shape if place == "home" else ("ring", "frame")[i], low, high,
+                           "" if place == "home" else "5 3")
+                )  # fmt: skip
+                rows.append(
+                    [words.capitalize(), n, PLACES[place],
+                     *(f"{percent(r['value'], 0)} ({percent(r['interval'][0], 0)} to {percent(r['interval'][1], 0)})"
+                       for _, r in known), percent(told["guess"], 0)]
+                )  # fmt: skip
+        days = [int(d) for d in told["users"]]
+        charts.append(
+            plot(series, x="days watched", y="found, share of people", y_range=(0, 1),
+                 x_ticks=[float(i) for i in range(len(days))], x_names=[str(d) for d in days],
+                 lines=[("guess", told["guess"])], title=f"Found behind {n} decoy{'s' * (n != '1')}",
+                 caption=told["in_words"][:1].upper() + told["in_words"][1:])
+        )  # fmt: skip
+    if not charts:
+        return []
+    most = max((told["users"] for told in watched.values()), key=len)
+    head = ["Decoys", "Fakes", "Place", *(f"{d} day{'s' * (d != '1')}" for d in most), "Guess"]
+    return [
+        tag("h3", "Watched for many days"),
+        tag("p", "The service is sent the user’s day and the decoys, sees all lines whole, and names home and main "
+            "place: by what recurs at night and at office hours, and, where decoys are the same personas every day, by "
+            "which line lives most like a person. The figure is that of the stronger attack."),
+        tag("div", charts, class_="charts wide"),
+        table(head, [r + ["–"] * (len(head) - len(r)) for r in rows], numbers=range(3, len(head)),
+              caption="Share of homes and main places found, with 95 % intervals; less is more privacy."),
+    ]  # fmt: skip
 
 
 def _cell(told: Plain, adversary: str, attack: str) -> str:

@@ -162,11 +162,20 @@ def bars(rows: Sequence[Bar], *, unit: str, title: str, caption: Child = None, t
 
 
 class Frame:
-    """Axes with ticks, grid and labels; maps values to the picture."""
+    """Axes with ticks, grid and labels, or names along x in place of numbers; maps values to the picture."""
 
-    def __init__(self, x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, height: float = 240) -> None:
+    def __init__(
+        self,
+        x: Sequence[float],
+        y: Sequence[float],
+        x_label: str,
+        y_label: str,
+        height: float = 240,
+        names: Sequence[tuple[float, str]] = (),
+    ) -> None:
         self.x, self.y, self.height = list(x), list(y), height
         self.x_label, self.y_label = x_label, y_label
+        self.names = names or [(tick, f"{tick:g}") for tick in self.x]
         self.left, self.right, self.top, self.bottom = 44.0, WIDTH - 8.0, 24.0, height - 38.0
 
     def px(self, value: float) -> float:
@@ -185,9 +194,14 @@ class Frame:
         for tick in self.y:
             parts.append(tag("line", x1=self.left, x2=self.right, y1=self.py(tick), y2=self.py(tick), class_="grid"))
             parts.append(tag("text", f"{tick:g}", x=self.left - 5, y=self.py(tick) + 4, text_anchor="end", class_="soft"))  # noqa: E501 # fmt: skip
-        for tick in self.x:
-            parts.append(tag("line", x1=self.px(tick), x2=self.px(tick), y1=self.bottom, y2=self.bottom + 4, class_="axis"))  # noqa: E501 # fmt: skip
-            parts.append(tag("text", f"{tick:g}", x=self.px(tick), y=self.bottom + 16, text_anchor="middle", class_="soft"))  # noqa: E501 # fmt: skip
+        parts += [
+            tag("line", x1=self.px(tick), x2=self.px(tick), y1=self.bottom, y2=self.bottom + 4, class_="axis")
+            for tick in self.x
+        ]
+        parts += [
+            tag("text", name, x=self.px(at), y=self.bottom + 16, text_anchor="middle", class_="soft")
+            for at, name in self.names
+        ]
         parts.append(tag("line", x1=self.left, x2=self.right, y1=self.bottom, y2=self.bottom, class_="axis"))
         middle = (self.left + self.right) / 2
         parts.append(tag("text", self.x_label, x=middle, y=self.height - 6, text_anchor="middle", class_="soft"))
@@ -251,13 +265,14 @@ def plot(
     y_range: tuple[float, float] | None = None,
     lines: Sequence[tuple[str, float]] = (),
     x_ticks: Sequence[float] | None = None,
+    x_names: Sequence[str] = (),
     size: float = 4.5,
     legend: bool = True,
 ) -> Markup:
     """
     Points with intervals, joined by lines where a series has a dash; `lines` are named heights, `diagonal` is y = x.
 
-    `x_ticks` are the numbers along x, by default round ones.
+    `x_ticks` are the numbers along x, by default round ones, `x_names` what stands at them instead.
 
     Examples
     --------
@@ -270,7 +285,8 @@ def plot(
     ys = [v for s in series for v in (*s.y, *(s.low or ()), *(s.high or ())) if math.isfinite(v)] or [0.0, 1.0]
     ys += [value for _, value in lines]
     across, up = x_range or (min(xs), max(xs)), y_range or (min(0.0, *ys), max(ys))
-    frame = Frame(ticks(*across) if x_ticks is None else x_ticks, ticks(*up), x, y, height=270)
+    names = list(zip(x_ticks or (), x_names, strict=False))
+    frame = Frame(ticks(*across) if x_ticks is None else x_ticks, ticks(*up), x, y, height=270, names=names)
     parts: list[Child] = [frame.axes()]
     if diagonal:
         low, high = max(frame.x[0], frame.y[0]), min(frame.x[-1], frame.y[-1])

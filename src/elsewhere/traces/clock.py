@@ -51,6 +51,7 @@ SECONDS = r"\d:\d\d:\d\d"
 MIDNIGHT = r"([T ])24:00(:00(?:\.0+)?)?"
 LEAP_SECOND = r"(\d\d:\d\d):60"
 ROLES = ("arrived", "time", "utc", "local", "date")  # of which the first that there is tells the time
+DAY_OF_ARRIVAL = "the day of arrival"  # a column that no file has
 EARLIEST, LATEST = np.datetime64("1900-01-01", "us"), np.datetime64("2200-01-01", "us")
 SAME_CLOCK = 0.99  # share of rows whose local time must be that of a zone for it to be theirs
 EPOCH_UNITS = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
@@ -472,6 +473,8 @@ def plan_clock(
                     "E_DATE",
                 )
     dated = [used["date"]] if "date" in used else list(used.values())
+    if "left" in used and "date" not in used and holds_time_of_day(sample, used["left"]):
+        dated.remove(used["left"])  # clock times on the days of arrivals that tell theirs
     forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
     plan = ClockPlan(used, forms, tz, date_format)
     if "local" in used and "utc" in used:
@@ -533,7 +536,13 @@ def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: in
 def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
     """A column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
     name, date = plan.roles["left"], plan.roles.get("date")
-    clock = times(table, name, date_format=plan.date_format, date=date, form=plan.forms[date or name])
+    if date is None and name not in plan.forms:
+        date = DAY_OF_ARRIVAL
+        days = np.datetime_as_string(arrived.wall.astype("datetime64[D]"))
+        table, form = replace(table, columns={**table.columns, date: days.tolist()}), Form("iso")
+    else:
+        form = plan.forms[date or name]
+    clock = times(table, name, date_format=plan.date_format if date != DAY_OF_ARRIVAL else None, date=date, form=form)
     if date is not None:
         # a clock time before that of the arrival is one of the next day; so is midnight after midnight
         begun = arrived.utc if clock.aware and arrived.utc is not None else arrived.wall

@@ -23,13 +23,15 @@ SYNONYMS = {
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
     "mobileid accountid account cardid card taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
-    "bikeid mmsi individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid deviceaid maid "
+    "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
+    "deviceaid maid "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
     "usuario idusuario usuarioid participante utilisateur idutilisateur identifiant id",
     "time": "datetime timestamp time trackedat t ts when dateandtime datetimestamp timestamps timestampms timestampsec "
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "
     "recordedat recordtime createdat eventtime eventdatetime checkintime checkinat calltime calldatetime samplingtime "
-    "loctime tsms hour clock timeofday zeitstempel zeitpunkt uhrzeit zeit fechahora fechayhora hora horodatage heure",
+    "callstart callstarttime basedatetime loctime tsms hour clock timeofday zeitstempel zeitpunkt uhrzeit zeit "
+    "fechahora fechayhora hora horodatage heure",
     "utc": "timestamputc utctimestamp datetimeutc utcdatetime timeutc utctime utc timegmt gmttime gmt",
     "local": "timestamplocal localtimestamp datetimelocal localdatetime timelocal localtime",
     "date": "date localdate dateutc gpsdate calldate eventdate datum fecha",
@@ -41,11 +43,12 @@ SYNONYMS = {
     "gpslongitude locationlong locationlon decimallongitude lonwgs84 longitudewgs84 wgs84lon "
     "langengrad laengengrad lange laenge longitud longitudine",
     "geometry": "geometry geom thegeom wkt point latlng latlon latlong latitudelongitude coordinates coordinate coords "
-    "gpscoordinates position lonlat lnglat longlat",
+    "gpscoordinates position lonlat lnglat longlat polyline",
     "accuracy": "accuracy acc horizontalaccuracy accuracymeters",
-    "arrived": "arrived arrivedat arrival arrivaltime arrivaldatetime startedat starttime startdatetime starttimestamp",
+    "arrived": "arrived arrivedat arrival arrivaltime arrivaldatetime startedat starttime startdatetime starttimestamp "
+    "entrydate entrytime entrydatetime",
     "left": "left leftat leavingdatetime leavingtime departed departedat departure departuretime departuredatetime "
-    "finishedat endedat endtime enddatetime endtimestamp",
+    "finishedat endedat endtime enddatetime endtimestamp stoptime exitdate exittime exitdatetime",
     "place": "loc location locationid place placeid cell cellid poi poiid poiindex venue venueid antennaid antenna "
     "btsid bts towerid tower celltower siteid site zoneid zone stationid station geohash h3 ort standort lugar lieu",
     "category": "category venuecategory venuecategoryname categoryname poicategory placecategory poitype placetype "
@@ -72,6 +75,11 @@ SPANS = (
     "desde hasta",
     "de a",
 )
+# the two ends of a trip, as words in the names of columns, and words that say nothing beside them
+BEGINS = frozenset(["start", "started", "origin", "orig", "from", "pickup", "pu", "departure", "source"])
+FINISHES = frozenset(["end", "ended", "stop", "destination", "dest", "to", "dropoff", "do", "arrival", "target"])
+BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point"])
+AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
 INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that can tell when
 ROLES = tuple(SYNONYMS)
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
@@ -86,6 +94,7 @@ TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
+LINE = r"^\s*(?:\[\s*[\[\]]|$)"  # a list of points, as in the taxis of Porto
 UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
 
 
@@ -151,6 +160,11 @@ def roles_of(
     by_word: dict[str, str] = {}
     for name in names:
         by_word.setdefault(plain(name), name)
+    # position.lat is lat, where no other column is; whose id an id is, its last word does not say
+    inner = [(plain(name.rpartition(".")[2]), name) for name in names if "." in name]
+    for word, name in inner:
+        if word != "id" and sum(word == other for other, _ in inner) == 1:
+            by_word.setdefault(word, name)
     roles = {}
     for role, words in SYNONYMS.items():
         chosen = asked[role] if role in asked else next((by_word[w] for w in words.split() if w in by_word), None)
@@ -206,6 +220,10 @@ def meaning(
     notes: list[str] = []
     by_word = {plain(name): name for name in names}
     if headed:
+        trip = {} if {*asked} - {"user", "accuracy"} else trip_roles(names, roles)
+        if trip:
+            said = "each row is a trip: it was read as where and when it begins, and where and when it ends"
+            return Found(trip, (said,), kinds, shown=shown)
         if "slot" not in roles:
             roles = _with_clocks(roles, kinds, asked, by_word, dict(zip(names, shown, strict=True)), notes)
         if (
@@ -223,6 +241,11 @@ def meaning(
                     del roles["place"]
                 called = dict(zip(names, shown, strict=True))[pairs[0]]
                 notes.append(f"column {called!r} was read as latitude and longitude")
+        if "category" in roles and _is_diary(roles, kinds, asked):
+            roles["place"] = roles.pop("category")
+            notes.append(
+                f"no column of places: {dict(zip(names, shown, strict=True))[roles['place']]!r} was read as the place"
+            )
         return Found(roles, tuple(notes), kinds, shown=shown)
     if len(names) == 3 and not asked and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
         return Found(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, shown)
@@ -269,6 +292,54 @@ def _with_clocks(
         what = "day" if role == "date" else "clock time"
         notes.append(f"column {shown.get(name, name)!r} was read as the {what}, by what it holds (`columns`)")
     return {role: name for role, name in roles.items() if name not in found.values()} | found
+
+
+def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]:
+    """
+    The roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
+
+    Examples
+    --------
+    >>> columns = "taxi", "pickup_datetime", "dropoff_datetime", "PULocationID", "DOLocationID"
+    >>> trip_roles(columns, {"user": "taxi"})
+    {'user': 'taxi', 'time': 'pickup_datetime', 'place': 'PULocationID', 'end_time': 'dropoff_datetime', \
+'end_place': 'DOLocationID'}
+
+    """
+    ends: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    for name in names:
+        one = re.sub(r"(?i)(pick|drop)[ _-](up|off)", r"\1\2", name)
+        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
+        sides = [side for side, known in enumerate((BEGINS, FINISHES)) if known & {*words}]
+        if len(sides) != 1:
+            continue
+        rest = [word for word in words if word not in (BEGINS, FINISHES)[sides[0]]]
+        told = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
+        role = next((r for r in AT_ITS_END for word in told if word in SYNONYMS[r].split()), None)
+        role = "time" if told[0] == "at" else role
+        if role is not None:
+            ends[sides[0]].setdefault(role, name)
+    for end, role in zip(ends, ("arrived", "left"), strict=True):
+        if "time" not in end and role in roles:
+            end["time"] = roles[role]
+    both = ends[0].keys() & ends[1].keys()
+    if "time" not in both or not ({"lat", "lon"} <= both or "place" in both):
+        return {}
+    kept = {role: name for role, name in roles.items() if role in ("user", "accuracy")}
+    first, last = ({role: end[role] for role in AT_ITS_END if role in both} for end in ends)
+    return {**kept, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
+
+
+def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], asked: Mapping[str, str | None]) -> bool:
+    """Whether what people do stands for where they are: who and when are told, and nothing could be a coordinate."""
+    where = {*PLACE_ROLES, "lon", "category"}
+    free = [kind for name, kind in kinds.items() if name not in roles.values()]
+    return (
+        missing_roles(roles) == ["lat", "lon"]
+        and not where & asked.keys()
+        and kinds.get(roles["category"]) == "words"
+        and not {"decimal numbers", "pairs of numbers"} & {*free}
+    )
 
 
 def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
@@ -415,10 +486,15 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
             "user": ("words", "whole numbers"),
             "time": ("dates with times", "times since 1970", "clock times", "dates"),
         }.get(role, ("decimal numbers",))
-        chosen = next((n for kind in kinds for n in free if found.kinds.get(n) == kind), None)
+        chosen = None
+        for kind in kinds:
+            alike = [n for n in free if found.kinds.get(n) == kind]
+            if alike:
+                # one of many would be a guess; of coordinates the first two are said in both orders
+                chosen = alike[0] if len(alike) == 1 or role in ("lat", "lon") else None
+                break
         if role in ("lat", "lon") and lone:
             chosen = None
-        chosen = chosen or (free[0] if free and not found.kinds else None)
         if chosen is not None:
             free.remove(chosen)
         typed = f"{role}={'NAME' if chosen is None else shown.get(chosen, chosen)}"
@@ -534,11 +610,38 @@ def numbers(table: Table, name: str) -> Floats:
     return values
 
 
+def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:
+    """
+    Latitude and longitude of all points of a column of lists "[[lon, lat], [lon, lat], ...]", and how many a row has.
+
+    None where the column holds anything else.
+    """
+    import pyarrow.compute as pc
+
+    column = table.column(name)
+    if not is_text(column.type) or not pc.all(pc.match_substring_regex(column, LINE).fill_null(True)).as_py():
+        return None
+    flat = pc.split_pattern(pc.replace_substring_regex(column.fill_null(""), r"[\[\]\s]", ""), ",").combine_chunks()
+    length = np.asarray(pc.list_value_length(flat), dtype=np.int64)
+    count = np.where(length % 2 == 0, length // 2, 0)  # "" is one empty part
+    side = numbers(Table(table.name, {"side": flat.flatten()}, int(length.sum())), "side")
+    side = side[np.repeat(count > 0, length)]
+    return side[1::2], side[::2], count
+
+
 def points(table: Table, name: str) -> tuple[Floats, Floats]:
-    """Latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary."""
+    """
+    Latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary.
+
+    Of `lines`, the first point.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if (found := lines(table, name)) is not None:
+        lat, lon, count = found
+        lat, lon = (np.append(side, np.nan)[np.where(count > 0, np.cumsum(count) - count, -1)] for side in (lat, lon))
+        return lat, lon
     column = table.column(name)
     if is_text(column.type):
         lon_first = plain(name) in LON_FIRST

@@ -128,7 +128,8 @@ class Preparation:
     if it was cut; `slots_outside` lie outside, on `days_outside` days of `users_outside` users.
     `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were filled by the policy
     `gaps`. `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
-    visited by fewer than five users. `columns` names the column that was read for each role, in the
+    visited by fewer than five users, `cells` the most places that were asked for, `places_joined` whether the makers of
+    fakes joined them further. `columns` names the column that was read for each role, in the
     shape that `write_traces` takes, as `times` is; it is empty where `format` is no table. `coverage` is for the owner,
     and is left out of `to_dict`.
     """
@@ -156,6 +157,8 @@ class Preparation:
     places: int = 0
     places_rare: int = 0
     places_by: str = "given"
+    places_joined: bool = False
+    cells: int | None = None
     grid_metres: float | None = None
     gaps: str = ""
     max_gap_minutes: float | None = None
@@ -177,10 +180,11 @@ class Preparation:
 
     def in_public(self, fewest: int = 5) -> dict[str, Any]:
         """Return how the input became slots and places, as the manifest may show it: no count below `fewest`."""
-        names = ("step_minutes", "gaps", "max_gap_minutes", "max_gap_auto", "map", "places_by", "grid_metres")
+        of_slots = ("step_minutes", "gaps", "max_gap_minutes", "max_gap_auto")
+        of_places = ("map", "places_by", "places_joined", "cells", "grid_metres")
         filled = self.slots_held / max(1, self.slots_held + self.slots_observed)
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in (*of_slots, *of_places)},
             "people_by_gap": {gap: n if n >= fewest else f"<{fewest}" for gap, n in self.people_by_gap.items()},
             "map_km": None if self.map_km is None else 10 * round(self.map_km / 10),
             "share_filled": round(filled, 2),

@@ -26,6 +26,7 @@ MOST_SLOTS_IN = 0.8  # of the slots, everybody counting alike, that the towns ho
 MOST_PEOPLE_IN = 0.9  # of the people, who are there more than half of their time
 A_TOWN = 0.05  # of the slots: what holds so many is never cut off
 MOST_TOWNS = 40  # more of them are no towns but a country
+BATCH = 1 << 16  # points that are looked at at a time
 SMALLER = 3.0  # a map is cut only where that makes it so many times less wide
 Mask = NDArray[np.bool_]
 Box = tuple[float, float, float, float]
@@ -208,15 +209,18 @@ def locate(
         locations, of_fixes, grid = stay_places(found.user[on], second[on], lat, lon, grid_metres, name)
         of_way = nearest_places(locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
         return made(locations, of_fixes, of_way, grid, "stays", cells)
-    if places == "shared" and cells is not None and _few_points(lat, lon, cells):
-        places = "grid"  # somebody has made places already: they stay as they are
     most = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS
     locations, of_both, grid = make_grid(np.append(lat, north), np.append(lon, east), grid_metres, most)
     n = len(lat)
     return made(locations, of_both[:n], of_both[n:], grid, places, None if places == "grid" else cells)
 
 
-def _few_points(lat: Floats, lon: Floats, most: int) -> bool:
-    """Tell whether there are at most `most` different points."""
-    n = 16 * most  # of real fixes the first few are enough to see that there are more
-    return all(len(np.unique(lat[:k] + 1j * lon[:k])) <= most for k in (n, len(lat)))
+def few_points(lat: Floats, lon: Floats, most: int) -> bool:
+    """Tell whether there are at most `most` different points: then somebody has made places of them already."""
+    seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
+    for at in range(0, len(lat), BATCH):
+        some = slice(at, at + BATCH)
+        seen = np.unique(np.append(seen, np.unique(lat[some] + 1j * lon[some])))
+        if len(seen) > most:
+            return False
+    return True

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, require_whole
 from elsewhere.traces.columns import find_roles, labels, numbers
 from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations
 from elsewhere.traces.tables import open_table
@@ -23,6 +23,19 @@ MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything
 COLUMN_BITS = 32
 SHARED = 8  # visitors that a place needs to stay as it is (docs/decisions/0013-map.md)
 TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
+KINDS_OF_PLACE = (
+    "towers",
+    "cell_towers",
+    "cells",
+    "antennas",
+    "bts",
+    "sites",
+    "stations",
+    "stops",
+    "places",
+    "venues",
+    "pois",
+)
 ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
 
 
@@ -379,12 +392,29 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
 
 
-def places_beside(source: Any) -> Path | None:
-    """The file of places beside a file of traces: a_locations.csv for a_traces.csv.gz, locations for input.trace."""
+def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8") -> tuple[Map, Path] | None:
+    """
+    The places in a file beside a file of traces (or in a folder), and that file: a_locations.csv for a_traces.csv.gz.
+
+    So is a table of towers, stations or the like, if it has a position for every one of these `ids`.
+    """
     if not isinstance(source, (str, PathLike)):
         return None
+    path = Path(source)
+    folder = path if path.is_dir() else path.parent
     names = [f"{name}{ending}" for name in dict.fromkeys((name_beside(source), "locations")) for ending in ENDINGS]
-    return next((path for path in map(Path(source).with_name, names) if path.is_file()), None)
+    told = next((folder / name for name in names if (folder / name).is_file()), None)
+    if told is not None:
+        return read_places(told, encoding=encoding), told
+    for name in (f"{word}{ending}" for word in KINDS_OF_PLACE for ending in ENDINGS):
+        if (folder / name).is_file() and folder / name != path:
+            try:
+                found = read_places(folder / name, encoding=encoding)
+            except ElsewhereError:
+                continue  # another kind of table
+            if ids and found.number is not None and {*ids} <= found.number.keys():
+                return found, folder / name
+    return None
 
 
 def name_beside(path: str | PathLike[str]) -> str:

@@ -36,17 +36,19 @@ from elsewhere.traces.gaps import (
     refuse_jumps,
     without_jumps,
 )
-from elsewhere.traces.locate import MAPS, PLACES, Area, Box, area_of, in_box, locate
+from elsewhere.traces.locate import MAPS, PLACES, Area, Box, area_of, few_points, in_box, locate
 from elsewhere.traces.model import Floats, Ints, Traces
 from elsewhere.traces.places import MOST_GRID_CELLS, check_grid, grid_cells
 from elsewhere.traces.regions import Regions, read_regions
 from elsewhere.traces.sources import refuse_rows
+from elsewhere.traces.stays import STAY_METRES, STAY_SECONDS, anchored
 
 RAW = 1 << 20  # fixes up to which every one is kept
 BATCH = 1 << 20  # fixes that are cleaned at a time, or those of one user
 BYTES_AN_ENTRY = 200  # of what slots are made of: measured on 5 million fixes, each in a slot of its own
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 MOST_CONFLICTS = 0.2  # of the rows of numbered slots: more are days that nothing tells apart
+WORTH_SAYING = 0.05  # of the positions: so many on an anchor are spoken of
 NEAR_ZERO = 5.0  # degrees from 0, 0 within which somebody must be for that point to be believed
 UNITS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
 
@@ -123,10 +125,10 @@ def prepare_fixes(
         `box` (south, west, north, east) is the map. Slots outside are missing, never filled over, and counted.
     places
         Where the fixes do not name their places: "shared", grid cells, of which those that fewer than eight people
-        visit join their neighbours, see `share_places` (unless there are at most `cells` different points: these are
-        places already); "merge", the paper's merging of grid cells until `cells` are
-        left (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the cells in which
-        somebody stays for 20 minutes or more, joined as by "shared".
+        visit join their neighbours, see `share_places`; who is near a spot where the same person stays is there, see
+        `anchored`, and at most `cells` different points are places already; "merge", the paper's merging of grid cells
+        until `cells` are left (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the
+        cells in which somebody stays for 20 minutes or more, joined as by "shared".
     regions
         Polygons of a GeoJSON file, or read by `read_regions`, to be the places, and the map.
     grid_metres
@@ -153,10 +155,14 @@ def prepare_fixes(
     short = 0
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
+    if places == "shared" and cells is not None and _made_already(fixes, cells):
+        places = "grid"  # they stay as they are
     raw = evidence or drawn is not None or places == "stays" or fixes.word is not None
-    fixes, fixed, jumps, fast = _cleaned(fixes, width, None if raw else grid_metres, box, so_far.name)
+    jitter = places == "shared" and fixes.place is None and not evidence
+    fixes, fixed, jumps, fast, calm = _cleaned(fixes, width, None if raw else grid_metres, box, jitter, so_far.name)
     fixed["visits too short for a slot of their own"] = short
     area, nowhere, notes = _area(fixes, _seconds(fixes.wall) // width, map, box, drawn, so_far.name)
+    notes += _on_jitter(calm)
     dropped = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
     fixes = fixes.select(~nowhere) if nowhere.any() else fixes
 
@@ -222,6 +228,7 @@ def prepare_fixes(
             fixed=_some({**so_far.fixed, **fixed}),
             grid_metres=located.grid,
             places_by=located.by,
+            cells=cells,
             max_gap_minutes=fill.longest / 60,
             max_gap_auto=longest is None,
             people_by_gap=fill.ladder.in_words(),
@@ -332,6 +339,12 @@ def prepare_slots(
     instant = row * L + slots.slot - lowest
     area, nowhere, notes = _area(slots, instant, "whole" if named else map, box, drawn, so_far.name)
     off = _off(slots, area) | nowhere
+    if places == "shared" and not named:
+        if cells is not None and _made_already(slots, cells):
+            places = "grid"  # they stay as they are
+        else:
+            slots, calm = _calmed(slots, row, width)
+            notes += _on_jitter(calm)
     located = locate(slots, off, None, None, area, places, drawn, grid_metres, cells, so_far.name)
     place = located.place
     taken, kept = np.unique(instant, return_index=True)
@@ -401,6 +414,7 @@ def prepare_slots(
             fixed=_some({**so_far.fixed, **fixed}),
             grid_metres=located.grid,
             places_by=located.by,
+            cells=cells,
             max_gap_minutes=fill.longest / 60,
             max_gap_auto=longest is None,
             people_by_gap=fill.ladder.in_words(),
@@ -557,22 +571,55 @@ def _some(counts: Mapping[str, int]) -> dict[str, int]:
     return {reason: count for reason, count in counts.items() if count}
 
 
+def _made_already(found: Fixes | Slots, most: int) -> bool:
+    """Whether positions are at most `most` different points: somebody has made places of them already."""
+    return (
+        found.lat is not None
+        and found.lon is not None
+        and found.place is None
+        and few_points(found.lat, found.lon, most)
+    )
+
+
+def _on_jitter(calm: float) -> list[str]:
+    """A word where a share of positions worth speaking of was put on the anchors of their people."""
+    what = (
+        f"positions jitter: {calm:.0%} of them lie within {STAY_METRES:.0f} m of a spot where the same person stays "
+        f"for {STAY_SECONDS // 60} minutes or more, and count as there"
+    )
+    return [what] if calm >= WORTH_SAYING else []
+
+
+def _calmed(slots: Slots, row: Ints, width: int) -> tuple[Slots, float]:
+    """The same slots with positions near an anchor of their person put there, and the share of these."""
+    if slots.lat is None or slots.lon is None:
+        return slots, 0.0
+    order = np.lexsort((slots.slot, row))  # rows are numbered by user
+    second = row * SECONDS_PER_DAY + slots.slot * width
+    lat, lon = slots.lat.copy(), slots.lon.copy()
+    lat[order], lon[order], there = anchored(slots.user[order], second[order], lat[order], lon[order])
+    return replace(slots, lat=lat, lon=lon), float(there.mean())
+
+
 def _cleaned(
-    fixes: Fixes, width: int, metres: float | None, box: Box | None, name: str
-) -> tuple[Fixes, dict[str, int], int, int]:
+    fixes: Fixes, width: int, metres: float | None, box: Box | None, jitter: bool, name: str
+) -> tuple[Fixes, dict[str, int], int, int, float]:
     """
     Fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
+
+    Where they may `jitter`, those near a spot where their person stays are put there, see `anchored`; the share of
+    these comes last.
 
     Some users at a time, so that little more than the fixes themselves ever stands in memory. Of many fixes those of
     one slot within one cell of `metres` become one entry, see `_reduced`; None keeps every fix.
     """
     n = np.bincount(fixes.user, minlength=len(fixes.labels))
     many = metres is not None and len(fixes) > RAW
-    if many and fixes.place is None and _few_points(fixes):
-        metres = 0.0
+    if many and _made_already(fixes, MOST_GRID_CELLS):
+        metres = 0.0  # what somebody has made is not to be mixed
     ends = np.unique(np.append(np.searchsorted(np.cumsum(n), np.arange(BATCH, n.sum(), BATCH)) + 1, len(n)))
     fixed: Counter[str] = Counter()
-    jumps = fast = rows = 0
+    jumps = fast = rows = calm = 0
     cleaned: list[Fixes] = []
     for begin, end in pairwise([0, *ends.tolist()]):
         part = fixes.select((fixes.user >= begin) & (fixes.user < end)) if len(ends) > 1 else fixes
@@ -589,26 +636,16 @@ def _cleaned(
             again = _second_passing(slot, part.wall - part.utc)
             fixed["second passing of the doubled hour"] += int(again.sum())
             part = part.select(~again) if again.any() else part
+        if jitter and part.lat is not None and part.lon is not None:
+            lat, lon, there = anchored(part.user, _seconds(_instant(part)), part.lat, part.lon)
+            part, calm = replace(part, lat=lat, lon=lon), calm + int(there.sum())
         cleaned.append(_reduced(part, width, metres, box) if many and metres is not None else part)
         refuse_rows(sum(map(len, cleaned)), name, BYTES_AN_ENTRY)
     refuse_jumps(jumps, rows, name)
     columns: dict[str, Any] = {
         column: np.concatenate([each.columns()[column] for each in cleaned]) for column in cleaned[0].columns()
     }
-    return replace(cleaned[0], **columns), dict(fixed), jumps, fast
-
-
-def _few_points(fixes: Fixes) -> bool:
-    """Whether there are so few different points that somebody has made places already: they are not to be mixed."""
-    if fixes.lat is None or fixes.lon is None:
-        return True
-    seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
-    for at in range(0, len(fixes), BATCH):
-        some = slice(at, at + BATCH)
-        seen = np.unique(np.append(seen, np.unique(fixes.lat[some] + 1j * fixes.lon[some])))
-        if len(seen) > MOST_GRID_CELLS:
-            return False
-    return True
+    return replace(cleaned[0], **columns), dict(fixed), jumps, fast, calm / max(1, rows)
 
 
 def _reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:

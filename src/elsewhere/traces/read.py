@@ -14,7 +14,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import check_columns, meaning
+from elsewhere.traces.columns import check_columns, labels, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.kept import kept_in, refuse_pool
@@ -25,6 +25,7 @@ from elsewhere.traces.prepare import check_settings, prepare_fixes, prepare_slot
 from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
+from elsewhere.traces.sources import shown
 from elsewhere.traces.tables import Table, open_parts
 from elsewhere.traces.zones import zone_of
 
@@ -66,6 +67,9 @@ def read_traces(
     - *visits*: the same with an arrival and a departure, called `arrived, left`, `started_at, finished_at`
       (trackintel), `datetime, leaving_datetime` (scikit-mobility) or alike: known from one to the other, with gaps
       between them;
+    - *trips*: a time and a position (or place) of each end, called start and end, origin and destination, pickup and
+      dropoff or alike: a fix where and when it begins, and one where and when it ends;
+    - *lines*: a time and a list `[[lon, lat], ...]`: a fix every 15 seconds from that time on (the taxis of Porto);
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
       several rows;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
@@ -108,7 +112,8 @@ def read_traces(
         is called so; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
-        column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, if there is one.
+        column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, or a table of towers,
+        stations, stops or the like beside it that has all ids, if there is one.
     start
         Local time "HH:MM" of the first slot, for slots and SGLT; by default told from the times or slot numbers.
     gaps, max_gap, min_coverage
@@ -171,8 +176,11 @@ def read_traces(
         allow_truncated=allow_truncated,
     )
     roles = _roles(parts.sample, format)
-    if given is None and "place" in roles and (beside := places_beside(source)) is not None:
-        given = read_places(beside, encoding=encoding)
+    told: list[str] = []
+    if given is None and "place" in roles:
+        ids = () if "lat" in roles else labels(parts.sample, roles["place"])[1]
+        if (beside := places_beside(source, ids, encoding)) is not None:
+            given, told = beside[0], [f"places are where {shown(beside[1].name)} says"]
     shape = Shape(
         parts.sample if "slot" not in roles else parts.joined(max_bad=1.0),
         roles,
@@ -235,7 +243,7 @@ def read_traces(
             so_far=counted,
         )
     if report is not None:
-        report(prepared)
+        report(replace(prepared, notes=(*prepared.notes, *told)))
     return traces if kept is None else traces.on(kept.locations)
 
 

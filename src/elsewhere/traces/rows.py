@@ -131,7 +131,7 @@ class Shape:
             tz=tz,
             times=times,
             # only a table has columns that can be written again, in the order of the file
-            columns=columns if named else {},
+            columns=columns if named and "end_time" not in self.roles else {},
             format=self.table.format,
             notes=(*notes, *(self._left_out() if tabular else ())),
         )

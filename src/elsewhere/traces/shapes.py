@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,10 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_both,
 )
-from elsewhere.traces.columns import labels, numbers, sorted_labels, words
+from elsewhere.traces.columns import AT_ITS_END, labels, lines, numbers, sorted_labels, words
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.gaps import SECONDS_PER_DAY
-from elsewhere.traces.model import Ints
+from elsewhere.traces.model import Floats, Ints
 from elsewhere.traces.places import Map
 from elsewhere.traces.positions import (
     number_places,
@@ -35,8 +36,9 @@ from elsewhere.traces.positions import (
 )
 from elsewhere.traces.rows import Mask, Shape
 from elsewhere.traces.sources import refuse_rows
-from elsewhere.traces.tables import Parts
+from elsewhere.traces.tables import Parts, Table
 
+LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 MANY = 10_000  # rows of which most must be good for the rest to be read
 
 
@@ -68,6 +70,8 @@ def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = 
     kept.
     """
     shape.require_all()
+    if "end_time" in shape.roles:
+        parts = _both_ends(parts, shape.roles)
     position = positions(shape, shape.table)
     refuse_positions(shape, position)
     notes: list[str] = []
@@ -100,7 +104,7 @@ def _gathered(
     fixed: Counter[str] = Counter()
     said: dict[str, set[str]] = {}
     both: list[WallClock] = []
-    exact, tz = False, "UTC"
+    exact, tz, n = False, "UTC", 0
     for table in parts:
         user, names = labels(table, roles["user"])
         position = positions(shape, table)
@@ -128,9 +132,14 @@ def _gathered(
         if accuracy and "accuracy" in roles:
             row["accuracy"] = numbers(table, roles["accuracy"])
         good = shape.tally.keep(table, faults)
+        line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
+        row = {name: values[good] for name, values in row.items()} if line is None else _along(row, line, good)
+        if line is not None:
+            said.setdefault(f"a line of points is read as a point every {LINE_SECONDS} s from its time on", set())
+        n += len(row["user"])
         for name, values in row.items():
-            kept.setdefault(name, []).append(values[good])
-        refuse_rows(shape.tally.kept, parts.name)
+            kept.setdefault(name, []).append(values)
+        refuse_rows(n, parts.name)
         if 2 * sum(shape.tally.dropped.values()) > shape.tally.rows > MANY:
             shape.tally.check(shape.max_bad)  # it will not get better
         exact, tz = exact or clock.exact, clock.tz
@@ -141,7 +150,7 @@ def _gathered(
             said.setdefault(note, set()).add(table.name)
     shape.tally.check(shape.max_bad)
     told = list(parts.notes)
-    told += [f"{note} ({len(files)} files)" if parts.notes else note for note, files in said.items()]
+    told += [f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in said.items()]
     told += [*(shape.table.found.notes if shape.table.found is not None else ()), *plan.notes]
     if "local" in plan.roles and "utc" in plan.roles:
         tz, heard = _zone_of_both(plan, both)
@@ -175,6 +184,29 @@ def _gathered(
         until=columns.get("until"),
     )
     return fixes, shape.counted(dict(fixed), tz, plan.times, [*notes, *_look_alikes(names)])
+
+
+def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
+    """The tables of trips, each twice: as it is, and with what is known of the end where that of the beginning was."""
+    ends = {roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles}
+
+    def tables() -> Iterator[Table]:
+        for table in trips:
+            last = {name: table.columns[end] for name, end in ends.items()}
+            yield from (table, replace(table, columns={**table.columns, **last}, unequal=0, fixed={}))
+
+    return replace(trips, tables=tables)
+
+
+def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good: Mask) -> dict[str, NDArray[Any]]:
+    """The good rows with one entry for each point of their lines, 15 seconds after each other."""
+    lat, lon, count = line
+    of = np.repeat(np.arange(len(count)), count)
+    real = good[of] & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
+    nth = (np.arange(len(of)) - (np.cumsum(count) - count)[of])[real]
+    found = {name: values[of[real]] for name, values in row.items()}
+    later = (nth * LINE_SECONDS).astype("timedelta64[s]")
+    return found | {"lat": lat[real], "lon": lon[real]} | {n: found[n] + later for n in ("wall", "utc") if n in found}
 
 
 def _zone_of_both(plan: ClockPlan, clocks: list[WallClock]) -> tuple[str, tuple[str, ...]]:

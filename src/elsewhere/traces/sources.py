@@ -317,14 +317,13 @@ def _unpacked(file: Any, source: Source) -> Iterator[bytes | None]:
         yield None
 
 
-def whole_characters(source: Source) -> Source:
-    """The same file; half a UTF-8 character at its end shows that it is cut off, and is left out."""
-    content = source.content
+def whole_characters(content: bytes) -> bytes:
+    """The same text without half a UTF-8 character at its end, which shows that it is cut off."""
     tail = content[-3:]
     lead = next((at for at in reversed(range(len(tail))) if tail[at] >= 0xC0), None)
     if lead is None or len(tail) - lead >= 2 + (tail[lead] >= 0xE0) + (tail[lead] >= 0xF0):
-        return source
-    return replace(source, raw=content[: len(content) - len(tail) + lead], packed=False, cut=True)
+        return content
+    return content[: len(content) - len(tail) + lead]
 
 
 def as_utf8(content: bytes, name: str, encoding: str = "utf-8") -> bytes:

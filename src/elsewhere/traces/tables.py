@@ -299,7 +299,9 @@ def _read_as(kind: str, source: Source, reading: Reading, like: Any = None) -> I
 def _document(kind: str, source: Source, reading: Reading) -> Table:
     from elsewhere.traces.formats import READERS
 
-    source = whole_characters(source) if reading.allow_truncated and kind != "excel" else source
+    if reading.allow_truncated and kind != "excel":
+        whole = whole_characters(source.content)
+        source = replace(source, raw=whole, packed=False, cut=True) if len(whole) < len(source.content) else source
     try:
         table = READERS[kind]()(source, replace(reading, cut=source.cut))
     except InvalidTraces as error:
@@ -417,8 +419,10 @@ def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) ->
 
 
 def has_positions(found: Found | None) -> bool:
-    """Whether anything tells where rows are, as far as that was asked."""
-    return found is None or bool({"lat", "geometry", "place"} & set(found.roles))
+    """Whether anything tells where rows are, and when, as far as that was asked."""
+    roles = set() if found is None else set(found.roles)
+    when = {"time", "utc", "local", "date", "arrived", "slot"}
+    return found is None or bool({"lat", "geometry", "place"} & roles and when & roles)
 
 
 def _with_user(table: Table, user: str) -> Table:

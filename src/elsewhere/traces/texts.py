@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of
+from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of, whole_characters
 from elsewhere.traces.tables import CUT, Found, Reading, Table, check_names, has_positions
 
 BLANKS = " "  # runs of blanks and tabs
@@ -296,7 +296,7 @@ def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[t
     block = bytes(waiting)
     _refuse_endless(block, source.name)
     if reading.allow_truncated and not cut and decoder is None:
-        whole = _whole_characters(block)
+        whole = whole_characters(block)
         block, cut = whole, len(whole) < len(block)
     yield _valid(block), True, cut
 
@@ -332,14 +332,6 @@ def _valid(block: bytes) -> bytes:
     except UnicodeDecodeError:
         return block.decode(errors="replace").encode()
     return block
-
-
-def _whole_characters(block: bytes) -> bytes:
-    tail = block[-3:]
-    lead = next((at for at in reversed(range(len(tail))) if tail[at] >= 0xC0), None)
-    if lead is None or len(tail) - lead >= 2 + (tail[lead] >= 0xE0) + (tail[lead] >= 0xF0):
-        return block
-    return block[: len(block) - len(tail) + lead]
 
 
 def _table(

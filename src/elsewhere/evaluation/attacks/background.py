@@ -13,7 +13,7 @@ import numpy as np
 from elsewhere.evaluation.attacks._kernels import single_matches
 from elsewhere.evaluation.attacks.candidates import compact
 from elsewhere.evaluation.attacks.finding import Finding, percent
-from elsewhere.evaluation.attacks.ground import Ground, People
+from elsewhere.evaluation.attacks.ground import Ground, People, some_people
 from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, difference
 from elsewhere.traces.model import Floats, Ints
 
@@ -77,11 +77,16 @@ def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
 
 def background(ground: Ground) -> Finding:
     """A12."""
-    rng, link = ground.rng("A12"), ground.main
-    chosen = np.sort(rng.permutation(len(link.fakes))[:MOST_FAKES])
-    fakes, maker = link.fakes[chosen], link.user[chosen]
-    strangers = ground.control.people
-    people = _as_many(ground.seeds, strangers)
+    rng = ground.rng("A12")
+    chosen = np.sort(rng.permutation(len(ground.fakes))[:MOST_FAKES])
+    fakes = ground.fakes[chosen]
+    if ground.role:
+        n = min(ground.seeds.U, ground.strangers.U)
+        people, strangers = (some_people(group, n, rng) for group in (ground.seeds, ground.strangers))
+        maker, one = np.full(len(fakes), -2), f"one of {ground.who}"
+    else:
+        strangers = ground.control.people
+        people, maker, one = _as_many(ground.seeds, strangers), ground.units[chosen], "one seed user"
     known_numbers = [h for h in KNOWN if h <= fakes.shape[1]]
     # one interval for all kinds together
     level = 1 - (1 - LEVEL) / (len(KINDS) * len(known_numbers))
@@ -109,8 +114,8 @@ def background(ground: Ground) -> Finding:
         bar=control_share,
         passed=bool(gap.low <= 0),
         reachable=True,
-        words=f"Of {len(gaps)} kinds of knowledge taken from a fake, {worst.replace('_', ' ')} fits exactly one seed "
-        f"user in {percent(main)}, exactly one stranger in {percent(control_share)}.",
+        words=f"Of {len(gaps)} kinds of knowledge taken from a fake, {worst.replace('_', ' ')} fits exactly {one} "
+        f"in {percent(main)}, exactly one stranger in {percent(control_share)}.",
         details={"worst": worst, "difference": gap, "share": shares, "own_seed": own},
     )
 

@@ -1,6 +1,6 @@
 """From scores of candidates to a finding: ties shared; control and null generator by the same code."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -64,34 +64,43 @@ class TooManyPlaces(InvalidParameter):
     code = "E_TOO_LARGE"
 
 
-def fresh_flagged(trials: int, candidates: int, bar: float, attacks: int = 1) -> float:
+def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
     """
-    Chance that the bar flags as many fresh real people as there are fakes, at best one of `attacks` on one question.
+    Chance that the bar flags fresh real people in the place of the fakes, by any of several attacks on one question.
 
-    Whoever has nothing to do with the candidates is named once in `candidates` times: hits are binomial, and the bar is
-    held against the upper end of Wilson's interval.
+    `trials` is the number of fakes that each attack is tried on. Whoever has nothing to do with the candidates is named
+    once in `candidates` times: hits are binomial, and the bar is held against the upper end of Wilson's interval.
 
     Examples
     --------
-    >>> round(fresh_flagged(280, 280, 0.01), 3), round(fresh_flagged(2800, 280, 0.01), 3)
+    >>> round(fresh_flagged([280], 280, 0.01), 3), round(fresh_flagged([2800], 280, 0.01), 3)
     (1.0, 0.014)
 
     """
     from scipy.special import bdtr
 
-    low, most = -1, trials
-    while most - low > 1:  # the largest number of hits that passes
-        middle = (most + low) // 2
-        low, most = (middle, most) if wilson(middle, trials).high <= bar else (low, middle)
-    return float(1 - (bdtr(low, trials, 1 / candidates) if low >= 0 else 0.0) ** attacks)
+    passed = 1.0
+    for n in trials:
+        low, most = -1, n
+        while most - low > 1:  # the largest number of hits that passes
+            middle = (most + low) // 2
+            low, most = (middle, most) if wilson(middle, n).high <= bar else (low, middle)
+        passed *= float(bdtr(low, n, 1 / candidates)) if low >= 0 else 0.0
+    return 1 - passed
 
 
 class Variant(NamedTuple):
-    """Another attack on the same question: its success on each fake of a link, what it asks, and on which fakes."""
+    """
+    Another attack on the same question: its success on each fake of a link, what it asks, and on which fakes.
+
+    `trials` is how many of them are tried by themselves, where that is not every row: the days of a life are tried at
+    once.
+    """
 
     hits: Callable[[Link], Floats]
     question: str
     rows: Ints
+    trials: int | None = None
 
 
 def link_finding(
@@ -118,7 +127,7 @@ def link_finding(
         # in the control a person may stand in for several users: the fakes' makers stay the unit
         found, *more = hits(link)
         rates = {"plain": user_rate(found, maker, rng)}
-        for name, (run, _, rows) in (beside or {}).items():
+        for name, (run, _, rows, _) in (beside or {}).items():
             some = Link(link.fakes[rows], link.owner[rows], link.people)
             rates[name] = user_rate(run(some), maker[rows], rng)
         return rates, more
@@ -127,7 +136,8 @@ def link_finding(
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
     control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
-    fresh = Fresh(real, fresh_flagged(len(maker), ground.seeds.U, bar, len(rates)))
+    trials = [len(maker), *(variant.trials or len(variant.rows) for variant in (beside or {}).values())]
+    fresh = Fresh(real, fresh_flagged(trials, ground.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
     return Finding(

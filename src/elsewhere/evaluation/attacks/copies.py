@@ -92,6 +92,43 @@ def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
     }
 
 
+def copies_of_role(ground: Ground) -> Finding:
+    """A1 of people of whom no fake was made: do fakes equal their days, or come closer to them than strangers do?"""
+    rng, R = ground.rng("A1"), ground.R
+    copied, chance = verbatim(ground.fakes, ground.seeds.r), verbatim(ground.strangers.r, ground.seeds.r)
+    main = user_rate(copied.astype(np.float64), ground.units, rng)[0]
+    control = user_rate(chance.astype(np.float64), ground.strangers.user, rng)[0]
+    walks = ground.null_walks(rng)
+    free = user_rate(verbatim(walks, ground.seeds.r).astype(np.float64), ground.units, rng)[0]
+    one, stranger = _one_per_user(ground.units, rng), _one_per_user(ground.strangers.user, rng)
+    rows = [ground.fakes[one], ground.strangers.r[stranger], walks[one]]
+    near, far, free_near = (common_with_any(r, np.full(len(r), -1), ground.seeds, R) for r in rows)
+    p, p_walks = above(near, far), above(near, free_near)
+    closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
+    words = (
+        f"{percent(main.value)} of the fakes equal a day of {ground.who}, slot by slot (of strangers' days: "
+        f"{percent(control.value)})"
+    )
+    how, told = "whole day", Told(main, control, free, main.low > control.value, words)
+    if not told.shows and closer:
+        how, told = "anybody", _closer(closer[0], (near, rows[0]), (far, rows[1]), free_near)
+    return Finding(
+        "A1",
+        main=told.main.value,
+        interval=told.main,
+        control=told.control.value,
+        control_interval=told.control,
+        baseline=0.0,
+        null=told.null,
+        bar=0.0 if how != "anybody" else told.control.value,
+        passed=not told.shows,
+        leaks=told.shows,
+        reachable=True,
+        words=f"{told.words}.",
+        details={"how": how, "verbatim": int(copied.sum()), "ks_p": p, "ks_p_against_walks": p_walks},
+    )
+
+
 class Told(NamedTuple):
     """One way in which fakes may copy: the figure, that of strangers and of walks, whether it shows, and the words."""
 

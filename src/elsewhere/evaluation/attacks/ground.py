@@ -7,7 +7,7 @@ What every attack stands on: seed people, hold-out people, fakes, who made which
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -42,12 +42,20 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """The inputs of an audit, checked; `of` makes one."""
+    """
+    The inputs of an audit, checked; `of` makes one.
+
+    `roles` holds the same for other people in the file, who are in the place of `seeds` there though no fake was made
+    of them (`role` is their name, `maker` the seed user of each fake, `file` how many people of the whole file visit
+    each place); or why they cannot be attacked.
+    """
 
     seeds: People
     holdout: People | None
     fakes: Ints
     owner: Ints | None
+    life: Ints
+    dates: Mapping[str, Any] = field(repr=False)
     locations: Locations
     minutes: Floats
     step_minutes: float
@@ -62,6 +70,10 @@ class Ground:
     parameters: Mapping[str, Any]
     streams: tuple[np.random.Generator, ...] = field(repr=False)
     notes: tuple[str, ...]
+    roles: Mapping[str, "Ground | str"] = field(default_factory=dict, repr=False)
+    role: str = ""
+    maker: Ints | None = None
+    file: Ints | None = field(default=None, repr=False)
 
     @property
     def R(self) -> int:
@@ -84,6 +96,32 @@ class Ground:
     def rng(self, attack: str) -> np.random.Generator:
         """The stream of one attack: its result does not depend on which other attacks run."""
         return self.streams[int(attack[1:])]
+
+    @property
+    def who(self) -> str:
+        """The people under attack, in words."""
+        return f"the {self.role}" if self.role else "the people behind the fakes"
+
+    @property
+    def units(self) -> Ints:
+        """(F,) number of the seed user behind each fake, or of the fake where that is not known: units of sampling."""
+        if self.maker is not None:
+            return self.maker
+        return np.arange(len(self.fakes)) if self.owner is None else self.main.user
+
+    def attacked_as(self, role: str, people: People, file: Ints) -> "Ground":
+        """The same with the people of another role in the file in the place of the seeds."""
+        return replace(
+            self,
+            seeds=people,
+            owner=None,
+            generator=None,
+            roles={},
+            role=role,
+            maker=self.units,
+            file=file,
+            parameters={**self.parameters, "sets": self.dataset, "holdout_met": False},
+        )
 
     @property
     def strangers(self) -> People:
@@ -142,6 +180,8 @@ class Ground:
     @cached_property
     def dataset(self) -> Ints:
         """Number of each fake among those of its seed: fakes with one number make one dataset."""
+        if "sets" in self.parameters:
+            return np.asarray(self.parameters["sets"])
         return np.zeros(len(self.fakes), dtype=np.int64) if self.owner is None else number_within(self.owner)
 
     @cached_property
@@ -165,6 +205,7 @@ class Ground:
         pool: Any = None,
         attempts: ArrayLike | None = None,
         parameters: Mapping[str, Any],
+        roles: Mapping[str, Any] | None = None,
     ) -> "Ground":
         """Check all inputs, once."""
         if not isinstance(rng, np.random.Generator):
@@ -177,23 +218,28 @@ class Ground:
         made = fakes if isinstance(fakes, Traces) else getattr(fakes, "r", fakes)
         if seed_index is None:
             seed_index = getattr(fakes, "seed", None)
+        others = {name: people for name, people in (roles or {}).items() if not isinstance(people, str)}
         given = {"seeds": seeds, "holdout": holdout, "fakes": made, "pool": published}
+        given |= {f"roles[{name}]": people for name, people in others.items()}
         tables = on_one_map(given, locations)
         where = tables["seeds"].locations
         if tables["seeds"].L < 2:
             raise InvalidTraces("an audit needs traces of at least 2 instants, got 1.", code="E_SHAPE")
-        for name in ("seeds", "holdout"):
+        for name in ("seeds", "holdout", *(f"roles[{name}]" for name in others)):
             if name in tables and tables[name].U < 2:
                 raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {tables[name].U}.")
         clock = next((t for t in given.values() if isinstance(t, Traces)), tables["seeds"])
         gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
         notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
-        return Ground(
+        life = getattr(fakes, "life", None)
+        ground = Ground(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
             fakes=filled(tables["fakes"].r),
             owner=owner,
+            life=np.asarray(tables["fakes"].user if life is None else np.unique(life, return_inverse=True)[1]),
+            dates={name: tables[name].dates for name in ("seeds", "holdout", "fakes") if name in tables},
             locations=where,
             minutes=clock.minutes(),
             step_minutes=clock.step_minutes,
@@ -209,6 +255,18 @@ class Ground:
             parameters=parameters,
             streams=tuple(rng.spawn(24)),
             notes=notes,
+        )
+        if not roles:
+            return ground
+        people = {name: people_of(tables[f"roles[{name}]"]) for name in others}
+        file = np.sum([users_per_place(group, len(where)) for group in (ground.seeds, *people.values())], axis=0)
+        alone = "no people set aside are left to be the strangers" if holdout is None else ""
+        return replace(
+            ground,
+            roles={
+                name: told if isinstance(told, str) else alone or ground.attacked_as(name, people[name], file)
+                for name, told in roles.items()
+            },
         )
 
 
@@ -258,6 +316,16 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
         walks[:, t] = key[at] % R if len(key) else here
         walks[stuck, t] = np.searchsorted(start, u[stuck], side="right").clip(max=R - 1)
     return walks
+
+
+def some_people(people: People, n: int, rng: np.random.Generator) -> People:
+    """So many of these people, at random, numbered anew; all of them where they are no more."""
+    if people.U <= n:
+        return people
+    number = np.full(people.U, -1)
+    number[np.sort(rng.permutation(people.U)[:n])] = np.arange(n)
+    rows = np.flatnonzero(number[people.user] >= 0)
+    return People(people.r[rows], number[people.user[rows]], n)
 
 
 def users_per_place(people: People, R: int) -> Ints:

@@ -5,8 +5,12 @@ A4 looks only at *when* the fake moves. A5 knows which places stand in for which
 
     score(s) = sum_t ln M[s(t), f(t)],   M = (co-occurrences of seed place and fake place + .02), rows normalised,
 
-or from the classes, the generator or its exact law, where they are given. The strongest of them is the figure.
+or from the classes, the generator or its exact law, where they are given; of fakes that live for days also from all
+days together, and from their number. The strongest of them is the figure.
 """
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -268,6 +272,91 @@ def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
     return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int64), link.people) > 0
 
 
+def rows_by_day(number: Ints, dates: Any = None) -> list[Ints]:
+    """Rows of each life, or user, 0, 1, ...; by date where dates are known, else in their order."""
+    when = np.zeros(len(number), dtype=np.int64) if dates is None else np.asarray(dates).astype(np.int64)
+    order = np.lexsort((np.arange(len(number)), when, number))
+    return np.split(order, np.searchsorted(number[order], np.arange(1, int(number.max()) + 1)))
+
+
+def as_many_days(lives: list[Ints], people: list[Ints], own: Ints) -> Floats:
+    """(lives,) success of whoever knows only how many days each fake and each user has, `own` being the right user."""
+    number = np.array([len(rows) for rows in people])
+    days = np.array([len(rows) for rows in lives])
+    alike = (number[None, :] == days[:, None]).sum(axis=1)
+    return np.where(number[own] == days, 1 / np.maximum(1, alike), 0.0)
+
+
+def whole_life(
+    fakes: Ints, lives: list[Ints], r: Ints, people: list[Ints], own: Ints, label: Ints, shifts: Iterable[int]
+) -> Floats:
+    """
+    (lives,) success of whoever holds the classes and adds up all days of a fake, the first with the first and so on.
+
+    The score of a user is the largest number of slots at which both are in one class, over all shifts of whole days;
+    only users who have as many days as the fake are candidates.
+    """
+    kind, mine = label[r], label[fakes]
+    number = np.array([len(rows) for rows in people])
+    out = np.zeros(len(lives))
+    for i, (rows, user) in enumerate(zip(lives, own.tolist(), strict=True)):
+        able = np.flatnonzero(number == len(rows))
+        if number[user] != len(rows):
+            continue
+        theirs, days = kind[np.array([people[u] for u in able])], mine[rows]  # (users, days, L), (days, L)
+        L = days.shape[1]
+        best = np.zeros(len(able), dtype=np.int64)
+        for early in shifts:
+            at = np.clip(np.arange(L) - early, 0, L - 1)
+            best = np.maximum(best, ((theirs[:, :, at] == days) & (days >= 0)).sum(axis=(1, 2)))
+        out[i] = shared_top(best[None, :], np.searchsorted(able, [user]))[0]
+    return out
+
+
+def _over_lives(ground: Ground, shift: int, among: str, rng: np.random.Generator) -> dict[str, Variant]:
+    """Attacks on all days of a fake together, where fakes have several: on some lives, all of their days."""
+    sizes = np.bincount(ground.life)
+    if sizes.max() < 2:
+        return {}
+    step = max(1, shift // 6)
+    shifts = range(-shift, shift + 1, step)
+    work = len(ground.seeds.r) * ground.fakes.shape[1] * len(shifts)
+    some = np.sort(rng.permutation(np.flatnonzero(sizes))[: max(50, int(MOST_WORK / work))])
+    rows = np.flatnonzero(np.isin(ground.life, some))
+    _, life = np.unique(ground.life[rows], return_inverse=True)
+    when = ground.dates.get("fakes")
+    lives = rows_by_day(life, None if when is None else when[rows])
+    first = np.array([mine[0] for mine in lives])
+
+    def each(run: Callable[[Link, list[Ints], Ints], Floats]) -> Callable[[Link], Floats]:
+        def hits(link: Link) -> Floats:
+            dates = ground.dates.get("seeds") if link.people is ground.seeds else None
+            own = link.user[first]
+            # walks and fresh people know no seed: how many days their lives have is that of another
+            own = own if np.array_equal(link.fakes, ground.fakes[rows]) else np.roll(own, 1)
+            return run(link, rows_by_day(link.people.user, dates), own)[life]
+
+        return hits
+
+    found = {
+        "number_of_days": Variant(
+            each(lambda _, people, own: as_many_days(lives, people, own)),
+            f"Whoever knows how many days people have {among}",
+            rows,
+            len(lives),
+        )
+    }
+    if ground.label is not None:
+        label = ground.label
+        found["whole_life"] = Variant(
+            each(lambda link, people, own: whole_life(link.fakes, lives, link.people.r, people, own, label, shifts)),
+            f"Whoever holds the classes of the places and adds up all days of a fake {among}",
+            rows,
+            len(lives),
+        )
+    return found
+
+
 def white_box(ground: Ground, link: Link) -> Floats:
     """Success of the attacker who holds the model: candidates by the true ln Pr{f|s}."""
     candidates = ground.seeds_given if link.people is ground.seeds else link.people.r
@@ -307,6 +396,7 @@ def class_linkage(ground: Ground) -> Finding:
             f"Whoever holds the classes of the places, and knows that a day may be two hours early or late, {among}",
             some,
         )
+    beside |= _over_lives(ground, int(120 / ground.step_minutes + 0.5), among, rng)
     if ground.generator is not None:
         from elsewhere.evaluation.attacks.shadows import make_fakes
 

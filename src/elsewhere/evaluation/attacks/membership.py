@@ -117,7 +117,7 @@ def likelihood_membership(ground: Ground) -> Finding:
         leaks=bool(main.low > 0),
         reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
         worst_decile=outliers.value,
-        words=f"Telling the people behind the fakes from strangers gains {points(main.value)} over people and "
+        words=f"Telling {ground.who} from strangers gains {points(main.value)} over people and "
         f"strangers exchanged at random (true minus false alarms: {percent(found)} against "
         f"{percent(float(exchanged.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
         f"{points(unseen)} goes unseen.",
@@ -217,7 +217,7 @@ def density_membership(ground: Ground) -> Finding:
         leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
-        words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells the people behind the fakes from "
+        words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells {ground.who} from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
         + (f" The fakes are closer to the strangers{beyond}." if closer else "")

@@ -4,6 +4,8 @@ A20: do number, order or tries of the fakes tell their seed? (E63)
 The order judged is that of the pool where there is one, else that of the fakes as given, with the number per seed that
 such a list shows; fakes straight from `generate_fakes` are private and have no published order yet.
 
+The days of one fake life carry one id anyway: a life counts once, by its first row.
+
 Counts and tries that scatter no more than draws without regard to the seed say nothing; an order that a shuffle would
 not produce does. Information is in bits per fake (order) or per seed (counts, tries).
 """
@@ -69,7 +71,7 @@ def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]
 def side_channel(ground: Ground) -> Finding:
     """A20."""
     rng, owner = ground.rng("A20"), ground.main.owner
-    per_seed = np.bincount(owner, minlength=len(ground.seeds.r))
+    per_seed = np.bincount(owner[_first_days(ground.life)], minlength=len(ground.seeds.r))
     bits, p, chance = {}, {}, 0.0
     if ground.listed or ground.pool is not None:
         bits["order"], chance, p["order"] = order_tells(_published(ground, owner), rng)
@@ -110,7 +112,12 @@ def side_channel(ground: Ground) -> Finding:
 def _published(ground: Ground, owner: Ints) -> Ints:
     """Seeds in the order in which the fakes are published: that of the pool where there is one."""
     if ground.pool is None:
-        return owner
+        return owner[_first_days(ground.life)]
     known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(ground.fakes), owner, strict=True)}
     rows = np.ascontiguousarray(ground.pool.r.astype(np.int64))
-    return np.array([known.get(row.tobytes(), -1) for row in rows], dtype=np.int64)
+    return np.array([known.get(row.tobytes(), -1) for row in rows[_first_days(ground.pool.user)]], dtype=np.int64)
+
+
+def _first_days(life: Ints) -> Ints:
+    """The first row of each life, in the order of the rows."""
+    return np.sort(np.unique(life, return_index=True)[1])

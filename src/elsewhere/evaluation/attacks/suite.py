@@ -3,24 +3,24 @@
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.background import background
 from elsewhere.evaluation.attacks.candidates import TooManyPlaces
-from elsewhere.evaluation.attacks.copies import copied_days, copies
+from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role
 from elsewhere.evaluation.attacks.criterion import behind
 from elsewhere.evaluation.attacks.filters import filtering
-from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding
+from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, NOTHING, RUN, UNCLEAR, WITHIN, Finding
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.linkage import class_linkage, move_timing
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
 from elsewhere.evaluation.attacks.neighbours import CannotAudit, count_audit
 from elsewhere.evaluation.attacks.realism import real_or_fake
 from elsewhere.evaluation.attacks.reconstruct import avoidance, reconstruction
-from elsewhere.evaluation.attacks.reidentify import reidentification
+from elsewhere.evaluation.attacks.reidentify import best_explained, reidentification
 from elsewhere.evaluation.attacks.reviews import entry
 from elsewhere.evaluation.attacks.side_channel import side_channel
-from elsewhere.evaluation.attacks.uniqueness import unique_places
+from elsewhere.evaluation.attacks.uniqueness import few_in_the_file, unique_places
 
 
 def behind_decoys(attack: str) -> Callable[[Ground], Finding]:
@@ -64,10 +64,58 @@ ATTACKS = {
     "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
 }
 ALL = tuple(f"A{i}" for i in range(1, 22))
+# what is asked of everybody in the file, and how of people of whom no fake was made
+EVERYBODY = {
+    "A1": copies_of_role,
+    "A2": best_explained,
+    "A3": likelihood_membership,
+    "A10": density_membership,
+    "A12": background,
+    "A13": few_in_the_file,
+}
+SEEDS, NO_VERDICT = "seeds", "no verdict"
+WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
 
 
 def run(attack: str, ground: Ground) -> Finding:
-    """The finding of one attack; where an input is missing, what it needs."""
+    """The finding of one attack, of the worst role where there are several; what it needs where an input is missing."""
+    seeds = _run(attack, ground)
+    if attack not in EVERYBODY or not ground.roles:
+        return seeds
+    found: dict[str, Finding | str] = {SEEDS: seeds}
+    for role, there in ground.roles.items():
+        try:
+            found[role] = there if isinstance(there, str) else replace(EVERYBODY[attack](there), title=seeds.title)
+        except TooManyPlaces as error:
+            found[role] = f"it needs {error.args[0]}"
+    ran = {role: f for role, f in found.items() if isinstance(f, Finding) and f.status == RUN}
+    worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_beyond_chance(ran[role])), default=SEEDS)
+    head = ran.get(worst, seeds)
+    told = {role: _of_role(f, SEEDS if role == SEEDS else ground.roles[role]) for role, f in found.items()}
+    beside = f" (The worst of {len(ran)} roles: {worst}.)" if len(ran) > 1 else ""
+    return replace(
+        head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": told}
+    )
+
+
+def _beyond_chance(f: Finding) -> float:
+    """How far the figure is above strangers, or guessing, in halves of its interval; of equals the seeds come first."""
+    chance = f.control if f.control is not None else f.baseline or 0.0
+    half = 0.0 if f.interval is None else (f.interval.high - f.interval.low) / 2
+    return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
+
+
+def _of_role(found: Finding | str, ground: Ground | str) -> dict[str, Any]:
+    """The figures of one role, or why there is no verdict."""
+    if isinstance(found, str) or found.status != RUN:
+        why = found if isinstance(found, str) else f"it needs {found.needs}"
+        return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
+    names = ("main", "interval", "control", "baseline", "bar", "passed", "outcome", "words")
+    people = {} if isinstance(ground, str) else {"people": ground.seeds.U}
+    return {**people, **{name: found.to_dict()[name] for name in names}}
+
+
+def _run(attack: str, ground: Ground) -> Finding:
     if attack not in ATTACKS:
         return entry(attack)
     title, attempt, needs = ATTACKS[attack]

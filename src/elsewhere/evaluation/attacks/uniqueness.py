@@ -68,3 +68,25 @@ def unique_places(ground: Ground) -> Finding:
             "fakes_affected": float(on_rare.any(axis=1).mean()),
         },
     )
+
+
+def few_in_the_file(ground: Ground) -> Finding:
+    """A13 of people of whom no fake was made: places of the fakes where one of them, and few of the whole file, go."""
+    m_min, used = ground.parameters["m_min"], np.unique(ground.fakes)
+    assert ground.file is not None  # noqa: S101 - a ground of a role
+    rare = used[ground.file[used] < m_min]
+    theirs, strangers = (users_per_place(group, ground.R)[rare] > 0 for group in (ground.seeds, ground.strangers))
+    found = rare[theirs]
+    affected = np.isin(ground.fakes, found).any(axis=1)
+    words = f"{len(found)} places of the fakes are visited by one of {ground.who} and by fewer than {m_min} people of "
+    words += "the whole file" + ("." if len(found) == 0 else f"; {int(affected.sum())} fakes visit one of them.")
+    return Finding(
+        "A13",
+        main=float(len(found)),
+        control=float(strangers.sum()),
+        bar=0.0,
+        passed=len(found) == 0,
+        reachable=True,
+        words=words,
+        details={"m_min": m_min, "counted": "everybody in the file", "fakes_affected": float(affected.mean())},
+    )

@@ -13,9 +13,9 @@ import numpy as np
 
 from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding, percent, verdict
 from elsewhere.evaluation.attacks.ground import Ground, People
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate, wilson
+from elsewhere.evaluation.attacks.intervals import Rate
 from elsewhere.evaluation.baselines import PoolGenerator, from_pool
-from elsewhere.evaluation.lbs.days import home_found
+from elsewhere.evaluation.lbs.days import DAYS, ENOUGH, Company, OverDays, over_days
 from elsewhere.evaluation.lbs.result import ATTACKS, BAR, LbsResult
 from elsewhere.evaluation.lbs.scenario import evaluate_lbs
 from elsewhere.traces.model import Ints, Traces
@@ -24,8 +24,6 @@ N_FAKES = (1, 5, 10)
 BETA = 0.5
 REPEATS = (2, 3)  # many users tell more than many runs
 MOST_USERS = 200
-DAYS = (7, 30)
-ENOUGH = 5  # users with that many days
 MARGIN = 0.05
 OF_OTHERS = "fakes of at least two seed users"
 TITLES = {
@@ -98,6 +96,8 @@ def attack_A19(ground: Ground) -> Finding:
     control = _served(ground.strangers, ground.seeds, strangers, ground, numbers, rng, pool)
     n = numbers[-1]
     figure, other = (_success(found, n, "pool") for found in (main, control))
+    # the same service, of the same people, without the pool: what it adds is what the pool tells
+    without = _success(main, n, "aggregate")
     return Finding(
         "A19",
         TITLES["A19"],
@@ -106,44 +106,46 @@ def attack_A19(ground: Ground) -> Finding:
         control=other.value,
         control_interval=other,
         baseline=1 / (n + 1),
-        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {_fakes(n)} "
-        f"(of users of whom no fake was made: {percent(other.value)}): it learns where anybody is who hides behind "
-        "this pool, not whom the fakes were made of; "
-        "decoys must be drawn from fakes that the service cannot have, with a secret of the user.",
+        null=without,
+        words=f"A service that holds the pool names {percent(figure.value)} of the true places among {_fakes(n)}, "
+        f"without the pool {percent(without.value)} (of users of whom no fake was made: {percent(other.value)}): it "
+        "learns where anybody is who hides behind this pool, not whom the fakes were made of; decoys must be drawn "
+        "from fakes that the service cannot have, with a secret of the user.",
         details={"fakes": n, "by_fakes": {m: _success(main, m, "pool") for m in numbers}},
     )
 
 
 def attack_A18(ground: Ground) -> Finding:
-    """The home by what recurs at night over 7 and 30 days, decoys being the same personas every day."""
+    """Home and main place by what recurs, or by which line lives like a person, over 1, 7 and 28 days."""
     rng = ground.rng("A18")
-    ours, strangers = _decoys(ground)
-    groups = {"main": (ground.seeds, ours), "control": (ground.strangers, strangers)}
+    numbers = [n for n in N_FAKES if n < len(np.unique(ground.life))]
+    sides = {"main": (ground.seeds, "seeds"), "control": (ground.strangers, "holdout")}
+    lives = _lives(ground)
+    maker = np.full(lives.U, -1)
+    maker[lives.user] = ground.main.user
+    company = {"main": Company.of(lives, maker), "control": Company.of(lives)}
 
-    def rate(group: str, n: int, days: int, personas: bool) -> Rate | None:
-        people, generator = groups[group]
-        users, found = home_found(
-            _traces(people, ground, group),
-            generator,
-            n=n,
-            days=days,
-            beta=BETA,
-            repeats=REPEATS[0],
-            personas=personas,
-            rng=rng,
-        )
-        return user_rate(found, users, rng)[0] if len(users) >= ENOUGH else None
+    def watched(side: str, n: int, among: Company) -> OverDays | None:
+        people, name = sides[side]
+        return over_days(_traces(people, ground, side, ground.dates[name]), among, n=n, rng=rng)
 
-    found = {(n, d): r for n in _numbers(ground) for d in DAYS if (r := rate("main", n, d, True)) is not None}
-    if not found:
-        return _not_run("A18", f"at least {ENOUGH} seed users with {DAYS[0]} rows or more, and {OF_OTHERS}")
-    n, days = max(found, key=lambda key: found[key].value - 1 / (key[0] + 1))
-    main, bar = found[n, days], 1 / (n + 1) + MARGIN
-    # what a blind guess would show with as many users
-    users = int(np.count_nonzero(np.bincount(ground.seeds.user) >= days))
-    guess = wilson(users / (n + 1), users)
-    control = rate("control", n, days, True)
-    fresh = {f"{m} fakes, {d} days": rate("main", m, d, False) for m, d in found}
+    found = {n: told for n in numbers if (told := watched("main", n, company["main"])) is not None}
+    if not found or max(max(told.users) for told in found.values()) < 2:
+        return _not_run("A18", f"at least {ENOUGH} seed users with {DAYS[1]} days or more, and {OF_OTHERS}")
+    cases = {
+        (n, place, days): rate
+        for n, told in found.items()
+        for place, by_days in told.found["persona"].items()
+        for days, rate in by_days.items()
+        if days > 1
+    }
+    # the strongest case, by how far it is above guessing
+    n, place, days = max(cases, key=lambda case: cases[case].value - 1 / (case[0] + 1))
+    main, told, bar = cases[n, place, days], found[n], 1 / (n + 1) + MARGIN
+    strangers = watched("control", n, company["control"])
+    control = None if strangers is None else strangers.found["persona"][place].get(days)
+    real = _among_people(ground, sides["main"][0], n, place, days, rng)
+    first = told.found["persona"][place].get(1)
     return Finding(
         "A18",
         TITLES["A18"],
@@ -153,18 +155,37 @@ def attack_A18(ground: Ground) -> Finding:
         control_interval=control,
         baseline=1 / (n + 1),
         bar=bar,
-        null=guess,
-        passed=verdict(main, bar, guess),
-        reachable=guess.high <= bar,
-        words=f"Over {days} days with {_fakes(n)}, the same every day, the home is the place that recurs most in "
-        f"{percent(main.value)}; a guess finds {percent(1 / (n + 1))}.",
+        null=real,
+        passed=verdict(main, bar, real),
+        reachable=None if real is None else real.high <= bar,
+        words=f"{told.in_words()[:1].upper()}{told.in_words()[1:]}"
+        + ("" if real is None else f" Real people's lives as decoys: {percent(real.value)}."),
         details={
             "fakes": n,
             "days": days,
-            "personas": {f"{m} fakes, {d} days": r for (m, d), r in found.items()},
-            "fresh_every_day": fresh,
+            "place": place,
+            "more_than_on_one_day": None if first is None else main.value - first.value,
+            "over_days": {str(m): told.to_dict() for m, told in found.items()},
         },
     )
+
+
+def _among_people(
+    ground: Ground, people: People, n: int, place: str, days: int, rng: np.random.Generator
+) -> Rate | None:
+    """The same with real lives of hold-out people as decoys: what a persona can reach at best."""
+    real = _traces(ground.strangers, ground, "decoys", ground.dates["holdout"])
+    if real.U < n or max(np.bincount(real.user)) < days:
+        return None
+    told = over_days(
+        _traces(people, ground, "main", ground.dates["seeds"]), Company.of(real), n=n, days=[days], rng=rng
+    )
+    return None if told is None else told.found["persona"][place].get(days)
+
+
+def _lives(ground: Ground) -> Traces:
+    """The fakes, the days of one life under one user."""
+    return _traces(People(ground.fakes, ground.life, 0), ground, "fakes", ground.dates["fakes"])
 
 
 def _decoys(ground: Ground) -> tuple[PoolGenerator, PoolGenerator]:
@@ -182,11 +203,11 @@ def _not_run(attack: str, needs: str) -> Finding:
     return Finding(attack, TITLES[attack], status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
 
 
-def _traces(people: People, ground: Ground, group: str) -> Traces:
+def _traces(people: People, ground: Ground, group: str, dates: Any = None) -> Traces:
     # labels of their own: a seed and a hold-out user of one number are two people
     start = f"{int(ground.minutes[0]) // 60:02d}:{int(ground.minutes[0]) % 60:02d}"
     labels = [(group, u) for u in people.user.tolist()]
-    return Traces(people.r, ground.locations, users=labels, step_minutes=ground.step_minutes, start=start)
+    return Traces(people.r, ground.locations, users=labels, dates=dates, step_minutes=ground.step_minutes, start=start)
 
 
 def _served(

@@ -7,6 +7,7 @@ import numpy as np
 
 from elsewhere._version import __version__
 from elsewhere.evaluation.attacks.finding import plain
+from elsewhere.evaluation.lbs.days import OverDays
 from elsewhere.traces.model import Floats
 
 ADVERSARIES = ("aggregate", "user", "classes", "pool")
@@ -37,6 +38,8 @@ class LbsResult:
         What a reader should know about the inputs.
     resamples
         (1000, users) users drawn for the intervals.
+    over_days
+        What a service that watches for several days finds, by number of decoys (A18); empty with one day per person.
 
     """
 
@@ -48,6 +51,7 @@ class LbsResult:
     settings: dict[str, Any]
     notes: tuple[str, ...]
     resamples: Any = field(repr=False)
+    over_days: tuple[OverDays, ...] = field(default=(), repr=False)
 
     def __repr__(self) -> str:
         numbers = ", ".join(map(str, self.n_fakes))
@@ -82,7 +86,10 @@ class LbsResult:
                     **{name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)},
                     "error": errors,
                 }
-        whole: dict[str, Any] = plain({"settings": self.settings, "generators": found, "notes": self.notes})
+        watched = {str(told.n): told.to_dict() for told in self.over_days}
+        whole: dict[str, Any] = plain(
+            {"settings": self.settings, "generators": found, "over_days": watched, "notes": self.notes}
+        )
         return {**whole, "version": __version__}
 
     def table(self) -> list[dict[str, Any]]:

@@ -106,6 +106,7 @@ class Laws:
 
     def codes(self, r: Places, user: NDArray[np.integer] | None = None) -> Ints:
         """Return the archetype of each user of these rows, all their days counting alike; -1 where nothing is known."""
+        r = np.asarray(getattr(r, "r", r))  # of `Traces`, or a table
         if r.shape[1] != self.archetypes.share.shape[1]:
             raise InvalidTraces(
                 f"the archetypes were learnt for {self.archetypes.share.shape[1]} instants, got {r.shape[1]}.",
@@ -159,7 +160,7 @@ class Laws:
 
     def log_prob(self, fakes: Places, seeds: Places) -> Floats:
         """Return ln Pr{f|s} = ln P_c(s)(f), (F, S), for an adversary who knows all laws; -inf where s has no code."""
-        codes = self.codes(np.asarray(seeds))
+        codes = self.codes(seeds)
         found = self.log_prob_of(fakes)[:, np.maximum(codes, 0)]
         found[:, codes < 0] = -np.inf
         return found

@@ -311,6 +311,27 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
 
 
 @njit
+def moving_loss(weights, ridge, every, moved, slope):
+    """Minus ln likelihood of whether steps are moves, logits sums of `weights[every]`, with its gradient in `slope`."""
+    loss = 0.0
+    for j in range(len(weights)):
+        slope[j] = ridge[j] * weights[j]
+        loss += slope[j] * weights[j] / 2
+    for i in range(len(every)):
+        logit = 0.0
+        for k in range(every.shape[1]):
+            logit += weights[every[i, k]]
+        if not moved[i]:
+            logit = -logit
+        miss = math.exp(-abs(logit))
+        loss += math.log1p(miss) + max(-logit, 0.0)
+        pull = (miss if logit > 0 else 1.0) / (1.0 + miss)
+        for k in range(every.shape[1]):
+            slope[every[i, k]] += -pull if moved[i] else pull
+    return loss
+
+
+@njit
 def agreements(skeleton, classes, out):
     """`out` (S, N): at how many slots walk f, of `classes` (L, N), has the class of skeleton s (S, L); -1 is none."""
     S, L = skeleton.shape
@@ -325,27 +346,30 @@ def agreements(skeleton, classes, out):
 
 
 @njit
-def visitors_of(walks, R):
-    """(start, order): walks `order[start[r] : start[r + 1]]` visit place r, each once."""
-    N, L = walks.shape
-    seen, start = np.full(R, -1), np.zeros(R + 1, dtype=np.int64)
-    for f in range(N):
-        for t in range(L):
-            r = walks[f, t]
-            if seen[r] != f:
-                seen[r] = f
-                start[r + 1] += 1
-    start[:] = np.cumsum(start)
-    at, order = start[:-1].copy(), np.empty(start[R], dtype=np.int64)
-    seen[:] = -1
-    for f in range(N):
-        for t in range(L):
-            r = walks[f, t]
-            if seen[r] != f:
-                seen[r] = f
-                order[at[r]] = f
-                at[r] += 1
-    return start, order
+def place_bits(r, R):
+    """(N, words of 64 bits) which places each trace visits; -1 is none."""
+    out = np.zeros((len(r), (R + 63) // 64), np.uint64)
+    for i in range(len(r)):
+        for t in range(r.shape[1]):
+            if r[i, t] >= 0:
+                out[i, r[i, t] >> 6] |= np.uint64(1) << np.uint64(r[i, t] & 63)
+    return out
+
+
+@njit
+def keep_apart(seeds, walks, limit, out):
+    """Set `out` (S, N) to 0 where the places (bits) of seed s and walk f have more than `limit[s]` in common."""
+    one, words = np.uint64(1), seeds.shape[1]
+    for s in range(len(seeds)):
+        for f in range(len(walks)):
+            shared = 0
+            for w in range(words):
+                both = seeds[s, w] & walks[f, w]
+                while both:
+                    both &= both - one
+                    shared += 1
+            if shared > limit[s]:
+                out[s, f] = 0.0
 
 
 @njit

@@ -20,6 +20,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.walk._kernels import (
     COLUMNS,
@@ -30,6 +31,7 @@ from elsewhere.synthesis.walk._kernels import (
     all_moving_columns,
     destination_loss,
     life_of,
+    moving_loss,
     stroll,
 )
 from elsewhere.synthesis.walk.habits import ONWARD, Habits, geometry, slots, step_row
@@ -38,7 +40,7 @@ from elsewhere.traces.model import Floats, Ints, Locations
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
 MOST_ROWS = 20_000  # to learn from: more teach nothing new, and take minutes
-CELLS = 3e6  # moves x places that the fit holds at once
+CELLS = 2e6  # moves x places that the fit holds at once
 GRID = 2.0**0.25  # steps of lengths that few people make: the longest move is one person's
 WALKS = 5000  # drawn to see how lives that few people have are shared out
 
@@ -99,7 +101,8 @@ def learn_habits(
             slope[thin] = 0.0  # stays where it is: at the middle of its ridge
             return value, slope.copy()
 
-        theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
+        with threadpool_limits(1):
+            theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
 
     moving = np.empty((N, L - 1, 4), dtype=np.int64)
     all_moving_columns(r, lengths, sectors, slots(L), moving)
@@ -270,17 +273,15 @@ def _fit_moving(every: Ints, moved: NDArray[np.bool_], R: int, thin: Ints) -> Fl
 
     n = MOVING + R
     ridge = np.concatenate([np.full(MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
-    sign = np.where(moved, 1.0, -1.0)
+    slope = np.empty(n)
 
     def loss(at: Floats) -> tuple[float, Floats]:
-        margin = sign * at[every].sum(axis=1)
-        pull = -sign / (1 + np.exp(margin))
-        slope = np.bincount(every.ravel(), np.repeat(pull, every.shape[1]), n)
-        held = slope + ridge * at
-        held[thin] = 0.0
-        return float(np.logaddexp(0, -margin).sum() + (ridge * at**2).sum() / 2), held
+        value = moving_loss(at, ridge, every, moved, slope)
+        slope[thin] = 0.0
+        return value, slope.copy()
 
-    return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
+    with threadpool_limits(1):
+        return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
 
 
 def _lives(r: Ints) -> Floats:

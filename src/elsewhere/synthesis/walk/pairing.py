@@ -3,9 +3,10 @@ Which walk stands for which seed: entropic optimal transport between seeds and a
 
 Walks are drawn first, from the walk model alone. Then seed s takes walk f with a probability proportional to
 
-    K(s, f) V(f),     K(s, f) = exp(beta a(s, f)), 0 where f visits a place of s,
+    K(s, f) V(f),     K(s, f) = exp(beta a(s, f)), 0 where f shares more places with s than it may,
 
-a(s, f) the share of slots at which f is at a place of the class that the skeleton of s has there. V is found by
+a(s, f) the share of the slots of s at which f is at a place of the class that the skeleton of s has there; a walk may
+be a life of many days, and then all days of s count. V is found by
 Sinkhorn sweeps so that all seeds together take walk f as often as its `goal` says: who goes to a place changes, not how
 many do. `balance` below 1 gives part of that up for agreement. A walk is taken once.
 
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.walk._kernels import agreements, life_of, take, visitors_of
+from elsewhere.synthesis.walk._kernels import agreements, keep_apart, life_of, place_bits, take
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
@@ -29,7 +30,7 @@ SWEEPS = 12
 RAKES, DAMPED = 12, 0.5
 PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
 MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
-FLOOR = 1e-12  # of the weight of a walk, beside the largest: float32 must hold its sums
+FLOOR = 1e-20  # of the weight of a walk, beside the largest: float32 must hold its sums
 
 Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
 
@@ -48,9 +49,9 @@ class Paired(NamedTuple):
     accepted: list[NDArray[np.bool_]]
 
 
-def skeletons(classes: NDArray[np.integer], shift: Ints) -> NDArray[np.int16]:
+def skeletons(classes: NDArray[np.integer], shift: Ints, days: int = 1) -> NDArray[np.int16]:
     """
-    Return the classes (S, L) of each seed, done `shift` slots later; the first and the last class fill the ends.
+    Return the classes (S, days x L) of each seed, every day `shift` slots later; first and last class fill its ends.
 
     Examples
     --------
@@ -58,9 +59,9 @@ def skeletons(classes: NDArray[np.integer], shift: Ints) -> NDArray[np.int16]:
     [[1, 1, 2]]
 
     """
-    L = classes.shape[1]
-    at = np.clip(np.arange(L) - shift[:, None], 0, L - 1)
-    return np.take_along_axis(classes, at, axis=1).astype(np.int16)
+    S, L = len(classes), classes.shape[1] // days
+    at = np.clip(np.arange(L) - np.repeat(shift, days)[:, None], 0, L - 1)
+    return np.take_along_axis(classes.reshape(S * days, L), at, axis=1).reshape(S, days * L).astype(np.int16)
 
 
 def kernel(
@@ -71,18 +72,24 @@ def kernel(
     beta: float,
     R: int,
     *,
-    apart: bool = True,
+    limit: Ints | None = None,
 ) -> NDArray[np.float32]:
-    """Return K (S, N), the weights of every walk for every seed before any balance; `apart`: 0 where they meet."""
-    S, (N, L) = len(seeds), walks.shape
-    count = np.empty((S, N), dtype=np.uint16)
-    agreements(skeleton, np.ascontiguousarray(label[walks].T.astype(np.int16)), count)
-    weight = np.exp(beta * (np.arange(L + 1) / L - 1)).astype(np.float32)
-    out: NDArray[np.float32] = weight[count]
-    start, order = visitors_of(np.ascontiguousarray(walks), R)
-    for s in range(S if apart else 0):
-        for r in np.unique(seeds[s][seeds[s] >= 0]).tolist():
-            out[s, order[start[r] : start[r + 1]]] = 0.0
+    """
+    Return K (S, N), the weights of every walk for every seed before any balance.
+
+    Agreement is counted where the seed is somewhere. `limit` (S,): where more places are shared, on whatever day, it is
+    0; without it nothing keeps them apart.
+    """
+    S, N = len(seeds), len(walks)
+    agreed = np.empty((S, N), dtype=np.uint16 if walks.shape[1] < 2**16 else np.uint32)
+    agreements(skeleton, np.ascontiguousarray(label.astype(np.int16)[walks.T]), agreed)
+    out = np.empty((S, N), dtype=np.float32)
+    for s in range(S):
+        # beside the walk that agrees most: a row may be multiplied by anything, and float32 must hold it
+        slots, most = max(1, int(np.count_nonzero(seeds[s] >= 0))), int(agreed[s].max(initial=0))
+        out[s] = np.exp(beta * (np.arange(slots + 1) - most) / slots).astype(np.float32)[agreed[s]]
+    if limit is not None:
+        keep_apart(place_bits(seeds, R), place_bits(walks, R), limit, out)
     return out
 
 
@@ -128,15 +135,18 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
 
     """
     S, N = K.shape
-    wanted = (goal * N).astype(np.float32)
-    V: NDArray[np.float32] = wanted / wanted.max()
-    if balance == 0:
+    # walks that no seed may take would take all the weight there is
+    wanted = np.where(K.any(axis=0), goal * N, 0.0).astype(np.float32)
+    wanted *= np.float32(N / max(float(wanted.sum()), 1e-30))
+    V: NDArray[np.float32] = wanted / max(float(wanted.max()), 1e-30)
+    if balance == 0 or not wanted.any():
         return V
     with threadpool_limits(1):  # sums in one order on every machine (R5)
         for _ in range(sweeps):
             z = K @ V
             load = (np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ K) * V * (N / S)
             V = np.maximum(V * wanted / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
+            V[wanted == 0] = 0.0
             V /= V.max()
     return V
 

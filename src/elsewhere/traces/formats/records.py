@@ -1,5 +1,10 @@
-"""JSON as a table: an array of objects, or one object per line, whose keys are the names of columns."""
+"""
+JSON as a table: an array of objects, or one object per line, whose keys are the names of columns.
 
+An object within an object gives columns such as position.lat.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
 from elsewhere.errors import InvalidTraces
@@ -8,6 +13,7 @@ from elsewhere.traces.sources import Source
 from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
 
 MOST_COLUMNS = 200
+DEEPEST = 4  # objects within objects that are looked into
 
 
 class Columns:
@@ -20,7 +26,7 @@ class Columns:
 
     def add(self, record: dict[str, Any], number: int = 1) -> None:
         """One record, `number` times; only plain values count."""
-        for key, value in record.items():
+        for key, value in _flat(record):
             plain = text_of(value)
             if plain is not None:
                 column = self.values.get(key)
@@ -42,6 +48,18 @@ class Columns:
             return {key: pa.array(column, pa.string()) for key, column in self.values.items()}
         except UnicodeEncodeError:
             raise InvalidTraces(f"{self.name}: half a character in a text.", code="E_ENCODING") from None
+
+
+def _flat(record: dict[str, Any], depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
+    """Keys and values, those of inner objects as outer.inner; a point of GeoJSON as text, longitude first."""
+    point = record.get("coordinates")
+    for key, value in record.items():
+        if key == "coordinates" and record.get("type") == "Point" and isinstance(point, list) and len(point) >= 2:
+            yield key, f"POINT ({text_of(point[0])} {text_of(point[1])})"
+        elif isinstance(value, dict) and depth:
+            yield from ((f"{key}.{inner}", each) for inner, each in _flat(value, depth - 1))
+        else:
+            yield key, value
 
 
 def text_of(value: Any) -> str | None:

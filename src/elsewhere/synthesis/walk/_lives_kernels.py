@@ -1,0 +1,812 @@
+"""Compiled loops of lives over days: stays, choices that teach, diaries of roles, memory of a person, the draw."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere._jit import njit
+from elsewhere.synthesis.streams._kernels import open_stream, uniform
+
+HOME, MAIN, OTHER = 0, 1, 2
+PARTS = 6  # of the day
+DWELLS = 6
+HASTES = 4  # how soon after a departure is the next: the shortest dwells, and all longer ones
+RANKS = 10  # of a stay within its day
+STAYS = 16  # in a day, beyond which they are not told apart
+BINS = 10  # of a distance
+SHARES = 12  # bins of the share of a day that is spent in a role
+LIKE = STAYS * 3 + 2 * SHARES
+TAILS = 6  # slots from the start of a trip to the next departure, beyond which they are not told apart
+TIMES = 8  # never, once, twice, up to 4, 8, 16, 32 times, more often
+CROWDS = 5  # how many people make a move
+_GOLDEN, _TWENTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
+# columns of the factors of an own place: visits, those at this part of the day, moves from here, days since, distance
+OFTEN, NOW, FROM_HERE, SINCE, BACK, FAR, OWN_PLACE = 0, 8, 16, 24, 27, 29, 69
+# columns of the factors of a cell that a trip passes through
+AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 99
+TRAVELLED = 5  # never, once, up to 3, 8 times, more often: levels of trips between two places, and of a cell on them
+
+
+class Law(NamedTuple):
+    """The tables of lives; factors are exp of weights. P places, K kinds of day."""
+
+    part: NDArray[np.int64]  # (L,)
+    clock: NDArray[np.int64]  # (L,) bin of the day
+    dwell: NDArray[np.int64]  # bin of a dwell in slots
+    longest_pass: int  # slots
+    start: NDArray[np.float64]  # (K, 3) share of days before which somebody is in this role at midnight
+    leave: NDArray[np.float64]  # (K, 3, clock bins, DWELLS) rate of leaving: -ln of the probability to stay
+    rank: NDArray[np.float64]  # (K, 3, RANKS) factor on it
+    follows: NDArray[np.float64]  # (K, 3, PARTS, 3) cumulative: the role after this one
+    like: NDArray[np.float64]  # (K, LIKE) factors on a diary, see `diary_columns`
+    explore: NDArray[np.float64]  # (4 + PARTS,) weights of going somewhere new
+    back: NDArray[np.float64]  # (OWN_PLACE,) factors of an own place
+    popular: NDArray[np.float64]  # (PARTS, P)
+    reach: NDArray[np.float64]  # (HASTES + 3, BINS) of the distance from here, home, main place, nearest own place
+    passes: NDArray[np.float64]  # (2, BINS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
+    lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
+    same: float  # how often a trip has as many cells as the last between these places
+    passed: NDArray[np.float64]  # (P,) people who pass
+    passing: NDArray[np.float64]  # (PASSING,) factors
+    detour: float  # how much longer than direct a way may be, in units of distance
+    xy: NDArray[np.float64]  # (P, 2)
+    limits: NDArray[np.float64]  # (BINS - 1,) squared distances at which bins begin
+    moves: NDArray[np.int64]  # open table of moves a * P + b that `m_min` people make,
+    crowd: NDArray[np.int64]  # and which of CROWDS these are
+
+
+class Memory(NamedTuple):
+    """What one person has done so far."""
+
+    visited: NDArray[np.int64]  # (P,) visits of other places than the anchors
+    last: NDArray[np.int64]  # (P,) day of the last visit
+    at_part: NDArray[np.int64]  # (P, 2 PARTS) visits by part of the day, weekdays and weekends apart
+    own: NDArray[np.int64]  # (P,) the places visited, in the order of the first time
+    passed: NDArray[np.int64]  # (P,) how often the person was there, as a pass or on a visit
+    near: NDArray[np.int64]  # (P,) bin of the distance to the nearest own place
+    keys: NDArray[np.int64]  # open table of moves, trips and routes,
+    counts: NDArray[np.int64]  # how often, or how many cells
+    size: NDArray[np.int64]  # (3,) own places, visits, keys
+
+
+@njit
+def find_stays(r, home, main, longest_pass, row, place, start, arrived):
+    """
+    Cut days `r` (N, L) into stays; return how many.
+
+    A run of at most `longest_pass` slots between two others is part of the trip to the stay after it, unless it is at
+    an anchor or the person comes back to where the trip began: these were visits. A stay starts with its trip.
+    """
+    n = 0
+    N, L = r.shape
+    begin = np.empty(L + 1, dtype=np.int64)
+    for i in range(N):
+        runs = 0
+        for t in range(L):
+            if t == 0 or r[i, t] != r[i, t - 1]:
+                begin[runs] = t
+                runs += 1
+        begin[runs] = L
+        k = 0
+        first = n
+        while k < runs:
+            j = k
+            if k > 0:
+                while (
+                    j < runs - 1
+                    and begin[j + 1] - begin[j] <= longest_pass
+                    and r[i, begin[j]] != home[i]
+                    and r[i, begin[j]] != main[i]
+                ):
+                    j += 1
+            visits = j > k and n > first and r[i, begin[j]] == place[n - 1]
+            if visits:
+                j = k
+            row[n], place[n], start[n], arrived[n] = i, r[i, begin[j]], begin[k], begin[j]
+            n += 1
+            k = j + 1
+    return n
+
+
+@njit
+def choice_loss(theta, ridge, base, cols, first, chosen, slope):
+    """
+    Minus ln likelihood of choices by softmax(base + sum of theta[cols]) plus ridge / 2 theta^2; fills its `slope`.
+
+    The candidates of choice i are rows first[i] .. first[i + 1] - 1 of `base` and `cols`, `chosen[i]` the one taken.
+    """
+    K = cols.shape[1]
+    slope[:] = ridge * theta
+    loss = 0.0
+    for j in range(len(theta)):
+        loss += ridge / 2 * theta[j] ** 2
+    score = np.empty(len(base))
+    for i in range(len(chosen)):
+        top = -np.inf
+        for p in range(first[i], first[i + 1]):
+            v = base[p]
+            for k in range(K):
+                v += theta[cols[p, k]]
+            score[p] = v
+            top = max(top, v)
+        total = 0.0
+        loss -= score[chosen[i]] - top
+        for p in range(first[i], first[i + 1]):
+            score[p] = math.exp(score[p] - top)
+            total += score[p]
+        loss += math.log(total)
+        for p in range(first[i], first[i + 1]):
+            g = score[p] / total - (1.0 if p == chosen[i] else 0.0)
+            if abs(g) > 1e-6:
+                for k in range(K):
+                    slope[cols[p, k]] += g
+    return loss
+
+
+@njit
+def far(xy, limits, a, b):
+    """The bin of the distance between two places."""
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    d, j = dx * dx + dy * dy, 0
+    while j < BINS - 1 and d >= limits[j]:
+        j += 1
+    return j
+
+
+@njit
+def seen(count):
+    """Which of TIMES a count is."""
+    level, power = 0, 1
+    if count == 0:
+        return 0
+    while count > power and level < TIMES - 2:
+        level += 1
+        power *= 2
+    return level + 1
+
+
+@njit
+def travelled(count):
+    """Which of TRAVELLED a count is."""
+    return count if count < 2 else 2 if count < 4 else 3 if count < 9 else 4
+
+
+@njit
+def find(keys, key):
+    """The row of `key` in an open table, or the empty row where it belongs."""
+    mask = len(keys) - 1
+    at = np.int64((np.uint64(key) * _GOLDEN) >> _TWENTY) & mask
+    while keys[at] != -1 and keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@njit
+def fill_table(found, value, keys, values):
+    """Enter keys that differ from each other into an empty open table."""
+    keys[:] = -1
+    values[:] = 0
+    for i in range(len(found)):
+        at = find(keys, found[i])
+        keys[at], values[at] = found[i], value[i]
+
+
+@njit
+def pick(weight, n, u):
+    """A number 0 .. n - 1 by weights, -1 where all are 0."""
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    if not total > 0.0:
+        return -1
+    point, found = u * total, -1
+    for i in range(n):
+        if weight[i] > 0.0:
+            found = i
+            point -= weight[i]
+            if point < 0.0:
+                break
+    return found
+
+
+@njit
+def diary(w, kind, role, dwell, pace, first, stream, roles, starts):
+    """
+    Draw one day of roles into `roles`, `starts`; return (stays, whether the first is new, last role, its dwell).
+
+    Somebody has been in `role` for `dwell` slots at midnight; on the `first` day nobody moves at midnight.
+    """
+    leave, rank, clock, binned = w.leave[kind], w.rank[kind], w.clock, w.dwell
+    longest = len(binned) - 1
+    n, fresh = 1, False
+    roles[0], starts[0] = role, 0
+    patience = -math.log(1.0 - uniform(stream))
+    for t in range(1 if first else 0, len(clock)):
+        rate = pace * leave[role, clock[t], binned[min(dwell, longest)]]
+        if t > 0:
+            rate *= rank[role, min(n - 1, RANKS - 1)]
+        patience -= rate
+        dwell += 1
+        if patience < 0.0:
+            patience = -math.log(1.0 - uniform(stream))
+            u, to = uniform(stream), 0
+            while to < 2 and u >= w.follows[kind, role, w.part[t], to]:
+                to += 1
+            if role == OTHER and dwell <= w.longest_pass + 1 and n > 1 and (to == OTHER or to != roles[n - 2]):
+                continue  # so short a stay would be part of a trip
+            if t == 0:
+                fresh = True
+                roles[0] = to
+            else:
+                roles[n], starts[n] = to, t
+                n += 1
+            role, dwell = to, 1
+    return n, fresh, role, dwell
+
+
+@njit
+def diary_columns(L, n, roles, starts, out):
+    """How many stays with which role at the end, how long at home, how long at the main place: columns of `like`."""
+    home, main, last = 0, 0, roles[n - 1]
+    for q in range(n):
+        slots = (starts[q + 1] if q + 1 < n else L) - starts[q]
+        home += slots if roles[q] == HOME else 0
+        main += slots if roles[q] == MAIN else 0
+    if n > 1 and roles[0] != HOME:
+        n -= 1  # where a night out ended does not make a day busier
+    out[0] = min(n, STAYS - 1) * 3 + last
+    out[1] = STAYS * 3 + min(home * SHARES // L, SHARES - 1)
+    out[2] = STAYS * 3 + SHARES + min(main * SHARES // L, SHARES - 1)
+
+
+@njit
+def all_columns(L, first, roles, starts, out):
+    """`diary_columns` (N, 3) of days whose stays are first[d] .. first[d + 1] - 1."""
+    for d in range(len(out)):
+        a, b = first[d], first[d + 1]
+        diary_columns(L, b - a, roles[a:b], starts[a:b], out[d])
+
+
+@njit
+def rehearse(w, kind, role, key, out):
+    """Draw a diary from each `role` at midnight; their `diary_columns` (n, 3)."""
+    L = len(w.clock)
+    roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
+    stream = open_stream(key, kind, 1)
+    for i in range(len(role)):
+        n, _, _, _ = diary(w, kind, role[i], L // 4, 1.0, False, stream, roles, starts)
+        diary_columns(L, n, roles, starts, out[i])
+
+
+@njit
+def new_memory(P, days, L):
+    """An empty memory that has room for so many days."""
+    table = 1 << 12
+    while table < 4 * days * min(L, 64):
+        table <<= 1
+    count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
+    passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
+    keys, counts = np.full(table, -1), np.zeros(table, dtype=np.int64)
+    return Memory(count, last, at_part, own, passed, near, keys, counts, np.zeros(3, dtype=np.int64))
+
+
+@njit
+def forget(w, memory, h, m):
+    """Make the memory that of somebody new who lives at `h` and has the main place `m`, or -1."""
+    for j in range(memory.size[0]):
+        x = memory.own[j]
+        memory.visited[x], memory.last[x] = 0, -9
+        memory.at_part[x] = 0
+    memory.passed[:] = 0
+    memory.keys[:] = -1
+    memory.counts[:] = 0
+    memory.size[:] = 0
+    for p in range(len(memory.near)):
+        memory.near[p] = far(w.xy, w.limits, h, p)
+        if m >= 0:
+            memory.near[p] = min(memory.near[p], far(w.xy, w.limits, m, p))
+
+
+@njit
+def recall(keys, counts, key):
+    """How often the person did this."""
+    return counts[find(keys, key)]
+
+
+@njit
+def tally(keys, counts, size, key, add, value):
+    """Count one more, or write the `value`; a memory that is half full learns nothing new."""
+    at = find(keys, key)
+    if keys[at] == -1:
+        if size[2] >= len(keys) // 2:
+            return
+        keys[at] = key
+        size[2] += 1
+    counts[at] = counts[at] + 1 if add else value
+
+
+@njit
+def between(P, a, b):
+    """A number of the pair, whichever way."""
+    return min(a, b) * P + max(a, b)
+
+
+@njit
+def visit(w, memory, here, x, part, off, day):
+    """Remember a visit at an other place."""
+    P = len(memory.visited)
+    if memory.visited[x] == 0:
+        memory.own[memory.size[0]] = x
+        memory.size[0] += 1
+        for p in range(P):
+            if memory.near[p] > 0:
+                memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
+    memory.visited[x] += 1
+    memory.size[1] += 1
+    memory.at_part[x, part * 2 + off] += 1
+    memory.last[x] = day
+    tally(memory.keys, memory.counts, memory.size, here * P + x, True, 0)
+
+
+@njit
+def remember_way(memory, a, b, way, cells):
+    """Remember a trip from a to b through `cells` cells."""
+    P = len(memory.visited)
+    pair, step = between(P, a, b), a
+    keys, counts, size = memory.keys, memory.counts, memory.size
+    tally(keys, counts, size, P * P + pair, False, cells)
+    tally(keys, counts, size, 3 * P * P + pair, True, 0)
+    for c in range(cells):
+        x = way[c]
+        memory.passed[x] += 1
+        tally(keys, counts, size, 4 * P * P + pair * P + x, True, 0)
+        tally(keys, counts, size, 2 * P * P + between(P, step, x), True, 0)
+        step = x
+    tally(keys, counts, size, 2 * P * P + between(P, step, b), True, 0)
+    memory.passed[b] += 1
+
+
+@njit
+def explore_logit(e, size, part, off):
+    """ln odds of going somewhere new."""
+    return e[0] + e[1] * math.log1p(size[0]) + e[2] * math.log1p(size[1]) + e[3] * off + e[4 + part]
+
+
+@njit
+def own_columns(memory, here, before, x, part, off, day, cols):
+    """Columns of an own place x, but for its distance."""
+    cols[0] = OFTEN + seen(memory.visited[x])
+    cols[1] = NOW + seen(memory.at_part[x, part * 2 + off])
+    cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.visited) + x))
+    cols[3] = SINCE + min(day - memory.last[x], 2)
+    cols[4] = BACK + (1 if x == before else 0)
+
+
+@njit
+def on_the_way(xy, a, b, x, longest):
+    """Whether a trip from a to b through x is at most so long."""
+    ax, ay, bx, by = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1], xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
+    return math.sqrt(ax * ax + ay * ay) + math.sqrt(bx * bx + by * by) <= longest
+
+
+@njit
+def longest_way(w, a, b):
+    """The longest way that a trip from a to b may take."""
+    return trip_length(w.xy, a, b) + w.detour * math.sqrt(w.limits[1]) + 1e-9
+
+
+@njit
+def trip_length(xy, a, b):
+    """The direct way."""
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@njit
+def pass_columns(xy, limits, passed, keys, counts, a, b, trips, step, share, x, cols):
+    """Columns of a cell x, `share` of the way from a to b of so many `trips`, after `step`: all but the crowd's."""
+    P = len(passed)
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    square = dx * dx + dy * dy
+    cols[0], cols[1] = AHEAD + 19, ASIDE + 9
+    if square > 1e-18:
+        px, py = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1]
+        ahead = (px * dx + py * dy) / square - share
+        aside = abs(px * dy - py * dx) / square
+        cols[0] = AHEAD + min(max(math.floor((ahead + 1.0) * 9.5), 0), 18)
+        cols[1] = ASIDE + min(int(aside * 10.0), 8)
+    cols[2] = STEP + far(xy, limits, step, x)
+    cols[3], cols[4], cols[5], cols[6] = ROUTE + TRAVELLED * travelled(trips), OWN, OWN_IN, OWN_OUT
+    if passed[x] > 0:
+        cols[3] += travelled(recall(keys, counts, 4 * P * P + between(P, a, b) * P + x))
+        cols[4] = OWN + seen(passed[x])
+        cols[5] = OWN_IN + seen(recall(keys, counts, 2 * P * P + between(P, step, x)))
+        cols[6] = OWN_OUT + seen(recall(keys, counts, 2 * P * P + between(P, x, b)))
+
+
+@njit
+def crowd_level(people, m_min):
+    """Which of CROWDS: fewer than `m_min`, then doublings."""
+    level = 0
+    while level < CROWDS - 1 and people >= m_min:
+        level += 1
+        m_min *= 2
+    return level
+
+
+@njit
+def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, homeward, stream):
+    """Which other place: back to an own one, or somewhere new; home where there is none."""
+    cols = np.empty(6, dtype=np.int64)
+    owned = memory.size[0]
+    if owned > 0 and uniform(stream) * (1.0 + math.exp(explore_logit(w.explore, memory.size, part, off))) < 1.0:
+        for j in range(owned):
+            weight[j] = 0.0
+            if memory.own[j] != now:
+                own_columns(memory, now, before, memory.own[j], part, off, day, cols)
+                cols[5] = FAR + BINS * haste + far(w.xy, w.limits, now, memory.own[j])
+                weight[j] = 1.0
+                for k in range(6):
+                    weight[j] *= w.back[cols[k]]
+        j = pick(weight, owned, uniform(stream))
+        if j >= 0:
+            return memory.own[j]
+    xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
+    for x in range(len(popular)):
+        weight[x] = 0.0
+        if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
+            weight[x] = popular[x] * homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
+    to = pick(weight, len(popular), uniform(stream))
+    return to if to >= 0 else h
+
+
+@njit
+def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, stream):
+    """Draw the cells of a trip from a to b into `way`, `lengths`; `slots` until the next departure. Return how many."""
+    P = len(memory.visited)
+    at = find(memory.keys, P * P + between(P, a, b))
+    anchor = b in (h, m)
+    most = w.passes.shape[3] - 1
+    if memory.keys[at] != -1 and uniform(stream) < w.same:
+        cells = memory.counts[at]
+    else:
+        u, cells = uniform(stream), 0
+        ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), min(slots, TAILS) - 1]
+        while cells < most and u >= ladder[cells]:
+            cells += 1
+    # an arrival leaves time for the stay, and enough that it is no pass itself
+    room = slots - (1 if anchor or last else w.longest_pass + 1)
+    cells = max(min(cells, room), 0)
+    if cells == 0:
+        return 0
+    longest, n, cols = longest_way(w, a, b), 0, np.empty(7, dtype=np.int64)
+    trips = recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
+    for x in range(P):
+        if w.passed[x] > 0.0 and x not in (a, b, h, m) and on_the_way(w.xy, a, b, x, longest):
+            among[n] = x
+            n += 1
+    step, passing, xy, limits, keys, counts = a, w.passing, w.xy, w.limits, memory.keys, memory.counts
+    for c in range(cells):
+        slot, u = 1, uniform(stream)
+        while slot < w.longest_pass and u >= w.lengths[slot - 1]:
+            slot += 1
+        lengths[c] = min(slot, room - (cells - c - 1))
+        room -= lengths[c]
+        for j in range(n):
+            x = among[j]
+            weight[j] = 0.0
+            if x != step:
+                pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, (c + 1) / (cells + 1), x, cols)
+                v = w.passed[x] * passing[CROWD_IN + w.crowd[find(w.moves, step * P + x)]]
+                v *= passing[CROWD_OUT + w.crowd[find(w.moves, x * P + b)]]
+                for k in range(7):
+                    v *= passing[cols[k]]
+                weight[j] = v
+        j = pick(weight, n, uniform(stream))
+        if j < 0:
+            return c
+        step = among[j]
+        way[c] = step
+    return cells
+
+
+@njit
+def look_ahead(w, mix, weekend, out):
+    """(2, 3) how much more usual a role is at midnight before a weekday, or a weekend, than before all these days."""
+    share = np.zeros((2, 3))
+    for off in range(2):
+        for k in range(mix.shape[1]):
+            for role in range(3):
+                share[off, role] += mix[off, k] * w.start[k, role]
+        share[off] /= max(np.sum(share[off]), 1e-300)
+    off_days = np.sum(weekend) / max(len(weekend), 1)
+    for role in range(3):
+        usual = (1.0 - off_days) * share[0, role] + off_days * share[1, role]
+        for off in range(2):
+            out[off, role] = share[off, role] / max(usual, 1e-9)
+
+
+@njit
+def live(w, mix, home, main, pace, weekend, tries, key, number, out):
+    """
+    Draw lives `out` (n, D, L) of people with these anchors, paces and mixes (n, 2, K) of kinds of day.
+
+    `weekend` (D,) is the calendar, days on end; life i reads stream `number + i` of `key`. Of `tries` diaries one is
+    taken, by how usual it is for its kind of day, and its last role for the kinds of the next day.
+    """
+    n, D, L = out.shape
+    P, K = len(w.passed), w.start.shape[0]
+    roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
+    told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(3, dtype=np.int64), np.empty((2, 3))
+    weight, homeward = np.empty(max(P, K, tries)), np.empty(P)
+    among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
+    memory = new_memory(P, D, L)
+    for i in range(n):
+        stream = open_stream(key, number + i, 0)
+        h, m = home[i], main[i]
+        forget(w, memory, h, m)
+        for x in range(P):
+            homeward[x] = w.reach[HASTES, far(w.xy, w.limits, h, x)]
+            homeward[x] *= w.reach[HASTES + 1, far(w.xy, w.limits, m if m >= 0 else h, x)]
+        look_ahead(w, mix[i], weekend, ahead)
+        now, before, role, dwell = h, -1, HOME, 4 * L
+        for d in range(D):
+            off = 1 if weekend[d] else 0
+            for k in range(K):
+                weight[k] = mix[i, off, k] * w.start[k, role]
+            kind = max(pick(weight, K, uniform(stream)), 0)
+            tomorrow = 1 if weekend[min(d + 1, D - 1)] else 0
+            for a in range(tries):
+                many, new, end_role, end_dwell = diary(
+                    w, kind, role, dwell, pace[i], d == 0, stream, roles[a], starts[a]
+                )
+                told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
+                diary_columns(L, many, roles[a], starts[a], which)
+                weight[a] = (
+                    w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
+                )
+            a = max(pick(weight, tries, uniform(stream)), 0)
+            stays, fresh, role, dwell = told[a]
+            for q in range(stays):
+                begin, end = starts[a, q], starts[a, q + 1] if q + 1 < stays else L
+                if q == 0 and fresh == 0:
+                    out[i, d, :end] = now
+                    continue
+                part = w.part[begin]
+                if roles[a, q] == HOME:
+                    to = h
+                elif roles[a, q] == MAIN and m >= 0:
+                    to = m
+                else:
+                    haste = min(w.dwell[end - begin], HASTES - 1)
+                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, homeward, stream)
+                cells = 0
+                if w.longest_pass > 0 and now != to:
+                    left, last = end - begin, end == L
+                    cells = draw_way(w, memory, h, m, now, to, left, last, among, weight, way, lengths, stream)
+                if to != h and to != m:
+                    visit(w, memory, now, to, part, off, d)
+                if now != to:
+                    remember_way(memory, now, to, way, cells)
+                t = begin
+                for c in range(cells):
+                    out[i, d, t : t + lengths[c]] = way[c]
+                    t += lengths[c]
+                out[i, d, t:end] = to
+                before, now = now, to
+
+
+class Choices(NamedTuple):
+    """Choices that teach, see `choice_loss`."""
+
+    base: NDArray[np.float64]  # (candidates,)
+    cols: NDArray[np.int16]  # (candidates, columns)
+    first: NDArray[np.int64]  # (choices + 1,)
+    chosen: NDArray[np.int64]  # (choices,)
+    size: NDArray[np.int64]  # (2,) choices, candidates
+
+
+class Stays(NamedTuple):
+    """Days cut into stays, S of them, in the order of people and days."""
+
+    r: NDArray[np.int64]  # (N, L)
+    day: NDArray[np.int64]  # (N,)
+    weekend: NDArray[np.bool_]  # (N,)
+    home: NDArray[np.int64]  # (people,)
+    main: NDArray[np.int64]  # (people,)
+    begin: NDArray[np.int64]  # (people + 1,) first stay of each person
+    rows: NDArray[np.int64]  # (people + 1,) first day of each person
+    row: NDArray[np.int64]  # (S,)
+    place: NDArray[np.int64]  # (S,)
+    start: NDArray[np.int64]  # (S,)
+    arrived: NDArray[np.int64]  # (S,)
+    role: NDArray[np.int64]  # (S,)
+    rank: NDArray[np.int64]  # (S,) within the day
+
+
+@njit
+def has_room(choices, candidates):
+    """Whether one more choice among so many candidates can be held."""
+    return choices.size[0] < len(choices.chosen) and choices.size[1] + candidates <= len(choices.base)
+
+
+@njit
+def add_candidate(choices, base, cols, n):
+    """Add a candidate of the choice that is being written."""
+    at = choices.size[1]
+    choices.base[at] = base
+    for k in range(n):
+        choices.cols[at, k] = cols[k]
+    choices.size[1] = at + 1
+
+
+@njit
+def close_choice(choices, chosen):
+    """End a choice."""
+    choices.chosen[choices.size[0]] = chosen
+    choices.size[0] += 1
+    choices.first[choices.size[0]] = choices.size[1]
+
+
+@njit
+def cells_of(r, row, start, arrived, way, lengths):
+    """The cells that a trip passes through and their slots; return how many."""
+    n = 0
+    for t in range(start, arrived):
+        if t == start or r[row, t] != r[row, t - 1]:
+            way[n], lengths[n] = r[row, t], 0
+            n += 1
+        lengths[n - 1] += 1
+    return n
+
+
+@njit
+def recognise(w, s, i, add, went, passes, mine, way, lengths):
+    """Mark (or unmark) where person i goes, passes and moves, so that the tables can be read without this person."""
+    P, part = len(passes), w.part
+    for q in range(s.begin[i], s.begin[i + 1]):
+        if s.role[q] == OTHER:
+            went[s.place[q], part[s.start[q]]] = add
+            went[s.place[q], PARTS] = add
+        for c in range(cells_of(s.r, s.row[q], s.start[q], s.arrived[q], way, lengths)):
+            passes[way[c]] = add
+    if not add:
+        mine[:] = -1
+        return
+    for row in range(s.rows[i], s.rows[i + 1]):
+        for t in range(1, s.r.shape[1]):
+            if s.r[row, t] != s.r[row, t - 1]:
+                key = s.r[row, t - 1] * P + s.r[row, t]
+                mine[find(mine, key)] = key
+
+
+@njit
+def teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream, choices):
+    """
+    Add the choice of a new place x among n others that are drawn by popularity (McFadden 1978).
+
+    Where too few people go to x for a table to have it, the nearest place that it has was chosen.
+    """
+    popular, P = w.popular[part], len(memory.visited)
+    if popular[x] <= 0.0 or x == here:
+        nearest, best = -1, np.inf
+        for y in range(P):
+            if popular[y] > 0.0 and memory.visited[y] == 0 and y != here and y != h and y != m:
+                length = trip_length(w.xy, x, y)
+                if length < best:
+                    nearest, best = y, length
+        x = nearest
+    if x < 0:
+        return
+    cols = np.empty(4, dtype=np.int64)
+    total = cumulative[part, P - 1]
+    for j in range(n + 1):
+        y = x
+        if j > 0:
+            y = min(np.searchsorted(cumulative[part], uniform(stream) * total, side="right"), P - 1)
+        if memory.visited[y] > 0 or y in (here, h, m) or popular[y] <= 0.0:
+            continue
+        others = max(popular[y] - went[y, part] - 0.1 * went[y, PARTS], 0.02)
+        cols[0] = haste * BINS + far(w.xy, w.limits, here, y)
+        cols[1] = HASTES * BINS + far(w.xy, w.limits, h, y)
+        cols[2] = (HASTES + 1) * BINS + far(w.xy, w.limits, m if m >= 0 else h, y)
+        cols[3] = (HASTES + 2) * BINS + memory.near[y]
+        add_candidate(choices, math.log(others / popular[y]), cols, 4)
+    close_choice(choices, choices.first[choices.size[0]])
+
+
+@njit
+def teach_back(w, memory, here, before, x, haste, part, off, day, choices):
+    """Add the choice of an own place x among the own places."""
+    cols, chosen = np.empty(6, dtype=np.int64), -1
+    for j in range(memory.size[0]):
+        y = memory.own[j]
+        if y != here:
+            if y == x:
+                chosen = choices.size[1]
+            own_columns(memory, here, before, y, part, off, day, cols)
+            cols[5] = FAR + BINS * haste + far(w.xy, w.limits, here, y)
+            add_candidate(choices, 0.0, cols, 6)
+    close_choice(choices, chosen)
+
+
+@njit
+def teach_pass(w, memory, h, m, a, b, step, share, x, passes, mine, moves, movers, m_min, choices):
+    """Add the choice of a cell x among those on the way."""
+    P, cols, chosen = len(passes), np.empty(9, dtype=np.int64), -1
+    xy, limits, keys, counts = w.xy, w.limits, memory.keys, memory.counts
+    longest, trips = longest_way(w, a, b), recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
+    for y in range(P):
+        if w.passed[y] > 0.0 and y not in (a, b, h, m, step) and on_the_way(w.xy, a, b, y, longest):
+            if y == x:
+                chosen = choices.size[1]
+            pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, share, y, cols)
+            into, out = step * P + y, y * P + b
+            people = movers[find(moves, into)] - (1 if mine[find(mine, into)] == into else 0)
+            cols[7] = CROWD_IN + crowd_level(people, m_min)
+            people = movers[find(moves, out)] - (1 if mine[find(mine, out)] == out else 0)
+            cols[8] = CROWD_OUT + crowd_level(people, m_min)
+            add_candidate(choices, math.log(max(w.passed[y] - passes[y], 0.1)), cols, 9)
+    close_choice(choices, chosen)
+
+
+@njit
+def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked, said, new, back, through, cells):
+    """
+    Go through the lives of people in this `order` and write down every choice as it stood; return how many `asked`.
+
+    `asked` (S, 4) are own places, visits, weekend and part of the day when `said` (S,) they went somewhere new or not;
+    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 2) of each trip and of the last one
+    between these places, -1 without.
+    """
+    P, L, questions = len(w.passed), s.r.shape[1], 0
+    memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
+    went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
+    mine = np.full(4 * len(memory.keys), -1)
+    way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
+    for i in order:
+        stream = open_stream(key, i, 2)
+        h, m = s.home[i], s.main[i]
+        forget(w, memory, h, m)
+        recognise(w, s, i, 1, went, passes, mine, way, lengths)
+        for q in range(s.begin[i], s.begin[i + 1]):
+            x, row = s.place[q], s.row[q]
+            part, off, day = w.part[s.start[q]], 1 if s.weekend[row] else 0, s.day[row]
+            cells[q, 0] = cells[q, 1] = -1
+            if s.rank[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
+                if s.role[q] == OTHER and memory.visited[x] == 0:
+                    visit(w, memory, h, x, part, off, day)
+                continue
+            here, before = s.place[q - 1], s.place[q - 2] if s.rank[q] > 1 else -1
+            if s.role[q] == OTHER:
+                asked[questions, 0], asked[questions, 1] = memory.size[0], memory.size[1]
+                asked[questions, 2], asked[questions, 3] = off, part
+                said[questions] = memory.visited[x] == 0
+                questions += 1
+                end = s.start[q + 1] if q + 1 < len(s.row) and s.row[q + 1] == row else L
+                haste = min(w.dwell[end - s.start[q]], HASTES - 1)
+                if memory.visited[x] == 0:
+                    if uniform(stream) < chance[0] and has_room(new, n + 1):
+                        teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream, new)
+                elif x != here and uniform(stream) < chance[1] and has_room(back, memory.size[0]):
+                    teach_back(w, memory, here, before, x, haste, part, off, day, back)
+            many = cells_of(s.r, row, s.start[q], s.arrived[q], way, lengths)
+            at, step = find(memory.keys, P * P + between(P, here, x)), here
+            cells[q, 0] = many
+            if memory.keys[at] != -1:
+                cells[q, 1] = memory.counts[at]
+            longest = longest_way(w, here, x)
+            for c in range(many):
+                y = way[c]
+                known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
+                if known and uniform(stream) < chance[2] and has_room(through, P):
+                    share = (c + 1) / (many + 1)
+                    teach_pass(w, memory, h, m, here, x, step, share, y, passes, mine, moves, movers, m_min, through)
+                step = y
+            if s.role[q] == OTHER:
+                visit(w, memory, here, x, part, off, day)
+            remember_way(memory, here, x, way, many)
+        recognise(w, s, i, 0, went, passes, mine, way, lengths)
+    return questions

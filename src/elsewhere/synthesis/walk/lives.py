@@ -1,0 +1,710 @@
+"""
+The law of lives over days: people with a home, a main place, kinds of day, and places they come back to.
+
+A person is drawn first: a type (people who use kinds of day alike), a mix of kinds for weekdays and one for weekends
+from the Dirichlet law of the type, a pace, a home, a main place. Then, day by day,
+
+- a kind of day, by the person's mix;
+- a diary of roles (home, main place, another): how likely it is to leave by kind, role, hour and dwell, and the next
+  role; of several diaries one is taken by how usual its number of stays and its last role are;
+- which other place: somewhere new (by popularity at this part of the day and the distances from here, home, main place
+  and the nearest own place) or back to an own one (by own visits, at this part of the day, from here, and distance);
+- cells that the trip passes through, by how far along and aside of the way they lie, how many people make these moves,
+  and the routes this person has taken.
+
+Everything learnt is a sum over people, and no place, kind of day or type of person rests on fewer than `m_min` of them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.synthesis.walk._lives_kernels import (
+    BINS,
+    CROWDS,
+    DWELLS,
+    HASTES,
+    HOME,
+    LIKE,
+    MAIN,
+    OTHER,
+    OWN_PLACE,
+    PARTS,
+    PASSING,
+    RANKS,
+    SHARES,
+    STAYS,
+    TAILS,
+    Choices,
+    Law,
+    Stays,
+    all_columns,
+    choice_loss,
+    fill_table,
+    find_stays,
+    live,
+    rehearse,
+    replay,
+)
+from elsewhere.traces.model import Floats, Ints, Locations, Places
+
+NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day
+EDGES = (0, 420, 600, 840, 1020, 1200)  # where parts of the day begin
+PASSING_MINUTES = 30  # what is shorter, between two stays, is part of the trip
+DAYS_PER_KIND, MOST_KINDS = 80, 72
+PEOPLE_PER_TYPE, MOST_TYPES = 10, 60
+MOST_DAYS = 20_000  # to learn from: more teach nothing new
+CANDIDATES = 600_000  # that a fit holds at once
+OTHERS = 60  # candidates beside a new place that was chosen
+MOST_PASSES = 24  # cells of a trip
+DETOUR = 0.95  # share of real passes that ways must be long enough for
+CLOCK_MINUTES = 20  # finest bins of the hour of leaving
+RAKES = 5
+TRIES = 12  # diaries of which one is taken
+REHEARSED = 300  # diaries of each kind, to see which are too usual
+
+
+@dataclass(frozen=True, eq=False)
+class Lives:
+    """The law of lives over P places; `draw` makes people who live by it."""
+
+    law: Law = field(repr=False)
+    type_share: Floats = field(repr=False)
+    mix: Floats = field(repr=False)  # (types, 2, kinds) mean use of kinds on weekdays, at weekends
+    spread: Floats = field(repr=False)  # (types, 2) concentration of people's own mixes about it
+    stays: Floats = field(repr=False)  # (kinds,) mean number of stays beyond that of all weekdays, or weekends
+    bustle: float  # deviation between people: mixes are tilted by exp(bustle z stays), z standard normal
+    pace: float  # variance of how much more or less than others a person moves
+    home: Floats = field(repr=False)
+    main: Floats = field(repr=False)  # (types, P)
+    main_reach: Floats = field(repr=False)  # (types, BINS)
+
+    def draw(self, n: int, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Places:
+        """Draw `n` lives (n, D, L) of days on end, `weekend` (D,) says which are Saturdays or Sundays."""
+        types = rng.choice(len(self.type_share), n, p=self.type_share)
+        shape = self.mix[types] * self.spread[types][:, :, None]
+        mix = rng.standard_gamma(shape) + 1e-12 * (shape > 0)
+        mix *= np.exp(self.bustle * rng.standard_normal((n, 1, 1)) * self.stays)
+        home = rng.choice(len(self.home), n, p=self.home / self.home.sum())
+        main = np.empty(n, dtype=np.int64)
+        for i, (t, h) in enumerate(zip(types.tolist(), home.tolist(), strict=True)):
+            far = np.searchsorted(self.law.limits, ((self.law.xy - self.law.xy[h]) ** 2).sum(axis=1), side="right")
+            weight = self.main[t] * self.main_reach[t][far]
+            weight[h] = 0.0
+            total = weight.sum()
+            main[i] = np.searchsorted(np.cumsum(weight), rng.random() * total, side="right") if total > 0 else -1
+        main = np.minimum(main, len(self.home) - 1)
+        pace = rng.gamma(1 / self.pace, self.pace, n) if self.pace > 1e-3 else np.ones(n)
+        out = np.empty((n, len(weekend), len(self.law.clock)), dtype=np.int32)
+        key = rng.integers(0, 2**63, 2).astype(np.uint64)
+        live(self.law, mix, home, main, pace, np.asarray(weekend), TRIES, key, 0, out)
+        return out
+
+
+def learn_lives(
+    r: NDArray[np.integer],
+    user: NDArray[np.integer],
+    day: NDArray[np.integer],
+    weekend: NDArray[np.bool_],
+    minutes: Floats,
+    step_minutes: float,
+    locations: Locations,
+    *,
+    m_min: int,
+    rng: np.random.Generator,
+) -> Lives:
+    """
+    Learn the law of lives from days (N, L) without gaps.
+
+    Parameters
+    ----------
+    r, user, day, weekend
+        Places, whose row it is, the number of its day (neighbours differ by 1), and whether that is at a weekend.
+    minutes, step_minutes
+        Minute of the day of each slot, and minutes between slots.
+    locations
+        The places; without coordinates all distances are alike.
+    m_min
+        People on whom every place, kind and type rests.
+    rng
+        Starts of the clusterings, and which choices teach where there are very many.
+
+    """
+    _, user = np.unique(user, return_inverse=True)
+    users = rng.permutation(int(user.max()) + 1)
+    days_of = np.bincount(user)
+    taught = users[: max(1, int(np.searchsorted(np.cumsum(days_of[users]), MOST_DAYS, side="right")))]
+    rows = np.flatnonzero(np.isin(user, taught))
+    rows = rows[np.lexsort((day[rows], user[rows]))]
+    _, who = np.unique(user[rows], return_inverse=True)
+    days = _Days(
+        r[rows].astype(np.int64),
+        who,
+        day[rows].astype(np.int64),
+        weekend[rows],
+        minutes,
+        step_minutes,
+        locations,
+        m_min,
+    )
+    kind, of_weekend = _kinds(days, rng)
+    types, mix, spread = _types(days, kind, of_weekend, rng)
+    start, leave, rank, follows = _diaries(days, kind, len(of_weekend))
+    law = Law(
+        part=days.part,
+        clock=days.clock,
+        dwell=days.dwell,
+        longest_pass=days.longest_pass,
+        start=start,
+        leave=leave,
+        rank=rank,
+        follows=follows,
+        like=np.ones((len(of_weekend), LIKE)),
+        explore=np.zeros(4 + PARTS),
+        back=np.ones(OWN_PLACE),
+        popular=np.zeros((PARTS, days.P)),
+        reach=np.ones((HASTES + 3, BINS)),
+        passes=np.ones((2, BINS, TAILS, 1)),
+        lengths=np.ones(max(1, days.longest_pass)),
+        same=0.0,
+        passed=np.zeros(days.P),
+        passing=np.ones(PASSING),
+        detour=1.0,
+        xy=days.xy,
+        limits=days.limits,
+        moves=np.full(16, -1),
+        crowd=np.zeros(16, dtype=np.int64),
+    )
+    law, pace = _usual_diaries(days, kind, law, rng)
+    stays, bustle = _bustle(days, kind, types, mix, spread, rng)
+    home, main, main_reach = _anchors(days, types, len(mix), rng)
+    law = _places(days, law, rng)
+    share = np.bincount(types, minlength=len(mix)) / len(types)
+    return Lives(law, share, mix, spread, stays, bustle, pace, home, main, main_reach)
+
+
+class _Days:
+    """Days cut into stays, with what every table needs to know of them."""
+
+    def __init__(
+        self,
+        r: Ints,
+        who: Ints,
+        day: Ints,
+        weekend: NDArray[np.bool_],
+        minutes: Floats,
+        step: float,
+        locations: Locations,
+        m_min: int,
+    ) -> None:
+        self.r, self.who, self.day, self.weekend, self.m_min = r, who, day, weekend, m_min
+        (self.N, self.L), self.P, self.people = r.shape, len(locations), int(who.max()) + 1
+        self.hour = np.minimum(minutes // 60, 23).astype(np.int64)
+        self.part = (np.searchsorted(np.array(EDGES), minutes, side="right") - 1).astype(np.int64)
+        self.clock = (minutes // max(step, CLOCK_MINUTES)).astype(np.int64)
+        longest = int(1440 / step) + 2
+        # bins of a dwell: 20, 40, 60-80 minutes, up to 3 hours, 6 hours, longer
+        self.dwell = np.searchsorted(np.array([21, 41, 101, 181, 361]), np.arange(4 * longest) * step, side="right")
+        self.dwell = self.dwell.astype(np.int64)
+        self.longest_pass = int(PASSING_MINUTES // step)
+        self.xy = locations.planar() if locations.has_coordinates else np.zeros((self.P, 2))
+        self.home, self.main = self._anchors(minutes)
+        self.limits = self._limits()
+        n = r.size
+        row, place, start, arrived = (np.empty(n, dtype=np.int64) for _ in range(4))
+        n = find_stays(r, self.home[who], self.main[who], self.longest_pass, row, place, start, arrived)
+        self.row, self.place, self.start, self.arrived = row[:n], place[:n], start[:n], arrived[:n]
+        self.first = np.searchsorted(self.row, np.arange(self.N + 1))  # stays of each day
+        last = np.append(self.row[1:] != self.row[:-1], True)
+        self.end = np.where(last, self.L, np.append(self.start[1:], 0))
+        self.last = last
+        self.of = who[self.row]  # person of each stay
+        self.role = np.where(
+            self.place == self.home[self.of], HOME, np.where(self.place == self.main[self.of], MAIN, OTHER)
+        )
+        self.index = np.arange(n) - self.first[self.row]
+        self.next_day = np.zeros(self.N, dtype=bool)  # whether the row before is the day before of the same person
+        self.next_day[1:] = (who[1:] == who[:-1]) & (day[1:] == day[:-1] + 1)
+
+    def _anchors(self, minutes: Floats) -> tuple[Ints, Ints]:
+        """(people,) home, usual at night, and the usual other place of weekdays between nine and five; -1 without."""
+        night = (minutes >= NIGHT[0]) & (minutes < NIGHT[1])
+        office = (minutes >= OFFICE[0]) & (minutes < OFFICE[1])
+        home = self._usual(self.r[:, night] if night.any() else self.r, self.who)
+        weekdays = self.r[~self.weekend][:, office]
+        main = self._usual(
+            np.where(weekdays == home[self.who[~self.weekend], None], -1, weekdays), self.who[~self.weekend]
+        )
+        rest = self._usual(np.where(self.r == home[self.who, None], -1, self.r), self.who)
+        return home, np.where(main >= 0, main, rest)
+
+    def _usual(self, r: Ints, who: Ints) -> Ints:
+        """(people,) the most usual place of each, -1 where there is none."""
+        key = (who[:, None] * self.P + r)[r >= 0]
+        cell, count = np.unique(key, return_counts=True)
+        out = np.full(self.people, -1, dtype=np.int64)
+        order = np.lexsort((-cell, count))  # the last of equals by number is written first
+        out[cell[order] // self.P] = cell[order] % self.P
+        return out
+
+    def _limits(self) -> Floats:
+        """(BINS - 1,) squared distances at which bins begin: half octaves of half the usual length of a move."""
+        moved = self.r[:, 1:] != self.r[:, :-1]
+        length = self.length(self.r[:, :-1][moved], self.r[:, 1:][moved])
+        unit = float(np.median(length)) / 2 if len(length) and np.median(length) > 0 else 1.0
+        return np.asarray((unit * (2 ** (np.arange(1, BINS) / 2) - 1)) ** 2)
+
+    def length(self, a: Ints, b: Ints) -> Floats:
+        return np.asarray(np.hypot(*np.moveaxis(self.xy[a] - self.xy[b], -1, 0)))
+
+    def far(self, a: Ints, b: Ints) -> Ints:
+        """Bins of distances."""
+        return np.searchsorted(self.limits, self.length(a, b) ** 2, side="right").astype(np.int64)
+
+    def moves(self) -> tuple[Ints, Ints]:
+        """Moves a * P + b, and how many people make each."""
+        row, t = np.nonzero(self.r[:, 1:] != self.r[:, :-1])
+        key = np.unique((self.r[row, t] * self.P + self.r[row, t + 1]) * self.people + self.who[row]) // self.people
+        return np.unique(key, return_counts=True)
+
+    def stays(self) -> Stays:
+        everybody = np.arange(self.people + 1)
+        return Stays(
+            self.r,
+            self.day,
+            self.weekend,
+            self.home,
+            self.main,
+            np.searchsorted(self.of, everybody),
+            np.searchsorted(self.who, everybody),
+            self.row,
+            self.place,
+            self.start,
+            self.arrived,
+            self.role,
+            self.index,
+        )
+
+    def people_at(self, place: Ints, who: Ints) -> Ints:
+        """(P,) how many people have such a place."""
+        return np.bincount(np.unique(place * self.people + who) // self.people, minlength=self.P)
+
+    def carried(self) -> Ints:
+        """(N,) slots for which the first place of each day was the person's before midnight; 6 hours where unknown."""
+        tail = self.L - self.start[self.first[1:] - 1]
+        out = np.full(self.N, max(1, self.L // 4), dtype=np.int64)
+        for i in np.flatnonzero(self.next_day).tolist():
+            same = self.r[i, 0] == self.r[i - 1, -1]
+            whole = self.first[i] - self.first[i - 1] == 1
+            out[i] = (tail[i - 1] + (out[i - 1] if whole else 0)) if same else 0
+        return out
+
+
+def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
+    """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    k = max(1, min(k, len(np.unique(rows, axis=0))))
+    with threadpool_limits(1):
+        found = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
+    label, centre = found.labels_.astype(np.int64), found.cluster_centers_
+    people = np.array([len(np.unique(who[label == c])) for c in range(k)])
+    kept = np.flatnonzero(people >= m_min)
+    if len(kept) == 0:
+        return np.zeros(len(rows), dtype=np.int64)
+    far = ((centre[:, None] - centre[kept][None]) ** 2).sum(axis=2)
+    return np.asarray(far.argmin(axis=1)[label])
+
+
+def _kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+    """Label every day with a kind, those of weekdays and weekends apart; (kinds,) which are of weekends."""
+    role = np.repeat(days.role, days.end - days.start).reshape(days.N, days.L)
+    hours = np.zeros((days.N, 24, 3))
+    for h in np.unique(days.hour).tolist():
+        for k in range(3):
+            hours[:, h, k] = (role[:, days.hour == h] == k).mean(axis=1)
+    others = np.bincount(days.row[days.role == OTHER], minlength=days.N)
+    stays = np.diff(days.first)
+    rows = np.column_stack(
+        [
+            hours.reshape(days.N, -1),
+            np.minimum(others, 10) / 1.5,
+            np.minimum(stays, STAYS) / 2.5,
+            2.0 * (role == MAIN).any(axis=1),
+        ]
+    )
+    kind, of_weekend = np.zeros(days.N, dtype=np.int64), list[bool]()
+    for off in (False, True):
+        mine = days.weekend == off
+        if mine.any():
+            k = int(np.clip(mine.sum() // DAYS_PER_KIND, 2, MOST_KINDS // 3 if off else MOST_KINDS * 2 // 3))
+            label = _clusters(rows[mine], k, days.who[mine], days.m_min, rng)
+            kind[mine] = len(of_weekend) + label
+            of_weekend += [off] * (int(label.max()) + 1)
+    return kind, np.array(of_weekend)
+
+
+def _types(
+    days: _Days, kind: Ints, of_weekend: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[Ints, Floats, Floats]:
+    """Type of each person; mean use of kinds (types, 2, kinds), and its concentration (types, 2)."""
+    from scipy.special import gammaln
+
+    K = len(of_weekend)
+    use = np.zeros((days.people, 2, K))
+    np.add.at(use, (days.who, days.weekend.astype(np.int64), kind), 1)
+    share = (use + 0.5 / K) / (use.sum(axis=2, keepdims=True) + 0.5)
+    share[:, 1] *= 0.6
+    wanted = int(np.clip(days.people // PEOPLE_PER_TYPE, 1, MOST_TYPES))
+    types = _clusters(share.reshape(days.people, -1), wanted, np.arange(days.people), days.m_min, rng)
+    n = int(types.max()) + 1
+    mix, spread = np.zeros((n, 2, K)), np.ones((n, 2))
+    grid = np.array([1, 2, 3, 5, 8, 12, 20, 35, 60, 120, 300.0])
+    for off in (0, 1):
+        on = of_weekend == bool(off)
+        if not on.any():  # nobody has such days: they are as the others
+            on = ~on
+        everybody = use[:, off][:, on].sum(axis=0) + 0.1
+        for t in range(n):
+            u = use[types == t, off][:, on]
+            mean = u.sum(axis=0) + 2 * everybody / everybody.sum()
+            mean /= mean.sum()
+            mix[t, off, on] = mean
+            like = [
+                (gammaln(c) - gammaln(c + u.sum(axis=1))).sum() + (gammaln(u + c * mean) - gammaln(c * mean)).sum()
+                for c in grid
+            ]
+            spread[t, off] = grid[int(np.argmax(like))]
+    return types, mix, spread
+
+
+def _bustle(
+    days: _Days, kind: Ints, types: Ints, mix: Floats, spread: Floats, rng: np.random.Generator
+) -> tuple[Floats, float]:
+    """Mean stays (kinds,) beyond the usual, and how far people differ in choosing busy kinds of day."""
+    count = np.diff(days.first).astype(np.float64)
+    off = days.weekend.astype(np.int64)
+    usual = np.bincount(off, count, 2) / np.maximum(np.bincount(off, minlength=2), 1)
+    beyond = count - usual[off]
+    z = np.bincount(kind, beyond) / np.bincount(kind)
+    own = np.bincount(days.who)
+    mean = np.bincount(days.who, beyond) / own
+    within = (np.bincount(days.who, beyond**2) / own - mean**2) / np.maximum(own - 1, 1)
+    wanted = max(0.0, float(mean.var() - within.mean()))
+    again = rng.integers(0, days.people, 2000)
+    weekends = (np.bincount(days.who, off) / own)[again][:, None]
+    shape = mix[types[again]] * spread[types[again]][:, :, None]
+    drawn = rng.standard_gamma(shape) + 1e-12 * (shape > 0)
+    temper = rng.standard_normal((len(again), 1, 1))
+    grid = np.linspace(0, 1.5, 31)
+    got = []
+    for b in grid:
+        expected = _shares(drawn * np.exp(b * temper * z)) @ z
+        got.append(((1 - weekends[:, 0]) * expected[:, 0] + weekends[:, 0] * expected[:, 1]).var())
+    return z, float(grid[int(np.argmin(np.abs(np.array(got) - wanted)))])
+
+
+def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Start (K, 3), leave (K, 3, clock bins, DWELLS), rank (K, 3, RANKS), follows (K, 3, PARTS, 3)."""
+    B = int(days.clock.max()) + 1
+    carried = days.carried()
+    known = np.flatnonzero(days.next_day)
+    at_midnight = days.role[days.first[:-1]]
+    at_midnight[known] = days.role[days.first[known] - 1]
+    start = np.tile(_shares(np.bincount(at_midnight, minlength=3).astype(np.float64) + 0.3), (K, 1))
+    np.add.at(start, (kind, at_midnight), 1)
+    # every slot at which somebody could leave, midnight included: kind, role, hour, dwell, rank, person, and whether so
+    stay, t, left = _departures(days)
+    before = np.where(days.index[stay] == 0, carried[days.row[stay]], 0)
+    dwell = days.dwell[np.minimum(t - days.start[stay] + before, len(days.dwell) - 1)]
+    moved = days.r[known, 0] != days.r[known - 1, -1]
+    over = days.first[known] - 1  # stays that last until midnight
+    slept = days.L - days.start[over] + np.where(days.index[over] == 0, carried[known - 1], 0)
+    cell = (
+        np.append(kind[days.row[stay]], kind[known]),
+        np.append(days.role[stay], days.role[over]),
+        np.append(days.clock[t], np.full(len(known), days.clock[0])),
+        np.append(dwell, days.dwell[np.minimum(slept, len(days.dwell) - 1)]),
+    )
+    left, person = np.append(left, moved), np.append(days.of[stay], days.who[known])
+    leave = _rates(cell, left, person, (K, 3, B, DWELLS), days.m_min)
+    rank = np.minimum(days.index[stay], RANKS - 1)
+    inside = tuple(c[: len(stay)] for c in cell)
+    expected, observed = np.full((K, 3, RANKS), 3.0), np.full((K, 3, RANKS), 3.0)
+    np.add.at(expected, (inside[0], inside[1], rank), leave[inside])
+    np.add.at(observed, (inside[0], inside[1], rank), left[: len(stay)])
+    follows = np.zeros((K, 3, PARTS, 3))
+    on = ~days.last
+    np.add.at(
+        follows, (kind[days.row[on]], days.role[on], days.part[days.end[on]], days.role[np.flatnonzero(on) + 1]), 1
+    )
+    np.add.at(follows, (kind[known], days.role[over], days.part[0], days.role[days.first[known]]), moved)
+    follows += _shares(follows.sum(axis=2, keepdims=True) + 0.002)
+    follows[:, HOME, :, HOME] = follows[:, MAIN, :, MAIN] = 0.0
+    return _shares(start), leave, np.asarray(observed / expected), np.cumsum(_shares(follows), axis=-1)
+
+
+def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Stay and slot of every slot of a stay after its first, and of the departure; whether it is the departure."""
+    n = np.minimum(days.end, days.L - 1) - days.start
+    stay = np.repeat(np.arange(len(n)), n)
+    t = days.start[stay] + 1 + np.arange(len(stay)) - np.repeat(np.cumsum(n) - n, n)
+    return stay, t, t == days.end[stay]
+
+
+def _rates(
+    cell: tuple[Ints, ...], left: NDArray[np.bool_], person: Ints, shape: tuple[int, int, int, int], m_min: int
+) -> Floats:
+    """Rates of leaving; times of a kind in a role that fewer than `m_min` people had are told by everybody's."""
+    here, gone = np.zeros(shape), np.zeros(shape)
+    np.add.at(here, cell, 1)
+    np.add.at(gone, cell, left)
+    flat, many = np.ravel_multi_index(cell[:3], shape[:3]), int(person.max()) + 1
+    people = np.bincount(np.unique(flat * many + person) // many, minlength=int(np.prod(shape[:3])))
+    few = people.reshape(shape[:3]) < m_min
+    all_here, all_gone = here.sum(axis=0), gone.sum(axis=0)  # role, hour, dwell
+    usual = all_gone.sum(axis=2) / (all_here.sum(axis=2) + 1e-9)
+    by_dwell = (all_gone.sum(axis=1) + 1) / ((all_here * usual[..., None]).sum(axis=1) + 1)
+    everybody = (all_gone + 2 * usual[..., None] * by_dwell[:, None]) / (all_here + 2)
+    here[few], gone[few] = 0.0, 0.0
+    of_kind = (gone.sum(axis=3) + 0.5) / ((here * everybody).sum(axis=3) + 0.5)
+    prior = everybody * of_kind[..., None]
+    return np.asarray(-np.log1p(-(gone + 2 * np.clip(prior, 1e-5, 0.95)) / (here + 2)))
+
+
+def _shares(counts: Floats) -> Floats:
+    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
+
+
+def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
+    """The law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
+    K, columns = len(law.start), np.empty((days.N, 3), dtype=np.int64)
+    all_columns(days.L, days.first, days.role, days.start, columns)
+    real = np.zeros((K, LIKE))
+    np.add.at(real, (kind[:, None], columns), 1)
+    key = rng.integers(0, 2**63, 2).astype(np.uint64)
+    like = np.ones((K, LIKE))
+    margins = np.split(np.arange(LIKE), [STAYS * 3, STAYS * 3 + SHARES])
+    drawn = np.empty((REHEARSED, 3), dtype=np.int64)
+    for k in range(K):
+        rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
+        for _ in range(RAKES):
+            for j, margin in enumerate(margins):
+                weight = like[k, drawn].prod(axis=1)
+                now = np.bincount(drawn[:, j], weight / weight.sum(), LIKE)[margin]
+                goal = real[k, margin] / real[k, margin].sum()
+                like[k, margin] *= (goal + 0.003) / (now + 0.003)
+    number = np.minimum(np.diff(days.first), STAYS - 1)
+    share = _shares(real[:, : STAYS * 3].reshape(K, STAYS, 3).sum(axis=2))
+    mean = share @ np.arange(STAYS)
+    variance = share @ np.arange(STAYS) ** 2 - mean**2
+    moved, expected, chance = (np.bincount(days.who, x) for x in (number - 1.0, mean[kind] - 1, variance[kind]))
+    pace = (((moved - expected) ** 2).sum() - chance.sum()) / max((expected**2).sum(), 1e-9)
+    return law._replace(like=like), float(max(0.0, pace))
+
+
+def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+    """Weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
+    everybody = np.arange(days.people)
+    home = np.bincount(days.home, minlength=days.P).astype(np.float64)
+    been = days.people_at(days.r.ravel(), np.repeat(days.who, days.L))
+    # whoever stays for two hours does not pass; where fewer than `m_min` have stayed, as if half of them had
+    long = days.end - days.arrived >= min(6, days.L // 4)
+    stayed = days.people_at(days.place[long], days.of[long])
+    weight = np.where(stayed >= days.m_min, stayed, 0.5 * days.m_min) * (been >= days.m_min)
+    home = _pooled(home, weight, days.xy, days.m_min)
+    if not home.any():  # no place is shared by so many: any place will do as well as another
+        home = np.ones(days.P)
+    some = days.main >= 0
+    if not some.any():
+        return home, np.zeros((n, days.P)), np.ones((n, BINS))
+    count = np.bincount(days.main[some], minlength=days.P).astype(np.float64)
+    there = _pooled(count, weight, days.xy, days.m_min)
+    main = np.empty((n, days.P))
+    for t in range(n):
+        mine = np.bincount(days.main[some & (types == t)], minlength=days.P).astype(np.float64)
+        main[t] = np.where(mine >= days.m_min, mine, 0.0) + 0.15 * there + 1e-3 * (there > 0)
+        spare = (mine.sum() - main[t].sum()) / max(there.sum(), 1e-9)
+        main[t] += max(spare, 0.0) * there
+    who = rng.permutation(everybody[some])[: max(50, CANDIDATES // days.P)]
+    base, rows = main[types[who]].copy(), np.arange(len(who))
+    base[rows, days.main[who]] -= 1.15  # without this person
+    base = np.log(np.where(main[types[who]] >= days.m_min, np.maximum(base, 0.005), main[types[who]] + 0.005))
+    base[np.arange(len(who)), days.home[who]] = -np.inf
+    bins = days.far(days.home[who][:, None], np.arange(days.P)[None])
+    cols = np.stack([bins, BINS + types[who][:, None] * BINS + bins], axis=2).reshape(-1, 2).astype(np.int16)
+    first = np.arange(len(who) + 1) * days.P
+    choices = Choices(base.ravel(), cols, first, first[:-1] + days.main[who], np.array([len(who), base.size]))
+    theta = _fit(choices, BINS * (n + 1), 0.5)
+    return home, main, np.exp(theta[:BINS] + theta[BINS:].reshape(n, BINS))
+
+
+def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
+    """
+    Counts of people per place of which none is of fewer than `m_min`.
+
+    Smaller ones are summed over quarters of the map, halved as long as either half has so many people, and shared out
+    within a quarter by `weight`, 0 where nobody may be.
+    """
+    out = np.where((count >= m_min) & (weight > 0), count, 0.0)
+    few = np.where(out > 0, 0.0, count)
+    quarters = [np.flatnonzero((out == 0) & (weight > 0))]
+    left = float(few.sum() - few[quarters[0]].sum())  # of places where nobody may be: shared out over all
+    while quarters:
+        mine = quarters.pop()
+        if len(mine) == 0:
+            continue
+        side = int(np.ptp(xy[mine], axis=0).argmax())
+        order = mine[np.argsort(xy[mine, side], kind="stable")]
+        cut = int(np.searchsorted(np.cumsum(few[order]), few[order].sum() / 2)) + 1
+        halves = [order[:cut], order[cut:]]
+        if all(len(half) and few[half].sum() >= m_min for half in halves):
+            quarters += halves
+        else:
+            out[mine] = few[mine].sum() * weight[mine] / weight[mine].sum()
+    total = out.sum()
+    return np.asarray((out * (1 + left / total) if total > 0 else weight.copy()) + 1e-9 * (weight > 0))
+
+
+def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
+    from scipy.optimize import minimize
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 40}).x)
+
+
+def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
+    """Weights (n,) of softmax choices, see `choice_loss`."""
+    many, candidates = choices.size.tolist()
+    base, cols = choices.base[:candidates], choices.cols[:candidates]
+    first, chosen, slope = choices.first[: many + 1], choices.chosen[:many], np.empty(n)
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        return choice_loss(at, ridge, base, cols, first, chosen, slope), slope.copy()
+
+    return _minimum(loss, n) if many else np.zeros(n)
+
+
+def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
+    """Weights (4 + PARTS,) of going somewhere new: logistic regression."""
+    x = np.column_stack(
+        [np.ones(len(asked)), np.log1p(asked[:, :2]), asked[:, 2], asked[:, 3][:, None] == np.arange(PARTS)]
+    ).astype(np.float64)
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        logit = x @ at
+        value = np.logaddexp(0, logit).sum() - logit[said].sum() + 0.5 * (at**2).sum()
+        return float(value), x.T @ (1 / (1 + np.exp(-logit)) - said) + at
+
+    return _minimum(loss, x.shape[1]) if len(asked) else np.zeros(x.shape[1])
+
+
+def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
+    """The law with everything that says where: other places, and what trips pass through."""
+    other = days.role == OTHER
+    part = days.part[days.start]
+    key = np.unique((part[other] * days.P + days.place[other]) * days.people + days.of[other]) // days.people
+    visitors = np.bincount(key, minlength=PARTS * days.P).reshape(PARTS, days.P)
+    total = days.people_at(days.place[other], days.of[other])
+    popular = np.where(visitors >= days.m_min, visitors, 0) + 0.1 * np.where(total >= days.m_min, total, 0)
+    on_trip = np.arange(days.L) < np.repeat(days.arrived, days.end - days.start).reshape(days.N, days.L)
+    row, t = np.nonzero(on_trip)
+    people = days.people_at(days.r[row, t], days.who[row])
+    passed = np.where(people >= days.m_min, people, 0).astype(np.float64)
+    moves, movers = days.moves()
+    enough = movers >= days.m_min
+    level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
+    table = _table(moves[enough], level)
+    law = law._replace(popular=popular, passed=passed, moves=table[0], crowd=table[1], detour=_detour(days))
+    return _choices(days, law, _table(moves, movers), rng)
+
+
+def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """An open table that `find` looks up."""
+    size = 1 << max(4, int(2 * len(keys)).bit_length())
+    out = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    fill_table(keys, values.astype(np.int64), *out)
+    return out
+
+
+def _detour(days: _Days) -> float:
+    """How much longer than direct ways through cells that they pass are: `DETOUR` of all, in quarters of a unit."""
+    stay = np.repeat(np.arange(len(days.row)), days.arrived - days.start)
+    if len(stay) == 0:
+        return 0.0
+    t = days.start[stay] + np.arange(len(stay)) - np.searchsorted(stay, stay)
+    a, b, x = days.place[stay - 1], days.place[stay], days.r[days.row[stay], t]
+    more = (days.length(a, x) + days.length(x, b) - days.length(a, b)) / np.sqrt(days.limits[1])
+    return float(np.ceil(4 * np.quantile(more, DETOUR)) / 4)
+
+
+def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
+    """The law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `same`, learnt from choices."""
+    S = len(days.row)
+    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 2), dtype=np.int64)
+    new, back, through = (_empty(columns, S) for columns in (4, 6, 9))
+    visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.start).sum())
+    expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
+    n = replay(
+        law,
+        days.stays(),
+        rng.permutation(days.people),
+        np.cumsum(law.popular, axis=1),
+        OTHERS,
+        np.minimum(CANDIDATES / np.maximum(expected, 1), 1.0),
+        *movers,
+        days.m_min,
+        rng.integers(0, 2**63, 2).astype(np.uint64),
+        asked,
+        said,
+        new,
+        back,
+        through,
+        cells,
+    )
+    law = law._replace(
+        explore=_fit_explore(asked[:n], said[:n]),
+        back=np.exp(_fit(back, OWN_PLACE)),
+        reach=np.exp(_fit(new, (HASTES + 3) * BINS).reshape(-1, BINS)),
+        passing=np.exp(_fit(through, PASSING)),
+    )
+    return _trips(days, law, cells) if days.longest_pass else law
+
+
+def _empty(columns: int, choices: int) -> Choices:
+    return Choices(
+        np.empty(CANDIDATES),
+        np.empty((CANDIDATES, columns), dtype=np.int16),
+        np.zeros(choices + 1, dtype=np.int64),
+        np.empty(choices, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
+    )
+
+
+def _trips(days: _Days, law: Law, cells: Ints) -> Law:
+    """The law with `passes`, `lengths` and `same`: how many cells, and for how long; `cells` as `replay` has them."""
+    trip = np.flatnonzero(days.index > 0)
+    number, last = np.minimum(cells[trip], MOST_PASSES).T
+    bins = days.far(days.place[trip - 1], days.place[trip])
+    tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
+    count = np.full((2, BINS, TAILS, int(number.max(initial=0)) + 1), 0.02)
+    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, tail, number), 1)
+    count += 2 * count.sum(axis=2, keepdims=True) / count.sum(axis=(2, 3), keepdims=True)
+    for m in range(TAILS - 1):  # so many slots have no room for more
+        count[0, :, m, m + 1 :] = 0
+        count[1, :, m, max(m, 1) :] = 0
+    again = last >= 0
+    alike = float((number[again] == last[again]).sum())
+    chance = float(_shares(count.sum(axis=(0, 2)))[bins[again], last[again]].sum())
+    slots = np.ones(days.longest_pass)
+    run = days.arrived - days.start
+    np.add.at(slots, np.clip(run[trip][number == 1], 1, days.longest_pass) - 1, 1)
+    return law._replace(
+        passes=np.cumsum(_shares(count), axis=-1),
+        lengths=np.cumsum(slots / slots.sum()),
+        same=max(0.0, (alike - chance) / max(again.sum() - chance, 1.0)),
+    )

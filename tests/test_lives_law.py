@@ -1,0 +1,245 @@
+"""The law of lives over days: kernels against their twins, floors of people, and lives that people would lead."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests import naive
+
+import elsewhere as ew
+from elsewhere.synthesis.streams._kernels import open_stream
+from elsewhere.synthesis.walk import _lives_kernels as kernels
+from elsewhere.synthesis.walk.lives import learn_lives
+from elsewhere.traces.model import Locations
+
+DAYS = 14
+WEEKEND = (np.arange(DAYS) % 7) >= 5
+KEY = np.array([5, 9], dtype=np.uint64)
+
+
+def learn(traces, m_min=4, seed=2):
+    day = traces.dates.astype("datetime64[D]").astype(np.int64)
+    rows = traces.r.astype(np.int64), traces.user, day, (day + 3) % 7 >= 5, traces.minutes(), traces.step_minutes
+    return learn_lives(*rows, traces.locations, m_min=m_min, rng=np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def town():
+    return ew.simulate_town(users=80, days=DAYS, locations=60, rng=np.random.default_rng(8)).traces
+
+
+@pytest.fixture(scope="module")
+def lives(town):
+    return learn(town)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 4), min_size=12, max_size=12), min_size=1, max_size=4),
+    st.integers(0, 3),
+    st.integers(-1, 4),
+)
+def test_stays_are_those_of_the_definition(rows, longest_pass, main):
+    r, out = np.array(rows), [np.empty(12 * len(rows), dtype=np.int64) for _ in range(4)]
+    anchors = np.zeros(len(r), dtype=np.int64), np.full(len(r), main)
+    n = kernels.find_stays(r, *anchors, longest_pass, *out)
+    expected = [(i, *stay) for i, row in enumerate(rows) for stay in naive.day_stays(row, 0, main, longest_pass)]
+
+    assert expected == list(zip(*(x[:n].tolist() for x in out), strict=True))
+
+
+def test_loss_of_choices_and_its_slope():
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 6, 7)
+    first = np.append(0, np.cumsum(sizes))
+    base, cols = rng.normal(size=first[-1]), rng.integers(0, 5, (first[-1], 3)).astype(np.int16)
+    taken = rng.integers(0, sizes)
+    theta, slope = rng.normal(size=5), np.empty(5)
+    choices = [
+        ([(base[p], cols[p].tolist()) for p in range(a, b)], int(c))
+        for a, b, c in zip(first[:-1], first[1:], taken, strict=True)
+    ]
+
+    def loss(at):
+        return kernels.choice_loss(at, 0.7, base, cols, first, first[:-1] + taken, slope)
+
+    assert loss(theta) == pytest.approx(naive.choice_loss(theta.tolist(), 0.7, choices), rel=1e-12)
+    found = slope.copy()
+    by_steps = [(loss(theta + step) - loss(theta - step)) / 2e-6 for step in 1e-6 * np.eye(5)]
+    assert found == pytest.approx(by_steps, abs=1e-6)
+
+
+@pytest.mark.parametrize("role", [0, 1, 2])
+def test_diaries_are_those_of_the_twin(lives, role):
+    L = len(lives.law.clock)
+    roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
+    for i in range(40):
+        kind = i % len(lives.law.start)
+        random = np.random.Generator(np.random.Philox(key=KEY, counter=np.array([0, i, 0, 0], dtype=np.uint64))).random
+        out, fresh, dwell = naive.diary(lives.law, kind, role, 20, 1.3, False, random)
+        n, new, last, lasted = kernels.diary(
+            lives.law, kind, role, 20, 1.3, False, open_stream(KEY, i, 0), roles, starts
+        )
+
+        assert out == list(zip(roles[:n].tolist(), starts[:n].tolist(), strict=True))
+        assert (fresh, out[-1][0], dwell) == (new, last, lasted)
+
+
+def test_lives_are_those_of_the_twin(lives):
+    rng = np.random.default_rng(4)
+    n, days = 6, 9
+    mix = rng.dirichlet(np.full(len(lives.law.start), 0.5), (n, 2))
+    home, main = rng.integers(0, 60, n), np.array([3, 3, -1, 40, 41, 42])
+    main[main == home] = 7
+    pace, out = rng.gamma(5, 0.2, n), np.empty((n, days, len(lives.law.clock)), dtype=np.int32)
+    kernels.live(lives.law, mix, home, main, pace, WEEKEND[:days], 4, KEY, 2, out)
+    for i in range(n):
+        counter = np.array([0, 2 + i, 0, 0], dtype=np.uint64)
+        random = np.random.Generator(np.random.Philox(key=KEY, counter=counter)).random
+        twin = naive.life(lives.law, mix[i], int(home[i]), int(main[i]), pace[i], WEEKEND[:days], 4, random)
+
+        assert np.array_equal(twin, out[i])
+
+
+def test_lives_stay_on_the_map_and_follow_the_rng_alone(lives, town):
+    some = lives.draw(30, WEEKEND, np.random.default_rng(1))
+    again, others = (lives.draw(30, WEEKEND, np.random.default_rng(seed)) for seed in (1, 2))
+
+    assert some.shape == (30, DAYS, town.L)
+    assert some.dtype == np.int32
+    assert set(np.unique(some)) <= set(np.unique(town.r))
+    assert np.array_equal(some, again)
+    assert not np.array_equal(some, others)
+    assert lives.draw(0, WEEKEND, np.random.default_rng(1)).shape == (0, DAYS, town.L)
+
+
+def test_nights_are_at_home_and_days_go_on_where_they_ended(lives, town):
+    n = 400
+    drawn = lives.draw(n, WEEKEND, np.random.default_rng(6))
+    night = town.minutes() < 360
+
+    def at_home(days):  # share of each person's nights at the usual place of the night
+        return np.array([np.bincount(r[:, night].ravel()).max() / r[:, night].size for r in days])
+
+    real = at_home([town.r[town.user == u] for u in range(town.U)])
+    fake = at_home(drawn)
+    # both are means over people: the deviation of their difference, five times, and what 80 people can teach
+    tolerance = 5 * np.sqrt(real.var() / len(real) + fake.var() / n)
+    assert fake.mean() == pytest.approx(real.mean(), abs=tolerance)
+    assert (drawn[:, 1:, 0] == drawn[:, :-1, -1]).mean() > 0.9
+
+
+def people_with_one_secret_each(people=12, places=30):
+    """Everybody lives, works and shops at shared places, and once a day goes to a place that nobody else has."""
+    rows, user, day = [], [], []
+    for u in range(people):
+        for d in range(5):
+            row = np.full(48, u % 3)
+            row[18:34] = 3 + u % 2
+            row[20:23] = 10 + u
+            row[36:40] = 6 + (u + d) % 2
+            rows.append(row)
+            user.append(u)
+            day.append(d)
+    locations = Locations(lat=46 + np.arange(places) % 6 / 100, lon=8 + np.arange(places) // 6 / 100)
+    return np.array(rows), np.array(user), np.array(day), locations
+
+
+@pytest.mark.parametrize("m_min", [2, 4, 7])
+def test_what_the_law_can_say_rests_on_enough_people(m_min):
+    r, user, day, locations = people_with_one_secret_each()
+    P = len(locations)
+    minutes = np.arange(48) * 30.0
+    lives = learn_lives(
+        r, user, day, np.zeros(len(r), bool), minutes, 30.0, locations, m_min=m_min, rng=np.random.default_rng(0)
+    )
+    seen = np.array([len(set(user[(r == p).any(axis=1)])) for p in range(P)])
+    rare = seen < m_min
+    movers = {}
+    for row, u in zip(r, user, strict=True):
+        for a, b in itertools.pairwise(row):
+            if a != b:
+                movers.setdefault(int(a) * P + int(b), set()).add(int(u))
+    told = [int(key) for key in lives.law.moves if key >= 0]
+
+    assert not lives.law.popular[:, rare].any()
+    assert not lives.law.passed[rare].any()
+    assert not lives.home[rare].any()
+    assert not lives.main[:, rare].any()
+    assert all(len(movers[key]) >= m_min for key in told)
+    assert m_min > 4 or told
+    assert (lives.type_share * 12 >= min(m_min, 12) - 1e-9).all()
+    assert not rare[np.unique(lives.draw(50, WEEKEND, np.random.default_rng(1)))].any()
+
+
+CASES = {
+    "two people": {"people": 2, "m_min": 2},
+    "nobody shares a place with so many": {"m_min": 1000},
+    "nobody moves": {"still": True},
+    "hours": {"L": 24},
+    "five minutes": {"L": 288},
+    "ten hours, no night": {"L": 30, "minutes": 540 + 20.0 * np.arange(30)},
+    "all weekends": {"weekend": True},
+    "no coordinates": {"coordinates": False},
+    "two places": {"places": 2},
+    "one place": {"places": 1},
+    "4,000 places": {"places": 4000},
+    "days with gaps, one for most": {"gaps": True},
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_strange_files_still_give_lives(case):
+    rng = np.random.default_rng(7)
+    L, P, people = case.get("L", 72), case.get("places", 30), case.get("people", 25)
+    r, user, day = [], [], []
+    for u in range(people):
+        home, main = rng.integers(0, min(P, 30), 2)
+        days = np.arange(4)
+        if "gaps" in case:
+            days = np.sort(rng.choice(20, 8 if u % 5 == 0 else 1, replace=False))
+        for d in days:
+            row = np.full(L, home)
+            if "still" not in case:
+                a, b = np.sort(rng.integers(0, L, 2))
+                row[a:b] = main
+                row[b : b + int(rng.integers(1, 4))] = rng.integers(0, min(P, 30))
+            r.append(row)
+            user.append(u)
+            day.append(d)
+    xy = 0.1 * rng.random((2, P))
+    locations = Locations(lat=46 + xy[0], lon=8 + xy[1]) if case.get("coordinates", True) else Locations(n=P)
+    minutes = case.get("minutes", np.arange(L) * 1440.0 / L)
+    r = np.array(r)
+    lives = learn_lives(
+        r,
+        np.array(user),
+        np.array(day),
+        np.full(len(r), case.get("weekend", False)),
+        minutes,
+        float(minutes[1]) - float(minutes[0]),
+        locations,
+        m_min=case.get("m_min", 3),
+        rng=rng,
+    )
+    drawn = lives.draw(20, WEEKEND, np.random.default_rng(1))
+    moves, real = (drawn[:, :, 1:] != drawn[:, :, :-1]).sum(axis=2).mean(), (r[:, 1:] != r[:, :-1]).sum(axis=1).mean()
+
+    assert drawn.min() >= 0
+    assert drawn.max() < P
+    assert all(np.isfinite(table).all() for table in lives.law)
+    if case.get("m_min", 3) == 3 and real > 0:
+        assert 0.4 * real < moves < 2 * real
+    if "still" in case:
+        assert moves == 0
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.integers(1, 9), st.lists(st.booleans(), min_size=1, max_size=10))
+def test_any_calendar_gives_whole_lives(lives, seed, n, calendar):
+    drawn = lives.draw(n, np.array(calendar), np.random.default_rng(seed))
+
+    assert drawn.shape[:2] == (n, len(calendar))
+    assert drawn.min() >= 0
+    assert drawn.max() < len(lives.home)

@@ -1,0 +1,180 @@
+"""Fakes that live as many days as their seeds: people over a calendar, tests on whole lives, publishing, links."""
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elsewhere as ew
+from elsewhere.fakes import publish_linked
+from elsewhere.links import links_file, read_links
+from elsewhere.privacy.tests import PrivacyTest
+from elsewhere.traces.days import People, is_weekend
+
+SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1}
+
+
+def rng(number=1):
+    return np.random.default_rng(number)
+
+
+@pytest.fixture(scope="module")
+def town():
+    return ew.simulate_town(users=36, days=8, locations=70, rng=rng(3)).traces
+
+
+@pytest.fixture(scope="module")
+def fakes(town):
+    return ew.generate_fakes(town, rng=rng(2), per_seed=2, **SMALL)
+
+
+@st.composite
+def diaries(draw):
+    days = draw(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True), min_size=1, max_size=5))
+    rows = [(person, day) for person, own in enumerate(days) for day in own]
+    return draw(st.permutations(rows)), draw(st.integers(1, 3))
+
+
+@given(diaries())
+@settings(max_examples=150, deadline=None)
+def test_days_of_people_are_placed_as_defined(case):
+    rows, m_min = case
+    traces = ew.Traces(
+        np.arange(len(rows))[:, None],
+        ew.Locations(n=len(rows)),
+        users=[p for p, _ in rows],
+        dates=np.datetime64("2024-01-01") + np.array([d for _, d in rows]),
+    )
+    people = People.of(traces, m_min=m_min)
+    first = int(np.datetime64("2024-01-01").astype(int))
+    expected = naive.calendar_days([(p, first + d, i) for i, (p, d) in enumerate(rows)], m_min)
+    assert people.day.tolist() == expected
+    flat = people.places(traces.r)
+    for row, day in enumerate(expected):
+        assert flat[traces.user[row], day] == row
+    assert (flat >= 0).sum() == len(rows)
+
+
+def test_everyone_alone_is_everyone_with_one_day(town):
+    people = People.of(town, alone=True)
+    assert people.days == 1
+    assert np.array_equal(people.places(town.r), town.r)
+
+
+def test_a_life_is_tested_as_one_person():
+    # the seed lives at 0 and 1, its fakes elsewhere; places are counted over all days
+    places = ew.Locations(n=12)
+    seed = ew.Traces([[0, 0], [0, 1]], places, users=["s", "s"], dates=["2024-01-01", "2024-01-02"], step_minutes=720)
+    others = [[2, 3], [2, 4], [0, 3], [5, 5], [6, 7], [6, 1]]
+    alternates = ew.Traces(
+        others, places, users=list("aabbcc"), dates=["2024-01-01", "2024-01-02"] * 3, step_minutes=720
+    )
+    test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, lives=True)
+    # a shares no place with the seed, b and c one: half of the strangers share at most one
+    assert test.prepared.limit.tolist() == [1]
+    shared = [test([fake], [0])[0] for fake in ([8, 8, 9, 9], [8, 0, 9, 9], [1, 8, 0, 9])]
+    assert [v.shared for v in shared] == [0, 1, 2]
+    assert [v.passed for v in shared] == [True, True, False]
+    strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, lives=True)
+    assert strict.prepared.limit.tolist() == [0]
+
+
+def test_a_fake_lives_the_days_of_its_seed(town, fakes):
+    assert fakes.people == 2 * len(np.unique(town.user[fakes.seed]))
+    for life in range(fakes.people):
+        mine = fakes.life == life
+        assert len(np.unique(town.user[fakes.seed[mine]])) == 1
+        assert mine.sum() == 8
+        assert np.array_equal(fakes.weekend[mine], is_weekend(town.dates)[fakes.seed[mine]])
+        assert (np.diff(fakes.day[mine]) > 0).all()
+    assert (fakes.r >= 0).all()
+    assert np.array_equal(fakes.weekend, fakes.day % 7 >= 5)
+
+
+def test_the_rules_hold_over_all_days(town, fakes):
+    roles = fakes.learnt
+    for life in range(fakes.people):
+        mine = fakes.life == life
+        fake, seed = fakes.r[mine], roles.translate(town).r[fakes.seed[mine]]
+        verdict = fakes.verdicts[int(np.flatnonzero(mine)[0])]
+        assert verdict.passed
+        assert verdict.shared == len(set(fake.ravel().tolist()) & set(seed.ravel().tolist()))
+        assert verdict.aligned == (fake == seed).sum()
+
+
+def test_people_have_a_home_to_come_back_to(town, fakes):
+    night = town.minutes() < 360
+    at_home = []
+    for life in range(fakes.people):
+        there = fakes.r[fakes.life == life][:, night]
+        _, count = np.unique(there, return_counts=True)
+        at_home.append(count.max() / there.size)
+    # of the town's people nine in ten nights are at one place; days drawn from strangers would share a seventieth
+    assert np.mean(at_home) > 0.75
+
+
+def test_the_same_numbers_give_the_same_lives(town, fakes):
+    again = ew.generate_fakes(town, rng=rng(2), per_seed=1, **SMALL)
+    first = np.isin(fakes.life, np.unique(fakes.life)[::2])
+    assert np.array_equal(again.r, fakes.r[first])
+
+
+def test_a_pool_keeps_lives_together_and_tells_nothing_of_the_seeds_dates(town, fakes, tmp_path):
+    later = ew.Traces(
+        town.r, town.locations, users=town.user, dates=town.dates + 3 * (town.user % 2) * 7, step_minutes=20
+    )
+    made = ew.generate_fakes(later, rng=rng(2), **SMALL)
+    pool, rows = publish_linked(made, laboratory=True, rng=rng(4))
+    assert pool.traces.U == made.people
+    for user in range(pool.traces.U):
+        mine = np.flatnonzero(pool.traces.user == user)
+        assert (np.diff(mine) == 1).all()
+        dates = pool.traces.dates[mine]
+        assert (np.diff(dates) > np.timedelta64(0)).all()
+        assert len(set(made.life[rows[mine]].tolist())) == 1
+        assert np.array_equal(is_weekend(dates), made.weekend[rows[mine]])
+    # whether a seed was there in the first weeks or three weeks later is not told
+    begin = {int(made.life[rows[i]]): pool.traces.dates[i] for i in range(len(rows) - 1, -1, -1)}
+    late = np.array([later.user[made.seed[made.life == life][0]] % 2 for life in begin])
+    weeks = np.array([(day - np.datetime64("2024-03-04")).astype(int) // 7 for day in begin.values()])
+    assert len(np.unique(weeks[late == 0])) > 1
+    assert set(weeks.tolist()) <= set(range(5))
+    made.save(tmp_path / "private")
+    loaded = ew.Fakes.load(tmp_path / "private")
+    assert np.array_equal(loaded.life, made.life)
+    assert np.array_equal(loaded.day, made.day)
+
+
+def test_a_budget_is_of_lives(fakes):
+    fakes.published[:] = False
+    pool, rows = publish_linked(fakes, per_seed=1, laboratory=True, rng=rng(4))
+    lives, days = np.unique(fakes.life[rows], return_counts=True)
+    assert days.tolist() == [8] * len(lives)
+    assert len(lives) == fakes.people // 2
+    assert pool.traces.U == len(lives)
+    fakes.published[:] = False
+
+
+def test_links_name_every_day(town, fakes, tmp_path):
+    fakes.published[:] = False
+    pool, rows = publish_linked(fakes, per_seed=2, laboratory=True, rng=rng(4))
+    (tmp_path / "links.csv").write_bytes(links_file(pool.traces, town, fakes.seed[rows]))
+    found = read_links(tmp_path / "links.csv", pool.traces, town)
+    assert np.array_equal(found, fakes.seed[rows])
+    fakes.published[:] = False
+
+
+def test_where_few_have_several_days_fakes_live_one_and_say_so():
+    several = ew.simulate_town(users=30, days=3, locations=60, rng=rng(3)).traces
+    some = several.select((several.dates == several.dates.min()) | (several.user < 10))
+    made = ew.generate_fakes(some, rng=rng(2), **SMALL)
+    assert made.day is None
+    assert np.array_equal(made.life, np.arange(len(made)))
+    assert any("fakes live one day" in note for note in made.notes)
+
+
+def test_two_traces_of_one_date_are_one_day():
+    day = ew.simulate_town(users=30, locations=60, rng=rng(3)).traces
+    twice = day.select(np.repeat(np.arange(30), 2))
+    assert ew.generate_fakes(twice, rng=rng(2), **SMALL).day is None
