@@ -73,7 +73,7 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     assert run("generate", town, "--model", model, "-o", private, *SMALL)[0] == 0
     assert all(p.stat().st_mode & 0o077 == 0 for p in private.iterdir())
     status, _, err = run("generate", town, "--model", model, "-o", tmp_path / "den", "--preset", "deniable")
-    assert (status, err[:9]) == (2, "E_TOO_FEW")
+    assert (status, err[:10]) == (2, "E_DISJOINT")  # a model of the product has no archetypes
     assert run("publish", private, "-o", pool)[0] == 0
     assert len(ew.Pool.load(pool)) > 0
     status, _, err = run("publish", private, "-o", tmp_path / "again")
@@ -377,8 +377,8 @@ def test_publish_writes_visits_that_are_read_back(run, check_ins, tmp_path):
         (["--per-seed", "0"], 2, "E_PARAM"),
         (["--also", "png"], 2, "E_PARAM"),
         (["--set", "k=500"], 2, "E_TOO_FEW"),
-        (["--set", "m_min=5000"], 2, "E_SUPPRESSED"),
-        (["--preset", "deniable"], 2, "E_TOO_FEW"),
+        (["--set", "m_min=5000"], 2, "E_TOO_FEW"),
+        (["--preset", "deniable", "--eps0", "0"], 2, "E_PARAM"),
         (
             ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "par_d=0", "--set", "max_tries=2"],
             3,
@@ -406,7 +406,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(run, town, tmp_path, words, st
         *(["--min-coverage", "2"], ["--cells", "0"], ["--box", "1,2,3"], ["--start", "25:00"], ["--encoding", "x"]),
         *(["--date-format", "%Q"], ["--max-bad", "3"], ["--columns", "x=y"], ["--format", "x"], ["--tz", "Mars"]),
         *(["--kappa", "1"], ["--workers", "0"], ["--per-seed", "0"], ["--also", "png"], ["--holdout", "3"]),
-        *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "-k", "2"], ["--preset", "x"], ["--set", "k=0"]),
+        *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "--eps0", "0"], ["--preset", "x"], ["--set", "k=0"]),
     ],
     ids=" ".join,
 )

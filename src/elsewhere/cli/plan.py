@@ -53,4 +53,6 @@ def plan(
         "read": known,
     }
     lines = [f"{each.preset}: {'' if each.enough else 'too few people; '}{each.useful}" for each in found]
+    given = " ".join(["elsewhere synthesize INPUT -o DIR", *reading.words()])
+    lines.append(f"to make them: {given} --preset {'|'.join(each.preset for each in found if each.enough)}")
     say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)

@@ -1,6 +1,6 @@
 """Command `synthesize`: the whole job, from a file of real traces to a pool of fakes and two reports."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -111,7 +111,24 @@ def synthesize(
     warn_of_strangers(out, OURS, written)
     warn_of_strangers(mine, PRIVATE, kept)
     shown += [f"wrote {', '.join(kept)} into {mine}: for you alone", f"wrote {len(written)} files into {out}"]
+    if making.preset == "product":
+        from elsewhere.privacy.plan import plan
+
+        told["private"] = plan(traces.U)[-1].to_dict()
+        shown.append(f"no theorem covers these fakes; --preset private with these {traces.U:,} people: {_would(told)}")
     say({**told, "files": written, "private_files": kept}, shown, as_json=as_json)
+
+
+def _would(told: dict[str, Any]) -> str:
+    """What the private preset would have promised."""
+    private = told["private"]
+    if not private["enough"]:
+        return str(private["useful"])
+    certificate = private["certificate"]
+    return (
+        f"odds about anybody change by at most a factor e^{certificate['eps']:g}, an attack's AUC is at most "
+        f"{certificate['auc']:.2f}; {private['useful']}"
+    )
 
 
 def _check_laboratory(preset: str, seed: int | None, i_know: bool) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 from elsewhere.errors import require_between, require_whole
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.count import LEAST_EPS0, margin
-from elsewhere.privacy.sums import bound_of, eps_of, gaussian_mu
+from elsewhere.privacy.sums import MOST_EPS, bound_of, eps_of, gaussian_mu
 from elsewhere.synthesis.deniable.carried import number_of_archetypes
 
 MOST_PEOPLE = 10**10
-LEAST, GOOD = 500.0, 2000.0  # people x mu: below, no better than a uniform map; above, a loss of TP-TV of .02 at most
+LEAST, GOOD = 500.0, 4500.0  # people x mu: below, refused; above, a loss of TP-TV of .03 at most (decision 28)
 MODEL_PEOPLE = 60  # whom the deniable preset wants: a coin for each leaves 20 to learn from
-PRODUCT_PEOPLE = 10
+PRODUCT_PEOPLE = 14
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def plan(
     """
     require_whole("people", people, 0, MOST_PEOPLE)
     require_between("eps0", eps0, LEAST_EPS0, math.inf, open_high=True)
-    require_between("eps", eps, 0.01, 100)
+    require_between("eps", eps, 0, MOST_EPS, open_low=True)
     require_between("delta", delta, 0, 0.1, open_low=True)
     if k is not None:
         require_whole("k", k, 1)
@@ -104,9 +104,9 @@ def _private(people: int, eps: float, delta: float) -> Planned:
     bound = bound_of(mu)
     certificate = Certificate("everybody", eps=eps, delta=delta, advantage=bound.advantage, auc=bound.auc)
     if people >= good:
-        words = f"visits as without noise, up to .02 of TP-TV: {good:,} people are enough for that."
+        words = f"visits as without noise, up to .03 of TP-TV: {good:,} people are enough for that."
     elif people >= least:
-        words = f"rougher than without noise; {good:,} people would bring visits within .02 of TP-TV."
+        words = f"rougher than without noise; {good:,} people would bring visits within .03 of TP-TV."
     else:
         words = f"refused: below {least:,} people the fakes are no better than a uniform map."
     if 0 < people < good:
@@ -115,10 +115,13 @@ def _private(people: int, eps: float, delta: float) -> Planned:
 
 
 def _with_these(people: int, delta: float) -> str:
-    """The eps for the number of people there is."""
+    """The eps for the number of people there is, where it promises anything."""
+    most = gaussian_mu(MOST_EPS, delta)
     told = [
         f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
-        for what, need in (("it runs", LEAST), ("it is within .02", GOOD))
-        if need / people < 5  # above, an eps that promises nothing
+        for what, need in (("it runs", LEAST), ("it is within .03", GOOD))
+        if need / people <= most
     ]
-    return f"With {people:,} people {' and '.join(told)}." if told else f"{people:,} people are too few for any eps."
+    if not told:
+        return f"{people:,} people are too few for any eps that promises something (at most {MOST_EPS:g})."
+    return f"With {people:,} people {' and '.join(told)}."

@@ -1,10 +1,10 @@
 """
 The vector of one person, of norm at most 1 (CERTIFICATE section 2), and the public guess it is measured against.
 
-Blocks: time by place; what differs from it in each part of the day; arrivals by place; moving or staying, and where moves lead, in the columns of
-the walk; day statistics; move pairs. Each block has norm at most 1 and a share of the whole. Everything here but the
-traces is public: map, number of slots, constants. The same function describes people and simulated walks, so what
-bounding takes away, it takes away from both, and bounds can be tight.
+Blocks: time by place; what differs from it in each part of the day; arrivals by place; moving or staying, and where
+moves lead, in the columns of the walk; day statistics; move pairs. Each block has norm at most 1 and a share of the
+whole. Everything here but the traces is public: map, number of slots, constants. The same function describes people
+and simulated walks, so what bounding takes away, it takes away from both, and bounds can be tight.
 """
 
 from dataclasses import dataclass, field
