@@ -347,10 +347,14 @@ def test_noise_comes_from_the_operating_system(crowd, quick, monkeypatch):
     assert sum(asked) > 400  # more than one number for every cell
 
 
-def test_fakes_are_distinct_walks_in_random_order(crowd, quick):
+def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_are(crowd, quick):
     fakes = ew.generate_fakes(crowd, preset="private", n=200, rng=np.random.default_rng(1))
+    move = (fakes.r != fakes.r[:, :1]).any(axis=1)
 
-    assert len(np.unique(fakes.r, axis=0)) + sum("are like another" in note for note in fakes.notes) * 200 >= 200
+    alike = int(move.sum()) - len(np.unique(fakes.r[move], axis=0))
+    assert [f"{alike} of 200 fakes are like another one" in note for note in fakes.notes] == [True] * (alike > 0)
+    assert alike < 40
+    assert 0 < np.count_nonzero(~move) < 100  # one in nine of the crowd works at home
 
 
 def test_too_few_people_are_refused_with_both_ways_out(crowd, quick):
