@@ -208,7 +208,7 @@ def _gathered(
 
 
 def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
-    """(F,) whether the days of fakes are at a weekend: those of the calendar, or of their seeds where it has one day."""
+    """(F,) whether the days of fakes are at a weekend: by the calendar, or where it has one day by their seeds."""
     if traces.dates is None:
         return None
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
