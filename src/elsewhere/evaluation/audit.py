@@ -100,8 +100,8 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     """
     How many attacks learnt something, by the outcome of each (`Finding.outcome`).
 
-    Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and have
-    a sentence of their own.
+    Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and
+    have a sentence of their own.
 
     Examples
     --------
