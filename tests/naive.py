@@ -2093,7 +2093,7 @@ def largest_roc(eps, delta, points=4000):
     return area, max(y - x for x, y in best)
 
 
-def day_stays(row, home, main, longest_pass):
+def stays_of_day(row, home, main, longest_pass):
     """(place, start with the trip, arrival) of every stay of a day: short runs on the way belong to the trip."""
     runs, t = [], 0
     for place, slots in groupby(row):
@@ -2179,7 +2179,8 @@ def diary_weight(w, kind, roles):
     n = len(roles) - (len(roles) > 1 and roles[0][0] != 0)
     like = w.like[kind]
     shares = [like[48 + 12 * role + min(at[role] * 12 // L, 11)] for role in (0, 1)]
-    return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1]
+    both = like[72 + roles[0][0] * 3 + roles[-1][0]]
+    return like[min(n, 15) * 3 + roles[-1][0]] * shares[0] * shares[1] * both
 
 
 def life(w, mix, home, main, pace, weekend, tries, random):

@@ -485,7 +485,7 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
     said = [line for line in audit_tables(result, 80) if isinstance(line, str)]
     assert said[-1] == result.in_words()
     assert "not run without the model's probabilities, which only `synthesize --preset deniable` holds: A8" in said
-    assert AuditResult(findings[2:3], {}).in_words() == "of 1 attacks, none learnt anything measurable."
+    assert AuditResult(findings[2:3], {}).in_words() == "of 1 attack, none learnt anything measurable."
 
 
 def test_a_verdict_and_its_interval_agree(run, world):

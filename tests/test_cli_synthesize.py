@@ -377,7 +377,7 @@ def test_publish_writes_visits_that_are_read_back(run, check_ins, tmp_path):
         (["--per-seed", "0"], 2, "E_PARAM"),
         (["--also", "png"], 2, "E_PARAM"),
         (["--set", "k=500"], 2, "E_TOO_FEW"),
-        (["--set", "m_min=5000"], 2, "E_SUPPRESSED"),
+        (["--set", "m_min=5000"], 2, "E_TOO_FEW"),
         (["--preset", "deniable", "--eps0", "0"], 2, "E_PARAM"),
         (
             ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "par_d=0", "--set", "max_tries=2"],

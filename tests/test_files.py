@@ -130,8 +130,7 @@ def test_a_folder_in_somebody_elses_folder_can_be_filled(tmp_path):
 
 KILLED = textwrap.dedent("""
     import os, pathlib, shutil, sys
-    from elsewhere.links import published_links
-from elsewhere import files
+    from elsewhere import files
     left, folder, new = int(sys.argv[1]), pathlib.Path(sys.argv[2]), {new!r}
     def counted(function):
         def call(*given, **named):

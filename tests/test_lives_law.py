@@ -1,6 +1,6 @@
 """The law of lives over days: kernels against their twins, floors of people, and lives that people would lead."""
 
-import itertools
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_stays_are_those_of_the_definition(rows, longest_pass, main):
     r, out = np.array(rows), [np.empty(12 * len(rows), dtype=np.int64) for _ in range(4)]
     anchors = np.zeros(len(r), dtype=np.int64), np.full(len(r), main)
     n = kernels.find_stays(r, *anchors, longest_pass, *out)
-    expected = [(i, *stay) for i, row in enumerate(rows) for stay in naive.day_stays(row, 0, main, longest_pass)]
+    expected = [(i, *stay) for i, row in enumerate(rows) for stay in naive.stays_of_day(row, 0, main, longest_pass)]
 
     assert expected == list(zip(*(x[:n].tolist() for x in out), strict=True))
 
@@ -137,7 +137,7 @@ def people_with_one_secret_each(people=12, places=30):
         for d in range(5):
             row = np.full(48, u % 3)
             row[18:34] = 3 + u % 2
-            row[20:23] = 10 + u
+            row[17] = row[20:23] = 10 + u  # on the way to work, and on a visit
             row[36:40] = 6 + (u + d) % 2
             rows.append(row)
             user.append(u)
@@ -158,7 +158,7 @@ def test_what_the_law_can_say_rests_on_enough_people(m_min):
     rare = seen < m_min
     movers = {}
     for row, u in zip(r, user, strict=True):
-        for a, b in itertools.pairwise(row):
+        for a, b in pairwise(row):
             if a != b:
                 movers.setdefault(int(a) * P + int(b), set()).add(int(u))
     told = [int(key) for key in lives.law.moves if key >= 0]

@@ -140,10 +140,10 @@ class Frame:
         first, last = self.dates[0], self.dates[-1]
         if weeks:
             return (
-                f"dates: every fake person lives their days in weeks drawn at random from {first} to {last}, with as "
-                "many weekdays and weekends as the seed, in that order. Weekday against weekend, and one day after the "
-                "other: hold. Single weekdays and single dates: mean nothing; public holidays count as the weekday "
-                "they fall on."
+                f"dates: every fake person lives their days in weeks drawn at random from {first} to {last}; how many, "
+                "and which are weekends, is as for somebody drawn at random from the seeds. Weekday against weekend, "
+                "and one day after the other: hold. Single weekdays and single dates: mean nothing; public holidays "
+                "count as the weekday they fall on."
             )
         span = f"dates: a day drawn at random from {first} to {last}" if first != last else f"dates: {first}"
         lacking = [kind for kind, has in zip(KINDS, self._kinds(), strict=True) if not has]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.deny import release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
@@ -149,7 +149,8 @@ def generate_fakes(
     ]
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress)
-    return _gathered(made, pieces, traces, people, roles, learnt, settings, rng is not None)
+    shown = work.shown if isinstance(work, Pairs) else people.rows >= 0
+    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, rng is not None)
 
 
 def _gathered(
@@ -157,6 +158,7 @@ def _gathered(
     pieces: list[Ints],
     traces: Traces,
     people: People,
+    shown: NDArray[np.bool_],
     roles: Roles,
     learnt: Learnt,
     settings: Preset,
@@ -173,11 +175,11 @@ def _gathered(
             f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
         )
     order = np.lexsort((unit[:, 1], unit[:, 0]))
-    # one row for each day of each fake, as its seed has them
-    lives, day = np.nonzero(people.rows[unit[order, 0]] >= 0)
+    # one row for each day of each fake
+    lives, day = np.nonzero(shown[unit[order, 0]])
     every = np.concatenate([m.r for m in made])[order].reshape(len(order), people.days, traces.L)
     fakes = every[lives, day]
-    seed = roles.seed_rows[people.rows[unit[order, 0]][lives, day]]
+    seed = roles.seed_rows[people.nearest(unit[order, 0][lives], day)]
     tries = np.zeros(len(people), dtype=np.int64)
     np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in made]))
     attempts = np.zeros(len(traces), dtype=np.int64)
@@ -199,10 +201,17 @@ def _gathered(
         notes=(*roles.notes, *_without_effect(settings), *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
-        weekend=None if traces.dates is None else is_weekend(traces.dates)[seed],
+        weekend=_weekend(traces, people, seed, day),
         life=lives,
         day=day if people.days > 1 else None,
     )
+
+
+def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
+    """(F,) whether the days of fakes are at a weekend: by the calendar, or where it has one day by their seeds."""
+    if traces.dates is None:
+        return None
+    return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
 
 
 def _without_effect(settings: Preset) -> tuple[str, ...]:
@@ -334,7 +343,9 @@ def _pairs(
         walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
     shift = int(settings.shift / seeds.step_minutes + 0.5)
     own = people.places(without_gaps(seeds.r.astype(np.int64)))
-    return Pairs(walk, learnt.classes.label, own, people.days, test, settings, shift, entropy)
+    # a fake has the days of somebody: of whom is drawn, since the number of days alone would tell who is who
+    shown = (people.rows >= 0)[rng.permutation(len(people))]
+    return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
 
 
 def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:

@@ -47,7 +47,7 @@ def people_needed(eps: float, delta: float) -> int:
     Examples
     --------
     >>> [people_needed(eps, 1e-6) for eps in (1.0, 2.0, 4.0, 8.0)]
-    [2113, 1116, 598, 328]
+    [2113, 1116, 597, 327]
 
     """
     return math.ceil(ENOUGH / gaussian_mu(eps, delta))

@@ -183,17 +183,22 @@ class Pairs:
     Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers.
 
     A seed is a person: `own` (S, days x L) holds the places of all their days, -1 on days of the calendar that they do
-    not have, and there their fake is nowhere either.
+    not have; `shown` (S, days) says on which days their fake is somewhere.
     """
 
     walk: WalkModel | LifeModel = field(repr=False)
     label: NDArray[np.integer] = field(repr=False)
     own: Places = field(repr=False)
-    days: int
+    shown: NDArray[np.bool_] = field(repr=False)
     test: PrivacyTest = field(repr=False)
     settings: Preset = field(repr=False)
     shift: int
     entropy: int = field(repr=False)  # a secret (R3)
+
+    @property
+    def days(self) -> int:
+        """Days of the calendar."""
+        return int(self.shown.shape[1])
 
     @property
     def size(self) -> int:
@@ -213,8 +218,10 @@ class Pairs:
         K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
         V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
 
+        shown = np.repeat(self.shown[row], own.shape[1] // self.days, axis=1)
+
         def said(r: Places, i: Ints) -> Verdicts:
-            return self.test(np.where(own[i] >= 0, r, -1), row[i])
+            return self.test(np.where(shown[i], r, -1), row[i])
 
         found = pair(K, V, walks, said, max_tries=self.settings.max_tries, rng=rng)
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
@@ -226,7 +233,7 @@ class Pairs:
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
         passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
         return Made(
-            np.where(own[unit] >= 0, walks[found.walk[unit]], -1),
+            np.where(shown[unit], walks[found.walk[unit]], -1),
             unit,
             Verdicts.joined(passed or [self.test(walks[:0], row[:0])]),
             tries,

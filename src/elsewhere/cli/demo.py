@@ -65,6 +65,7 @@ def demo(
             written, kept = write_fakes(pool, new, fakes.frame, []), write_links(traces, fakes, pool, rows, private)
             if report:
                 judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
+                judgement.run["simulated"] = True
                 shared, more = write_reports(judgement, traces, fakes, pool, new, private)
                 written, kept = written + shared, kept + more
                 shown += closing(judgement)

@@ -88,13 +88,38 @@ class AuditResult:
         return rows
 
 
+ON_DECOYS = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or hide a user of a service
+
+
 def named(attack: str, role: Any = None) -> str:
     """The id of an attack, and of whom it speaks where the worst role is not the seeds."""
     return attack if role in (None, SEEDS) else f"{attack} of the {role}"
 
 
 def in_one_sentence(outcomes: Mapping[str, str]) -> str:
-    """How many attacks learnt something, by the outcome of each (`Finding.outcome`)."""
+    """
+    How many attacks learnt something, by the outcome of each (`Finding.outcome`).
+
+    Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and
+    have a sentence of their own.
+
+    Examples
+    --------
+    >>> in_one_sentence({"A2": NOTHING, "A15": LEARNT})
+    'of 1 attack on the people in the file, none learnt anything measurable. Of 1 on decoys, 1 learnt something (A15).'
+
+    """
+    decoys = {name: word for name, word in outcomes.items() if name.split()[0] in ON_DECOYS}
+    if not decoys or len(decoys) == len(outcomes):
+        return f"of {len(outcomes)} attack{'s' * (len(outcomes) != 1)}, {_counted(outcomes)}."
+    people = {name: word for name, word in outcomes.items() if name not in decoys}
+    return (
+        f"of {len(people)} attack{'s' * (len(people) != 1)} on the people in the file, {_counted(people)}. Of "
+        f"{len(decoys)} on decoys, {_counted(decoys)}."
+    )
+
+
+def _counted(outcomes: Mapping[str, str]) -> str:
     found: dict[str, list[str]] = {}
     for attack, outcome in outcomes.items():
         known = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
@@ -116,7 +141,7 @@ def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     if FOR_REVIEW in found:
         n = len(found[FOR_REVIEW])
         parts.append(f"{n} {'is' if n == 1 else 'are'} for people to review")
-    return f"of {len(outcomes)} attacks, {'; '.join(parts)}."
+    return "; ".join(parts)
 
 
 def audit(

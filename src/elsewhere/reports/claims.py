@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from elsewhere.evaluation.attacks.finding import FOR_REVIEW, LEARNT, UNCLEAR, WITHIN
+from elsewhere.evaluation.audit import ON_DECOYS
 from elsewhere.evaluation.uses import GOOD_FOR, NOT_FOR, ROUGH_FOR
 from elsewhere.privacy.certificate import VACUOUS
 from elsewhere.reports.attacks import QUESTIONS, counts, outcome, shown
@@ -152,7 +153,6 @@ def _learnt(audit: Plain | None, *names: str) -> str:
 
 
 INSIDE = ("A5", "A6", "A7")  # attacks by whoever knows which places stand in for which
-NOT_ABOUT_PEOPLE = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or hide a user of a service
 WANTED = ("A1", "A2", "A3", "A4", "A5", "A6", "A10", "A12", "A13")  # without these no advice is unreserved
 
 
@@ -186,10 +186,10 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     'care'
 
     """
-    if run.get("reproducible") is True:
+    if run.get("reproducible") is True and not run.get("simulated"):
         why = "Whoever knows the random number it started from can make the same fakes again; leave out --seed."
         return Advice("no", "Do not publish: this is a laboratory run", why)
-    about = {n: outcome(f) for n, f in findings(audit or {}).items() if n not in NOT_ABOUT_PEOPLE}
+    about = {n: outcome(f) for n, f in findings(audit or {}).items() if n not in ON_DECOYS}
     if all(word in ("not run", FOR_REVIEW) for word in about.values()):
         return Advice("no", "Do not publish yet", "No attack was run on these fakes: nothing is known about privacy.")
     learnt = [n for n, word in about.items() if word == LEARNT]
@@ -203,6 +203,8 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
     missing = [n for n in WANTED if about.get(n, "not run") == "not run"]
     whys = []
+    if run.get("simulated"):
+        whys.append("These people are simulated: nothing of them is secret, and the run can be repeated.")
     if inside:
         whys.append(
             f"Whoever knows which places stand in for which learnt something: {_names(inside)}. Keep the private "
@@ -213,11 +215,11 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     if useless(uses):
         why = "The fakes are good for none of the uses that were judged, not even roughly: nobody could work with them."
         return Advice("no", "Publishing makes little sense", " ".join([why, *whys]))
-    if whys:
+    if whys[bool(run.get("simulated")) :]:
         whys.append("Read what these attacks found, or need, before you publish.")
         return Advice("care", "Publish with care", " ".join(whys))
-    why = "This is no proof: it holds for the attacks in the table, and for them alone."
-    return Advice("yes", "Nothing measured here speaks against publishing", why)
+    whys.append("This is no proof: it holds for the attacks in the table, and for them alone.")
+    return Advice("yes", "Nothing measured here speaks against publishing", " ".join(whys))
 
 
 def _names(attacks: list[str]) -> str:

@@ -83,6 +83,20 @@ class People:
         every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
         return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
 
+    def nearest(self, person: Ints, day: Ints) -> Ints:
+        """Rows of the traces: the day of each person that is nearest to `day`, of its kind where they have one."""
+        has = self.rows >= 0
+        out = np.empty(len(person), dtype=np.int64)
+        for i, (p, d) in enumerate(zip(person.tolist(), day.tolist(), strict=True)):
+            if has[p, d]:
+                out[i] = self.rows[p, d]
+                continue
+            own = np.flatnonzero(has[p])
+            alike = own[self.weekend[own] == self.weekend[d]]
+            own = alike if len(alike) else own
+            out[i] = self.rows[p, own[np.abs(own - d).argmin()]]
+        return out
+
     def minutes(self, of_day: Floats) -> Floats:
         """(days x L,) minute of the day of each slot of the calendar."""
         return np.tile(of_day, self.days)

@@ -17,7 +17,7 @@ RANKS = 10  # of a stay within its day
 STAYS = 16  # in a day, beyond which they are not told apart
 BINS = 10  # of a distance
 SHARES = 12  # bins of the share of a day that is spent in a role
-LIKE = STAYS * 3 + 2 * SHARES
+LIKE = STAYS * 3 + 2 * SHARES + 9
 TAILS = 6  # slots from the start of a trip to the next departure, beyond which they are not told apart
 TIMES = 8  # never, once, twice, up to 4, 8, 16, 32 times, more often
 CROWDS = 5  # how many people make a move
@@ -248,7 +248,7 @@ def diary(w, kind, role, dwell, pace, first, stream, roles, starts):
 
 @njit
 def diary_columns(L, n, roles, starts, out):
-    """How many stays with which role at the end, how long at home, how long at the main place: columns of `like`."""
+    """Columns of `like`: number of stays and last role, how long at home, at the main place, first and last role."""
     home, main, last = 0, 0, roles[n - 1]
     for q in range(n):
         slots = (starts[q + 1] if q + 1 < n else L) - starts[q]
@@ -259,11 +259,12 @@ def diary_columns(L, n, roles, starts, out):
     out[0] = min(n, STAYS - 1) * 3 + last
     out[1] = STAYS * 3 + min(home * SHARES // L, SHARES - 1)
     out[2] = STAYS * 3 + SHARES + min(main * SHARES // L, SHARES - 1)
+    out[3] = STAYS * 3 + 2 * SHARES + roles[0] * 3 + last
 
 
 @njit
 def all_columns(L, first, roles, starts, out):
-    """`diary_columns` (N, 3) of days whose stays are first[d] .. first[d + 1] - 1."""
+    """`diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
     for d in range(len(out)):
         a, b = first[d], first[d + 1]
         diary_columns(L, b - a, roles[a:b], starts[a:b], out[d])
@@ -271,7 +272,7 @@ def all_columns(L, first, roles, starts, out):
 
 @njit
 def rehearse(w, kind, role, key, out):
-    """Draw a diary from each `role` at midnight; their `diary_columns` (n, 3)."""
+    """Draw a diary from each `role` at midnight; their `diary_columns` (n, 4)."""
     L = len(w.clock)
     roles, starts = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     stream = open_stream(key, kind, 1)
@@ -284,7 +285,7 @@ def rehearse(w, kind, role, key, out):
 def new_memory(P, days, L):
     """An empty memory that has room for so many days."""
     table = 1 << 12
-    while table < 4 * days * min(L, 64):
+    while table < 2 * days * min(L, 64):
         table <<= 1
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
@@ -387,8 +388,13 @@ def own_columns(memory, here, before, x, part, off, day, cols):
 @njit
 def on_the_way(xy, a, b, x, longest):
     """Whether a trip from a to b through x is at most so long."""
-    ax, ay, bx, by = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1], xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
-    return math.sqrt(ax * ax + ay * ay) + math.sqrt(bx * bx + by * by) <= longest
+    ax, ay = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1]
+    first = ax * ax + ay * ay
+    if first > longest * longest:
+        return False
+    bx, by = xy[x, 0] - xy[b, 0], xy[x, 1] - xy[b, 1]
+    rest = longest - math.sqrt(first)
+    return bx * bx + by * by <= rest * rest
 
 
 @njit
@@ -539,7 +545,7 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     n, D, L = out.shape
     P, K = len(w.passed), w.start.shape[0]
     roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
-    told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(3, dtype=np.int64), np.empty((2, 3))
+    told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(4, dtype=np.int64), np.empty((2, 3))
     weight, homeward = np.empty(max(P, K, tries)), np.empty(P)
     among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
     memory = new_memory(P, D, L)
@@ -564,9 +570,9 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                 )
                 told[a, 0], told[a, 1], told[a, 2], told[a, 3] = many, 1 if new else 0, end_role, end_dwell
                 diary_columns(L, many, roles[a], starts[a], which)
-                weight[a] = (
-                    w.like[kind, which[0]] * w.like[kind, which[1]] * w.like[kind, which[2]] * ahead[tomorrow, end_role]
-                )
+                weight[a] = ahead[tomorrow, end_role]
+                for k in range(4):
+                    weight[a] *= w.like[kind, which[k]]
             a = max(pick(weight, tries, uniform(stream)), 0)
             stays, fresh, role, dwell = told[a]
             for q in range(stays):
@@ -764,7 +770,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     P, L, questions = len(w.passed), s.r.shape[1], 0
     memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
     went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
-    mine = np.full(4 * len(memory.keys), -1)
+    mine = np.full(8 * len(memory.keys), -1)
     way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     for i in order:
         stream = open_stream(key, i, 2)

@@ -6,11 +6,12 @@ from the Dirichlet law of the type, a pace, a home, a main place. Then, day by d
 
 - a kind of day, by the person's mix;
 - a diary of roles (home, main place, another): how likely it is to leave by kind, role, hour and dwell, and the next
-  role; of several diaries one is taken by how usual its number of stays and its last role are;
+  role; of several diaries one is taken by how usual it is for its kind, and its last role for tomorrow;
 - which other place: somewhere new (by popularity at this part of the day and the distances from here, home, main place
   and the nearest own place) or back to an own one (by own visits, at this part of the day, from here, and distance);
+  the less time there is, the nearer;
 - cells that the trip passes through, by how far along and aside of the way they lie, how many people make these moves,
-  and the routes this person has taken.
+  and the routes and moves of this person.
 
 Everything learnt is a sum over people, and no place, kind of day or type of person rests on fewer than `m_min` of them.
 """
@@ -481,14 +482,14 @@ def _shares(counts: Floats) -> Floats:
 
 def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
     """The law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
-    K, columns = len(law.start), np.empty((days.N, 3), dtype=np.int64)
+    K, columns = len(law.start), np.empty((days.N, 4), dtype=np.int64)
     all_columns(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
     np.add.at(real, (kind[:, None], columns), 1)
     key = rng.integers(0, 2**63, 2).astype(np.uint64)
     like = np.ones((K, LIKE))
-    margins = np.split(np.arange(LIKE), [STAYS * 3, STAYS * 3 + SHARES])
-    drawn = np.empty((REHEARSED, 3), dtype=np.int64)
+    margins = np.split(np.arange(LIKE), STAYS * 3 + SHARES * np.arange(3))
+    drawn = np.empty((REHEARSED, 4), dtype=np.int64)
     for k in range(K):
         rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
         for _ in range(RAKES):
