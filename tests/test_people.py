@@ -56,6 +56,36 @@ def test_days_of_people_are_placed_as_defined(case):
     assert (flat >= 0).sum() == len(rows)
 
 
+@given(diaries(), st.integers(0, 9))
+@settings(max_examples=100, deadline=None)
+def test_days_are_dealt_out_among_people_of_a_sort(case, number):
+    rows, m_min = case
+    traces = ew.Traces(
+        np.zeros((len(rows), 1), dtype=int),
+        ew.Locations(n=1),
+        users=[p for p, _ in rows],
+        dates=np.datetime64("2024-01-01") + np.array([d for _, d in rows]),
+    )
+    people = People.of(traces, m_min=m_min)
+    has, dealt = people.rows >= 0, people.dealt(rng(number), m_min)
+    assert sorted(map(tuple, dealt.tolist())) == sorted(map(tuple, has.tolist()))
+
+    def sort(days):
+        off = sum(days & people.weekend) / sum(days)
+        return 0 if off < 0.1 else 1 if off > 0.9 else 2
+
+    sorts = [sort(days) for days in has]
+    for person, days in enumerate(dealt):
+        if sorts.count(sorts[person]) >= m_min and sorts[person] != 2:
+            assert sort(days) == sorts[person]
+    person, day = np.nonzero(dealt)
+    for p, d, row in zip(person, day, people.nearest(person, day), strict=True):
+        assert traces.user[row] == p
+        mine = np.flatnonzero(has[p])
+        alike = [x for x in mine if people.weekend[x] == people.weekend[d]] or mine.tolist()
+        assert abs(people.day[row] - d) == min(abs(x - d) for x in alike)
+
+
 def test_everyone_alone_is_everyone_with_one_day(town):
     people = People.of(town, alone=True)
     assert people.days == 1

@@ -343,8 +343,8 @@ def _pairs(
         walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
     shift = int(settings.shift / seeds.step_minutes + 0.5)
     own = people.places(without_gaps(seeds.r.astype(np.int64)))
-    # a fake has the days of somebody: of whom is drawn, since the number of days alone would tell who is who
-    shown = (people.rows >= 0)[rng.permutation(len(people))]
+    # a fake has the days of somebody: the number of a seed's own days would tell who is who
+    shown = people.dealt(rng, settings.m_min)
     return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
 
 
