@@ -30,7 +30,7 @@ ROOMS += [
     "tries",
     "generate",
 ]  # the stairs
-ROOMS += ["evaluation", "judge", "reports", "cli"]
+ROOMS += ["evaluation", "judge", "reports", "run", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed
 PUBLIC = {"errors", "files", "_version", "traces", "pool"}
