@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
-    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes of nobody in particular"]
+    days = f" who live {told['days']:,} days" if told["days"] > told["fakes"] else ""
+    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes{days}, of nobody in particular"]
     if "seeds" in told:
         shown = [
-            f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
-            f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+            f"preset {told['preset']}: {told['fakes']} fakes{days} of {told['seeds']} seeds, of {told['users']} users "
+            f"with a usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
         ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
