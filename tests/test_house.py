@@ -136,6 +136,13 @@ def test_front_door_is_complete_sorted_and_documented():
         _ = ew.nobody
 
 
+def test_type_checkers_see_the_same_front_door():
+    lines = (SRC / "__init__.pyi").read_text().splitlines()
+    shown = [f"from elsewhere.{home} import {name} as {name}" for name, home in ew._HOME.items()]
+
+    assert sorted(line for line in lines if line.startswith("from ") and "_version" not in line) == sorted(shown)
+
+
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_files_stay_small(path):

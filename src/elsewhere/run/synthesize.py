@@ -83,7 +83,7 @@ def synthesize(
     per_seed: int = 1,
     n: int | None = None,
     kappa: int | str = "auto",
-    also: Sequence[str] = (),
+    also: str | Sequence[str] = (),
     out_as: str | None = None,
     report: bool = True,
     private: str | Path | None = None,
@@ -135,7 +135,7 @@ def synthesize(
     per_seed, n, kappa, workers
         As for `generate_fakes`.
     also
-        Forms to write the fakes in as well: "gpx", "geojson", "kepler", "sglt".
+        Further forms of the fakes: "gpx", "geojson", "kepler", "sglt", or several of them.
     out_as
         Lines of the fakes: "slots", "visits" or "events"; by default visits where the input has visits, else slots.
     report
@@ -178,6 +178,7 @@ def synthesize(
     spare = unfinished_folder(out, mine, force=force)
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
+    also = (also,) if isinstance(also, str) else tuple(also)
     check_forms(also, out_as)
     reading = Reading(
         cells=cells,
@@ -219,7 +220,7 @@ def synthesize(
             progress=lambda done, total: tell(MAKE, done, total),
         )
     fakes, read = with_withheld(as_read(fakes, read), read, traces)
-    again = _words(out, per_seed, laboratory, private, also, out_as)
+    again = _words(out, per_seed, fakes.laboratory, private, also, out_as)
     with (
         rescued(fakes, traces, spare, again, force=force, of_all=aside is None),
         whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new),
