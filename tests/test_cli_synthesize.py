@@ -596,6 +596,7 @@ def test_what_each_preset_would_promise(run, tmp_path):
     assert run("plan", tmp_path / "people.csv", "--eps", "0")[0] == 2
 
 
+@pytest.mark.filterwarnings("always:.* is not of this run")
 def test_nothing_of_an_earlier_run_stays_beside_the_fakes(run, town, tmp_path):
     words = ["synthesize", town, "-o", tmp_path / "out", *SMALL, "--no-report", "--json"]
     out = tmp_path / "out"
