@@ -138,13 +138,19 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
 
 
 def read_whole(
-    source: Path, reading: Reading, settings: "Preset", least: int | None = None, model: Path | None = None
+    source: Path,
+    reading: Reading,
+    settings: "Preset",
+    least: int | None = None,
+    model: Path | None = None,
+    seed: int | None = None,
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for. Where a `model` is given, everything is read as it was.
+    unless they were asked for. Where a `model` is given, everything is read as it was. The deniable preset finds its
+    map in people who are no seeds, with coins that `seed` decides in a laboratory run.
     """
     from elsewhere.presets import PROVEN
     from elsewhere.split import least_users
@@ -159,8 +165,21 @@ def read_whole(
         )
     as_made = reading if model is None else reading.as_made(made_by(model))
     reports: list[Preparation] = []
+    chosen = (reading.cells, reading.places, reading.locations, reading.regions)
+    joins = chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None)
     with stage("reading"):
-        traces = read_traces(source, report=reports.append, **as_made.keywords(settings.name))
+        if settings.name == "deniable" and model is None and kept_in(source) is None:
+            from elsewhere.traces.apart import read_apart
+
+            traces = read_apart(
+                source,
+                key=_key(seed),
+                report=reports.append,
+                joined=(lambda others: join_places(whole_rows(others), settings)[0]) if joins else None,
+                **as_made.keywords(settings.name),
+            )
+        else:
+            traces = read_traces(source, report=reports.append, **as_made.keywords(settings.name))
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least
@@ -178,12 +197,22 @@ def read_whole(
                 code="E_SUPPRESSED",
             )
     notes = _without_a_day(whole, traces, read)
-    chosen = (reading.cells, reading.places, reading.locations, reading.regions)
-    if chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None):
+    if joins and read.seeds is None:
         whole, joined = join_places(whole, settings)
         read = replace(read, places=whole.R, places_joined=bool(joined))
         notes += joined
     return whole, replace(read, notes=(*read.notes, *notes))
+
+
+def _key(seed: int | None) -> bytes:
+    """The key of everybody's coin: of the operating system, or of the number of a laboratory run."""
+    import secrets
+
+    import numpy as np
+
+    if seed is None:
+        return secrets.token_bytes(32)
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).bytes(32)
 
 
 def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
@@ -221,11 +250,18 @@ def whole_rows(traces: "Traces") -> "Traces":
     return traces if whole.all() else traces.select(whole)
 
 
-def make_fakes(traces: "Traces", making: Making, per_seed: int, workers: int, model: Path | None = None) -> "Fakes":
-    """The fakes of these traces, with progress; with what `fit` has learnt, if it is given."""
+def make_fakes(
+    traces: "Traces",
+    making: Making,
+    per_seed: int,
+    workers: int,
+    model: Path | None = None,
+    seeds: frozenset[str] | None = None,
+) -> "Fakes":
+    """The fakes of these traces, with progress; with what `fit` has learnt, and who the seeds are, if it is given."""
     from elsewhere.generate import generate_fakes
 
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
     people = traces
     if model is not None:
         people, given = _roles(traces, making.preset, model)

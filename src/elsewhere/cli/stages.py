@@ -60,7 +60,7 @@ def fit(
         raise InvalidParameter(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
-    traces, read = read_whole(source, reading, settings)
+    traces, read = read_whole(source, reading, settings, seed=making.seed)
     import numpy as np
 
     from elsewhere.contributors import contributors_file
@@ -70,7 +70,7 @@ def fit(
 
     rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
     # alternates, and the seeds of the deniable mode, must not have met the model
-    people = split_users(traces, settings, None, rng).model
+    people = split_users(traces, settings, None, rng, seeds=read.seeds).model
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
         learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
@@ -107,8 +107,8 @@ def generate(
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
-    traces, read = read_whole(source, reading, settings, 1 if model else None, model)
-    fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
+    traces, read = read_whole(source, reading, settings, 1 if model else None, model, making.seed)
+    fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     keep_links(traces, fakes, out)

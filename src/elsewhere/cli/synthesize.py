@@ -80,9 +80,9 @@ def synthesize(
     settings = making.check(per_seed, workers)
     seed = making.seed
     _check_laboratory(making.preset, seed, i_know)
-    traces, read = read_whole(source, reading, settings)
+    traces, read = read_whole(source, reading, settings, seed=seed)
     traces, aside = _aside(traces, holdout, seed)
-    fakes = as_read(make_fakes(traces, making, per_seed, workers), read)
+    fakes = as_read(make_fakes(traces, making, per_seed, workers, seeds=read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     from elsewhere.fakes import publish_linked
 
