@@ -27,7 +27,8 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "seeds": traces.U if fakes.seed_rows is None else len(np.unique(traces.user[fakes.seed_rows])),
         "rows": len(traces),
         "kappa": fakes.kappa,
-        "fakes": len(fakes),
+        "fakes": fakes.people,
+        "days": len(fakes),
         "attempts": fakes.tally["tested"],
         "passed": fakes.tally["passed"],
         "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
@@ -46,11 +47,12 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 def tables(told: dict[str, Any]) -> list[Any]:
     """The summary for people."""
-    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes of nobody in particular"]
+    days = f" who live {told['days']:,} days" if told["days"] > told["fakes"] else ""
+    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes{days}, of nobody in particular"]
     if "seeds" in told:
         shown = [
-            f"preset {told['preset']}: {told['fakes']} fakes of {told['seeds']} seeds, of {told['users']} users with a "
-            f"usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+            f"preset {told['preset']}: {told['fakes']} fakes{days} of {told['seeds']} seeds, of {told['users']} users "
+            f"with a usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
         ]
     if "attempts" in told:
         rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)

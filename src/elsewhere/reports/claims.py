@@ -197,7 +197,7 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     if outside:
         why = (
             f"Attacks from outside learnt more about real people than the bar allows: {_names(outside)}. Give the "
-            "fakes only to whom you may show the real data, or make others with --preset deniable and read that report."
+            f"fakes only to whom you may show the real data, or make others with {_safer(run)} and read that report."
         )
         return Advice("no", "Do not publish openly", why)
     within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
@@ -220,6 +220,11 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         return Advice("care", "Publish with care", " ".join(whys))
     whys.append("This is no proof: it holds for the attacks in the table, and for them alone.")
     return Advice("yes", "Nothing measured here speaks against publishing", " ".join(whys))
+
+
+def _safer(run: Mapping[str, Any]) -> str:
+    """What promises more than this run did."""
+    return "a smaller --eps" if run.get("preset") == "private" else "--preset private (or deniable)"
 
 
 def _names(attacks: list[str]) -> str:

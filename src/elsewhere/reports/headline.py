@@ -51,6 +51,8 @@ def _what(given: Given, fakes: Traces | None) -> str:
     people, days, places = (sizes.get(name) for name in ("people", "days", "places"))
     people = sizes.get("seed_users", sizes.get("users")) if people is None else people
     said = f"{number(n)} synthetic location traces: days" if n else "Synthetic location traces: days"
+    if fakes is not None and fakes.U < len(fakes):
+        said = f"{number(fakes.U)} people who do not exist, and {number(len(fakes))} days"
     said += " that nobody lived, made to be used in place of real ones"
     said += f" of {number(people)} people" if people else ""
     said += f" ({number(days)} days)" if days and days != people else ""
