@@ -423,6 +423,26 @@ def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
     assert sum(int(x) ** 2 for x in total) <= (0.7 * SIGMA) ** 2
 
 
+def test_the_fit_does_not_run_away_where_sums_are_precise():
+    from elsewhere.private import _parts
+    from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, fit_walk
+    from elsewhere.synthesis.walk._kernels import stroll
+
+    # matched at once to the precision of 3,000 people, these sums led to 1.5 moves a day in place of 8
+    town = ew.simulate_town(users=4000, locations=400, rng=np.random.default_rng(17)).traces
+    town, rng = town.of_users(np.arange(3000)), np.random.default_rng(2)
+    design = Design.of(town.locations, town.L)
+    mu = noise_of(8.0, 1e-6, design.cells)
+    y = noisy_sum(_parts(town, design, mu), design.cells, mu, from_generator(rng))
+    sums = Sums.of(design, y, 1 / mu)
+    tables = fit_walk(sums, Maps(sums, Smoother(design)), rng)
+    walks = np.empty((2000, town.L), dtype=np.int64)
+    stroll(tables, rng.random((2000, 2 * town.L - 1)), walks)
+
+    moves, real = ((r[:, 1:] != r[:, :-1]).sum(axis=1).mean() for r in (walks, town.r))
+    assert abs(moves - real) < 1.0
+
+
 # --- a canary: one person nobody is like
 
 
