@@ -20,8 +20,9 @@ from typer.testing import CliRunner
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, app
 from elsewhere.cli.door import Door, front
-from elsewhere.cli.options import Reading
+from elsewhere.cli.options import typed
 from elsewhere.cli.words import speak_of, spoken
+from elsewhere.run.reading import Reading
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -418,7 +419,7 @@ def test_people_are_apart_and_alike_as_the_docs_show(run, people):
 def test_how_an_input_is_read_can_be_typed_again():
     other = {str: "a b", int: 7, float: 0.3, bool: True}
     changed = {f.name: other.get(type(f.default), "a b") for f in fields(Reading)}
-    words = shlex.split(" ".join(Reading(**changed).words()))
+    words = shlex.split(" ".join(typed(Reading(**changed))))
     for command in ("synthesize", "plan"):
         context = (
             get_command(app)
@@ -427,4 +428,4 @@ def test_how_an_input_is_read_can_be_typed_again():
         )
         # a path is a path again
         assert {n: v if type(v) in other else str(v) for n, v in context.params.items() if n in changed} == changed
-    assert Reading().words() == []
+    assert typed(Reading()) == []

@@ -463,7 +463,8 @@ def test_the_table_of_attacks_cuts_no_word(width):
     left_out = [name for name, text in (("95 %", "0.1 to 4.2"), ("strangers", "7.7 %")) if text not in said]
     assert ("a wider terminal" in said) is bool(left_out or width < 88)
     assert left_out == [] or width < 76
-    assert "18 cannot tell with so few people" in " ".join(said.split())
+    said = " ".join(said.split())
+    assert [int(n) for n in re.findall(r"(\d+) cannot tell with so few people", said)] == [13, 5]
 
 
 def test_the_last_sentence_of_an_audit_counts_every_attack_once():
@@ -520,7 +521,7 @@ def test_audit_needs_nothing_but_real_and_fakes(run, world):
     said = run("audit", "--real", world / "real.csv", "--fakes", world / "fakes.csv")[1].splitlines()
     missing = [line for line in said if line.startswith("not run without")]
     assert [line.split()[3] for line in missing] == ["--links", "--holdout", "--model", "the"]
-    assert said[-1].endswith("15 were not run; 3 are for people to review.")
+    assert re.search(r"12 were not run; 3 are for people to review\. Of 5 on decoys, .*; 3 were not run\.$", said[-1])
     # fakes that carry the ids of real people: the option is named
     same = run("audit", "--real", world / "real.csv", "--fakes", world / "second.csv", "--attacks", "A13")[1]
     assert "add --links same" in same

@@ -209,7 +209,7 @@ def test_what_another_run_is_writing_is_left_alone(tmp_path):
     assert holds(tmp_path) == {"out/a.bin": b"new"}
 
 
-SYNTHESIZE = importlib.import_module("elsewhere.cli.synthesize")  # the file, not the command in it
+SYNTHESIZE = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
 STAGES = importlib.import_module("elsewhere.cli.stages")
 SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
 
@@ -229,11 +229,11 @@ def made(people):
 @pytest.fixture
 def run(capsys, monkeypatch, made):
     # the fakes are made once; what comes after them is what these tests are about
-    def make_fakes(*_given):
+    def make_fakes(*_given, **_named):
         made.published[:] = False
         return made
 
-    monkeypatch.setattr(SYNTHESIZE, "make_fakes", make_fakes)
+    monkeypatch.setattr(SYNTHESIZE, "generate_fakes", make_fakes)
 
     def command(*words):
         with pytest.raises(SystemExit) as stopped:
@@ -262,8 +262,8 @@ def no_space(*given, **_named):
     [
         ("write_links", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
         ("write_fakes", fault, 70, "E_INTERNAL: RuntimeError at "),
-        ("judged", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
-        ("judged", fault, 70, "E_INTERNAL: RuntimeError at "),
+        ("judge_run", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
+        ("judge_run", fault, 70, "E_INTERNAL: RuntimeError at "),
         ("write_reports", no_space, 2, "E_OUTPUT: no space left on device. "),
         ("seal", stop, 130, "E_INTERRUPTED: stopped by Ctrl-C. "),
     ],
@@ -274,7 +274,7 @@ def test_whatever_stops_synthesize_the_fakes_are_kept_and_nothing_else(
     out, spare = tmp_path / "fakes", tmp_path / "fakes-unfinished"
     words = ["synthesize", people, "-o", out, *SMALL]
     with monkeypatch.context() as broken:
-        broken.setattr(SYNTHESIZE, "judged", lambda *_: None)
+        broken.setattr(SYNTHESIZE, "judge_run", lambda *_given, **_named: None)
         broken.setattr(SYNTHESIZE, stage, how)
         got, said, err = run(*words, *(["--no-report"] if stage == "seal" else []))
     line = err.splitlines()[-1]
@@ -323,15 +323,15 @@ def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, pe
 
 
 WAITS = textwrap.dedent("""
-    import signal, sys, time
+    import importlib, signal, sys, time
     from elsewhere.cli import app
-    s = sys.modules["elsewhere.cli.synthesize"]
+    s = importlib.import_module("elsewhere.run.synthesize")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    def wait(*_):
+    def wait(*_given, **_named):
         print("judging", flush=True)
         time.sleep(60)
-    s.judged = wait
+    s.judge_run = wait
     app(sys.argv[1:])
 """)
 

@@ -555,8 +555,8 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     assert told["fakes"] >= 0.6 * told["seeds"]
     user, time, one, two = zip(*read(out, town), strict=True)
     days = {(u, t.date()) for u, t in zip(user, time, strict=True)}
-    # a fake is a day of a life; what has no dates has a user for each
-    assert told["fakes"] in (len(days), len(set(user)))
+    # a fake lives for days; what has no dates has a user for each
+    assert told["days"] in (len(days), len(set(user)))
 
     # places
     if shape in NAMED:
@@ -585,11 +585,11 @@ def test_the_first_try_gives_fakes(run, tmp_path, shape):
     if links and "date" in links[0] and read is not read_diary_slots:
         seeds = [datetime.fromisoformat(row["date"]).weekday() >= 5 for row in links]
         assert 0 < sum(seeds) < len(seeds) == len(days)
-        # a life has as many days of each kind as its seed; tracks are numbered anew: as many of each kind together
-        assert sum(date.weekday() >= 5 for _, date in days) == sum(seeds)
+        # a life has the days of somebody like its seed; tracks are numbered anew: about as many of each kind together
+        assert abs(sum(date.weekday() >= 5 for _, date in days) - sum(seeds)) <= 0.1 * len(days)
         of = Counter((row["fake"], at) for row, at in zip(links, seeds, strict=True))
         if {row["fake"] for row in links} <= set(user):
-            assert of == Counter((u, date.weekday() >= 5) for u, date in days)
+            assert (of & Counter((u, date.weekday() >= 5) for u, date in days)).total() >= 0.9 * len(days)
 
 
 # --- docs/first-try.md -----------------------------------------------------------------------------------------------

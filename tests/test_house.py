@@ -30,7 +30,7 @@ ROOMS += [
     "tries",
     "generate",
 ]  # the stairs
-ROOMS += ["evaluation", "judge", "reports", "cli"]
+ROOMS += ["evaluation", "judge", "reports", "run", "cli"]
 MAY_IMPORT = {room: BASE | set(ROOMS[: i + 1]) for i, room in enumerate(ROOMS)}
 # the public side: the process that faces the network cannot reach code that has seen a seed
 PUBLIC = {"errors", "files", "_version", "traces", "pool"}
@@ -134,6 +134,13 @@ def test_front_door_is_complete_sorted_and_documented():
     assert silent == []
     with pytest.raises(AttributeError, match="no attribute 'nobody'"):
         _ = ew.nobody
+
+
+def test_type_checkers_see_the_same_front_door():
+    lines = (SRC / "__init__.pyi").read_text().splitlines()
+    shown = [f"from elsewhere.{home} import {name} as {name}" for name, home in ew._HOME.items()]
+
+    assert sorted(line for line in lines if line.startswith("from ") and "_version" not in line) == sorted(shown)
 
 
 @pytest.mark.filterwarnings("default")

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.cli.summary import closing, verdicts
+from elsewhere.cli.summary import closing
 from elsewhere.deny import certificate_of
 from elsewhere.evaluation.agreement import category_agreement
 from elsewhere.fakes import publish_linked
 from elsewhere.judge import run as judge
 from elsewhere.reports.claims import claims
+from elsewhere.run.summary import verdicts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 

@@ -56,6 +56,38 @@ def test_days_of_people_are_placed_as_defined(case):
     assert (flat >= 0).sum() == len(rows)
 
 
+@given(diaries(), st.integers(0, 9))
+@settings(max_examples=100, deadline=None)
+def test_days_are_dealt_out_among_people_of_a_sort(case, number):
+    rows, m_min = case
+    traces = ew.Traces(
+        np.zeros((len(rows), 1), dtype=int),
+        ew.Locations(n=1),
+        users=[p for p, _ in rows],
+        dates=np.datetime64("2024-01-01") + np.array([d for _, d in rows]),
+    )
+    people = People.of(traces, m_min=m_min)
+    has, dealt = people.rows >= 0, people.dealt(rng(number), m_min)
+    assert sorted(map(tuple, dealt.tolist())) == sorted(map(tuple, has.tolist()))
+
+    def sort(days):
+        off = sum(days & people.weekend) / sum(days)
+        return 0 if off < 0.1 else 1 if off > 0.9 else 2
+
+    sorts = [sort(days) for days in has]
+    sorts = [2 if sorts.count(s) < m_min else s for s in sorts]
+    if 0 < sorts.count(2) < m_min:
+        sorts = [2] * len(sorts)
+    for person, days in enumerate(dealt):
+        assert sorts[person] in (sort(days), 2)
+    person, day = np.nonzero(dealt)
+    for p, d, row in zip(person, day, people.nearest(person, day), strict=True):
+        assert traces.user[row] == p
+        mine = np.flatnonzero(has[p])
+        alike = [x for x in mine if people.weekend[x] == people.weekend[d]] or mine.tolist()
+        assert abs(people.day[row] - d) == min(abs(x - d) for x in alike)
+
+
 def test_everyone_alone_is_everyone_with_one_day(town):
     people = People.of(town, alone=True)
     assert people.days == 1
@@ -70,13 +102,13 @@ def test_a_life_is_tested_as_one_person():
     alternates = ew.Traces(
         others, places, users=list("aabbcc"), dates=["2024-01-01", "2024-01-02"] * 3, step_minutes=720
     )
-    test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, lives=True)
+    test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, people=People.of(seed))
     # a shares no place with the seed, b and c one: half of the strangers share at most one
     assert test.prepared.limit.tolist() == [1]
     shared = [test([fake], [0])[0] for fake in ([8, 8, 9, 9], [8, 0, 9, 9], [1, 8, 0, 9])]
     assert [v.shared for v in shared] == [0, 1, 2]
     assert [v.passed for v in shared] == [True, True, False]
-    strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, lives=True)
+    strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, people=People.of(seed))
     assert strict.prepared.limit.tolist() == [0]
 
 
@@ -178,3 +210,13 @@ def test_two_traces_of_one_date_are_one_day():
     day = ew.simulate_town(users=30, locations=60, rng=rng(3)).traces
     twice = day.select(np.repeat(np.arange(30), 2))
     assert ew.generate_fakes(twice, rng=rng(2), **SMALL).day is None
+
+
+def test_a_kind_of_day_that_few_have_is_one_calendar_for_all():
+    # weekdays of everybody, and a Saturday of one: it counts as a weekday wherever days are counted
+    town = ew.simulate_town(users=30, days=6, locations=60, rng=rng(3)).traces
+    few = town.select((town.dates != town.dates.max()) | (town.user == 3))
+    made = ew.generate_fakes(few, rng=rng(2), **SMALL)
+    assert made.day is not None
+    assert not made.weekend.any()
+    assert not is_weekend(ew.publish(made, laboratory=True, rng=rng(1)).traces.dates).any()

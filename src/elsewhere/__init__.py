@@ -36,6 +36,7 @@ _HOME = {
     "Profiles": "profiles.markov",
     "PublicationRefused": "errors",
     "PublishingResult": "evaluation.publishing.scenario",
+    "Result": "run.synthesize",
     "SemanticClasses": "semantics.classes",
     "SemanticMatch": "similarity.semantic",
     "Town": "traces.town",
@@ -67,6 +68,7 @@ _HOME = {
     "semantic_graph": "semantics.graph",
     "semantic_similarity": "similarity.semantic",
     "simulate_town": "traces.town",
+    "synthesize": "run.synthesize",
     "write_traces": "traces.write",
 }
 

@@ -86,6 +86,8 @@ class Fakes:
         The laws of the archetypes in the deniable preset, for the audit; not kept in a file.
     life
         (F,) which fake person each row, a day, belongs to: 0, 1, ... in order.
+    person
+        (F,) number of the seed, a person, that it was made from: fakes of one seed share it, and a budget.
     day
         (F,) its day in the calendar of weeks that all lives share, day 0 a Monday (`People`); None where fakes live one
         day.
@@ -112,12 +114,15 @@ class Fakes:
     weekend: NDArray[np.bool_] | None = field(default=None, repr=False)
     sampler: Any = field(default=None, repr=False)
     life: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    person: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     day: Ints | None = field(default=None, repr=False)
     certificate: Certificate = field(default_factory=Certificate.none, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.life) != len(self.r):
             object.__setattr__(self, "life", np.arange(len(self.r)))
+        if len(self.person) != len(self.r):
+            object.__setattr__(self, "person", self.seed)
 
     def __len__(self) -> int:
         return len(self.r)
@@ -161,6 +166,7 @@ class Fakes:
             "seed_rows": self.seed_rows,
             "weekend": self.weekend,
             "life": self.life,
+            "person": self.person,
             "day": self.day,
             "dates": None if f.dates is None else f.dates.astype(np.int64),
             "category_users": f.locations.category_users,
@@ -225,6 +231,7 @@ class Fakes:
                 seed_rows=arrays.get("seed_rows"),
                 weekend=arrays.get("weekend"),
                 life=arrays.get("life", np.zeros(0, dtype=np.int64)),
+                person=arrays.get("person", np.zeros(0, dtype=np.int64)),
                 day=arrays.get("day"),
                 certificate=Certificate.from_dict(told["certificate"]) if "certificate" in told else Certificate.none(),
             )
@@ -360,8 +367,8 @@ def publish_linked(
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
     """The rows of fake people to publish, so many of each seed as its budget has left."""
     n = fakes.people
-    first = np.searchsorted(fakes.life, np.arange(n))  # the row of each life's first day: it names the seed
-    seed, given_out = fakes.seed[first], fakes.published[first]
+    first = np.searchsorted(fakes.life, np.arange(n))
+    seed, given_out = fakes.person[first], fakes.published[first]
     fresh = np.flatnonzero(~given_out)
     left = per_seed - np.bincount(seed[given_out], minlength=int(seed.max()) + 1)
     spent = np.unique(seed[left[seed] <= 0])

@@ -43,9 +43,9 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         clean_up(folder.resolve())
         if folder.exists():
             if not folder.is_dir():
-                raise OutputRefused(f"`-o` must be a folder, but {folder} is a file.")
+                raise OutputRefused(f"results go into a folder, but {folder} is a file.")
             if not force and _contents(folder):
-                raise OutputRefused(f"{folder} is not empty; choose another folder, or pass --force.")
+                raise OutputRefused(f"{folder} is not empty; choose another folder, or pass `force=True`.")
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
         if not nearest.is_dir():
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")

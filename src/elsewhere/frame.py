@@ -120,17 +120,27 @@ class Frame:
         """
         Return a date for each day of fake lives: day 0 of a life is a Monday, drawn for each life.
 
-        Of the weeks of the calendar those are drawn that hold the life to its end; where none does, the first.
+        Of the weeks of the calendar those are drawn that hold the life to its end, without a day of 23 or 25 hours;
+        where none does, the first.
         """
         if self.dates is None:
             return None
-        low, high = self.dates[0].astype(np.int64), self.dates[-1].astype(np.int64)
-        low -= (low + 3) % 7  # back to a Monday
+        low, high = int(self.dates[0].astype(np.int64)), int(self.dates[-1].astype(np.int64))
+        low += (4 - low) % 7  # on to a Monday: day 4 of 1970 was one
         lives, of = np.unique(life, return_inverse=True)
         last = np.zeros(len(lives), dtype=np.int64)
         np.maximum.at(last, of, day)
-        weeks = np.maximum(0, (high - low - last) // 7) + 1
-        start = low + 7 * (rng.random(len(lives)) * weeks).astype(np.int64)
+        mondays = np.arange(low, max(high - int(last.min(initial=0)), low) + 1, 7)
+        # a fake has 24 hours: no life meets a day on which the clock is put forward or back, if that can be
+        span = np.arange(low, mondays[-1] + int(last.max(initial=0)) + 1)
+        changes = span[changing_days(self.tz, span.astype("datetime64[D]"))]
+        start = np.empty(len(lives), dtype=np.int64)
+        for i, length in enumerate(last.tolist()):
+            fitting = mondays[mondays + length <= high]
+            fitting = fitting if len(fitting) else mondays[:1]
+            mine = day[of == i]
+            whole = [monday for monday in fitting.tolist() if not np.isin(changes, monday + mine).any()]
+            start[i] = rng.choice(whole or fitting)
         return np.asarray((start[of] + day).astype("datetime64[D]"))
 
     def on_dates(self, *, of_seeds: bool, weeks: bool = False) -> str:

@@ -142,10 +142,10 @@ def generate_fakes(
     known = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
     people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _test(learnt, roles, known, settings)
+    test = _test(learnt, roles, known, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, known, people, settings, test, entropy)
+        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy)
     else:
         work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
@@ -156,7 +156,7 @@ def generate_fakes(
     ]
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress)
-    shown = work.shown if isinstance(work, Pairs) else people.rows >= 0
+    shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
     return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, rng is not None)
 
 
@@ -183,7 +183,7 @@ def _gathered(
         )
     order = np.lexsort((unit[:, 1], unit[:, 0]))
     # one row for each day of each fake
-    lives, day = np.nonzero(shown[unit[order, 0]])
+    lives, day = np.nonzero(shown[unit[order, 1], unit[order, 0]])
     every = np.concatenate([m.r for m in made])[order].reshape(len(order), people.days, traces.L)
     fakes = every[lives, day]
     seed = roles.seed_rows[people.nearest(unit[order, 0][lives], day)]
@@ -210,6 +210,7 @@ def _gathered(
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
         life=lives,
+        person=unit[order, 0][lives],
         day=day if people.days > 1 else None,
     )
 
@@ -339,7 +340,14 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
 
 
 def _pairs(
-    learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset, test: PrivacyTest, entropy: int
+    learnt: Learnt,
+    roles: Roles,
+    seeds: Traces,
+    people: People,
+    settings: Preset,
+    test: PrivacyTest,
+    per_seed: int,
+    entropy: int,
 ) -> Pairs:
     """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
@@ -350,12 +358,15 @@ def _pairs(
         walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
     shift = int(settings.shift / seeds.step_minutes + 0.5)
     own = people.places(without_gaps(seeds.r.astype(np.int64)))
-    # a fake has the days of somebody: of whom is drawn, since the number of days alone would tell who is who
-    shown = (people.rows >= 0)[rng.permutation(len(people))]
+    # a fake has the days of somebody: the number of a seed's own days would tell who is who, and fakes of one seed
+    deals = [
+        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(6, number))) for number in range(per_seed)
+    ]
+    shown = np.stack([people.dealt(deal, settings.m_min) for deal in deals])
     return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
 
 
-def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> PrivacyTest:
+def _test(learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
     alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
     if settings.k == 1 and settings.against == "own":
         alternates = None
@@ -370,5 +381,5 @@ def _test(learnt: Learnt, roles: Roles, seeds: Traces, settings: Preset) -> Priv
         against=settings.against,
         intersection=settings.intersection,
         min_sim=settings.min_sim,
-        lives=settings.name == "product",
+        people=people if settings.name == "product" else None,
     )

@@ -167,6 +167,5 @@ def _table(table: Table) -> dict[str, list[Link]]:
         links = wanted.setdefault(str(label), [])
         if links and links[0][0] != link[0]:
             raise table.refuse("a fake with two seeds.", "E_LINKS", row)
-        if link not in links:
-            links.append(link)
+        links.append(link)
     return wanted

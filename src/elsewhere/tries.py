@@ -162,7 +162,7 @@ class LifeModel:
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
-        return self.places[self.lives.draw(n, self.weekend, rng).reshape(n, -1)].astype(np.int32)
+        return self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)]
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each life is to be taken: all alike."""
@@ -183,7 +183,7 @@ class Pairs:
     Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers.
 
     A seed is a person: `own` (S, days x L) holds the places of all their days, -1 on days of the calendar that they do
-    not have; `shown` (S, days) says on which days their fake is somewhere.
+    not have; `shown` (numbers of fakes, S, days) says on which days each of their fakes is somewhere.
     """
 
     walk: WalkModel | LifeModel = field(repr=False)
@@ -198,7 +198,7 @@ class Pairs:
     @property
     def days(self) -> int:
         """Days of the calendar."""
-        return int(self.shown.shape[1])
+        return int(self.shown.shape[2])
 
     @property
     def size(self) -> int:
@@ -218,7 +218,7 @@ class Pairs:
         K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
         V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
 
-        shown = np.repeat(self.shown[row], own.shape[1] // self.days, axis=1)
+        shown = np.repeat(self.shown[units[:, 1], row], own.shape[1] // self.days, axis=1)
 
         def said(r: Places, i: Ints) -> Verdicts:
             return self.test(np.where(shown[i], r, -1), row[i])

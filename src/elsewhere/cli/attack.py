@@ -8,11 +8,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere.cli.evaluate import copies
-from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
+from elsewhere.cli.options import AS_USUAL, Judging, judges, reads
 from elsewhere.cli.output import bar, columns, say
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder
+from elsewhere.run.reading import AS_IT_COMES, Reading
 
 if TYPE_CHECKING:
     import numpy as np

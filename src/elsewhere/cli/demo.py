@@ -4,14 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from elsewhere.cli.finish import Report, earlier_results, judged, private_folder, write_links, write_reports
-from elsewhere.cli.options import Force, Json, Out, Seed
+from elsewhere.cli.options import Force, Json, Out, Report, Seed
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out, compare
-from elsewhere.cli.published import seal, write_fakes
-from elsewhere.cli.summary import closing, summary, tables, verdicts
+from elsewhere.cli.summary import closing, tables
 from elsewhere.errors import require_whole
 from elsewhere.files import whole_folders, write_files, write_folder
+from elsewhere.run.finish import earlier_results, private_folder, write_links, write_reports
+from elsewhere.run.published import seal, write_fakes
+from elsewhere.run.summary import summary, verdicts
 
 FEWEST = 50  # people in a town whose places enough of them share
 
@@ -40,6 +41,7 @@ def demo(
 
     from elsewhere.fakes import publish_linked
     from elsewhere.generate import generate_fakes
+    from elsewhere.judge.run import judge_run
     from elsewhere.profiles.markov import fit_profiles
     from elsewhere.traces.town import simulate_town
 
@@ -64,9 +66,12 @@ def demo(
             write_files(new, pictures)
             written, kept = write_fakes(pool, new, fakes.frame, []), write_links(traces, fakes, pool, rows, private)
             if report:
-                judgement = judged(traces, fakes, pool, rows, None, np.random.default_rng([seed, 3]))
+                judge = np.random.default_rng([seed, 3])
+                with bar("attacking the fakes") as progress:
+                    judgement = judge_run(traces, fakes, pool, rows, progress=progress, rng=judge)
                 judgement.run["simulated"] = True
-                shared, more = write_reports(judgement, traces, fakes, pool, new, private)
+                with stage("writing the reports"):
+                    shared, more = write_reports(judgement, traces, fakes, pool, new, private)
                 written, kept = written + shared, kept + more
                 shown += closing(judgement)
                 made |= verdicts(judgement)

@@ -7,11 +7,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
+from elsewhere.cli.options import AS_USUAL, Judging, judges, reads
 from elsewhere.cli.output import number, say, stage
 from elsewhere.cli.sources import Links, Made, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder
+from elsewhere.run.reading import AS_IT_COMES, Reading
 
 THEMSELVES = "these fakes are days of the real traces: every figure is as good as it can be, and nobody is protected."
 

@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.cli.advice import advised, join_places
-from elsewhere.cli.options import AS_IT_COMES, Reading, gives
-from elsewhere.cli.output import bar, stage
-from elsewhere.cli.told import made_by
-from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
+from elsewhere.cli.options import gives
+from elsewhere.cli.output import bar
+from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.run.advice import advised
 
 if TYPE_CHECKING:
     import numpy as np
 
     from elsewhere.fakes import Fakes
     from elsewhere.presets import Preset
-    from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Traces
 
-PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
 Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.")]
 Set = Annotated[
@@ -135,119 +132,6 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
             option = f"-{name}" if len(name) == 1 else f"--{name}"
             raise InvalidParameter(f"{option} {given[name]} and --set {name}={found[name]} differ; leave one out.")
     return check_names({**found, **given})
-
-
-def read_whole(
-    source: Path,
-    reading: Reading,
-    settings: "Preset",
-    least: int | None = None,
-    model: Path | None = None,
-    seed: int | None = None,
-) -> "tuple[Traces, Preparation]":
-    """
-    The days without a gap of an input, and what became of it; refused where they are of too few people.
-
-    `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for. Where a `model` is given, everything is read as it was. The deniable preset finds its
-    map in people who are no seeds, with coins that `seed` decides in a laboratory run.
-    """
-    from elsewhere.presets import PROVEN
-    from elsewhere.split import least_users
-    from elsewhere.traces.kept import kept_in
-    from elsewhere.traces.read import read_traces
-
-    if settings.name == "private" and kept_in(source) is not None:
-        raise InvalidParameter(
-            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
-            "own: give the file it was made from, with --grid, --locations or --regions.",
-            code="E_MAP",
-        )
-    as_made = reading if model is None else reading.as_made(made_by(model))
-    reports: list[Preparation] = []
-    chosen = (reading.cells, reading.places, reading.locations, reading.regions)
-    joins = chosen == (AS_IT_COMES.cells, AS_IT_COMES.places, None, None)
-    with stage("reading"):
-        if settings.name == "deniable" and model is None and kept_in(source) is None:
-            from elsewhere.traces.apart import read_apart
-
-            traces = read_apart(
-                source,
-                key=_key(seed),
-                report=reports.append,
-                joined=(lambda others: join_places(whole_rows(others), settings)[0]) if joins else None,
-                **as_made.keywords(settings.name),
-            )
-        else:
-            traces = read_traces(source, report=reports.append, **as_made.keywords(settings.name))
-    # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
-    fewest = 1 if settings.name in PROVEN else least_users(settings)
-    read, least = reports[0], fewest if least is None else least
-    if read.users_usable == 0:
-        raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
-    whole = whole_rows(traces)
-    if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
-        with advised(whole, settings):
-            raise NotEnoughUsers(_too_few(read, settings, least))
-    if read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
-        with advised(whole, settings):
-            raise InvalidTraces(
-                "no place is shared by enough people: joined until enough share them, all places are one; give more "
-                "people, or say with `places` or `locations` what the places are.",
-                code="E_SUPPRESSED",
-            )
-    notes = _without_a_day(whole, traces, read)
-    if joins and read.seeds is None:
-        whole, joined = join_places(whole, settings)
-        read = replace(read, places=whole.R, places_joined=bool(joined))
-        notes += joined
-    return whole, replace(read, notes=(*read.notes, *notes))
-
-
-def _key(seed: int | None) -> bytes:
-    """The key of everybody's coin: of the operating system, or of the number of a laboratory run."""
-    import secrets
-
-    import numpy as np
-
-    if seed is None:
-        return secrets.token_bytes(32)
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(7,))).bytes(32)
-
-
-def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
-    """All that stands in the way of making fakes, with numbers, in one message."""
-    people, days = read.users + read.users_dropped, read.days + read.days_dropped
-    usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
-    need = f'preset "{settings.name}" needs {least:,} (`k` = {settings.k})'
-    return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
-
-
-def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
-    """How many people have a day that can be used, and why the others have none; how many days are left out."""
-    people, notes = read.users + read.users_dropped, []
-    if whole.U < people:
-        why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
-        notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
-    if len(whole) < len(traces):
-        days, gaps = len(traces) + read.days_dropped, len(traces) - len(whole)
-        dropped = f"{read.days_dropped:,} were dropped, {gaps:,} more" if read.days_dropped else f"{gaps:,}"
-        notes.append(f"{len(whole):,} of {days:,} days can be used: {dropped} have gaps and are left out")
-    return notes
-
-
-def whole_rows(traces: "Traces") -> "Traces":
-    """The rows without a gap, which alone can be seeds."""
-    import numpy as np
-
-    whole = np.all(traces.r >= 0, axis=1)
-    if not whole.any():
-        raise InvalidTraces(
-            f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
-            "--max-gap or --step fills more.",
-            code="E_GAPS",
-        )
-    return traces if whole.all() else traces.select(whole)
 
 
 def make_fakes(

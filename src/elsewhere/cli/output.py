@@ -3,15 +3,12 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
 
 from elsewhere.cli.words import spoken
-
-if TYPE_CHECKING:
-    from elsewhere.traces.fixes import Preparation
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:
@@ -25,30 +22,6 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
             typer.echo(spoken(renderable))  # as it is: a path may hold brackets, and must not be broken into lines
         else:
             console.print(renderable)
-
-
-def counts(read: "Preparation") -> dict[str, Any]:
-    """What became of an input, without its name: a result may travel further than the file."""
-    return {field: value for field, value in read.to_dict().items() if field != "name"}
-
-
-def opening(read: dict[str, Any]) -> list[str]:
-    """The `counts` in words: what was read, dropped and repaired, and what should be known about it."""
-    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
-    kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
-    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
-    return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
-
-
-def repairs(read: dict[str, Any]) -> list[str]:
-    """How many rows were dropped or repaired, one line per reason."""
-    from elsewhere.reports.preparation import REASONS
-
-    return [
-        f"{did}: {n:,} {'row' if n == 1 else 'rows'}, {REASONS.get(why, why)}"
-        for did in ("dropped", "fixed")
-        for why, n in read[did].items()
-    ]
 
 
 def columns() -> int:
@@ -84,6 +57,28 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task(what, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Progress of a job in stages, like `bar`, fed by `(stage, done, total)`; a total of 0 is not known."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda what, done, total: None
+        return
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=console, transient=True) as progress:
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                for task in tasks.values():
+                    progress.update(task, visible=False)
+                tasks[what] = progress.add_task(what, total=None)
+            progress.update(tasks[what], completed=done, total=total or None)
+
+        yield show
 
 
 def number(value: float | None, digits: int = 3) -> str:

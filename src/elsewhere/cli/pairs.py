@@ -10,10 +10,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_IT_COMES, Force, Json, Out, Reading, Seed, Source, reads
-from elsewhere.cli.output import can_draw_blocks, counts, opening, say, stage
+from elsewhere.cli.options import Force, Json, Out, Seed, Source, reads
+from elsewhere.cli.output import can_draw_blocks, say, stage
 from elsewhere.errors import require_whole
 from elsewhere.files import check_folder, write_folder
+from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.summary import counts, opening
 
 if TYPE_CHECKING:
     from elsewhere.profiles.markov import Profiles

@@ -7,8 +7,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere.cli.making import Eps0, K
-from elsewhere.cli.options import AS_IT_COMES, Json, Reading, Source, reads
-from elsewhere.cli.output import counts, opening, say, stage
+from elsewhere.cli.options import Json, Source, reads, typed
+from elsewhere.cli.output import say, stage
+from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.summary import counts, opening
 
 
 @reads
@@ -28,8 +30,8 @@ def plan(
 
     Example: elsewhere plan traces.csv --eps 2
     """
-    from elsewhere.cli.making import whole_rows
     from elsewhere.privacy.plan import plan as planned
+    from elsewhere.run.reading import whole_rows
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
@@ -53,6 +55,6 @@ def plan(
         "read": known,
     }
     lines = [f"{each.preset}: {'' if each.enough else 'too few people; '}{each.useful}" for each in found]
-    given = " ".join(["elsewhere synthesize INPUT -o DIR", *reading.words()])
+    given = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
     lines.append(f"to make them: {given} --preset {'|'.join(each.preset for each in found if each.enough)}")
     say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)

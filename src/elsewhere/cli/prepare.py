@@ -8,9 +8,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_IT_COMES, Force, Json, Reading, Source, reads
-from elsewhere.cli.output import counts, repairs, say, stage
+from elsewhere.cli.options import Force, Json, Source, reads
+from elsewhere.cli.output import say, stage
 from elsewhere.files import check_folder, whole_folder
+from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.summary import counts, repairs
 
 
 @reads

@@ -9,10 +9,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere.cli.making import Kappa, kappa_of
-from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
+from elsewhere.cli.options import AS_USUAL, Judging, judges, reads
 from elsewhere.cli.output import bar, number, say, stage
 from elsewhere.cli.pairs import check_out
 from elsewhere.errors import require_whole
+from elsewhere.run.reading import AS_IT_COMES, Reading
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,11 +8,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_IT_COMES, AS_USUAL, Judging, Reading, judges, reads
+from elsewhere.cli.options import AS_USUAL, Judging, judges, reads
 from elsewhere.cli.output import bar, say, stage
 from elsewhere.cli.pairs import check_out
 from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.run.reading import AS_IT_COMES, Reading
 
 if TYPE_CHECKING:
     from elsewhere.traces.model import Traces
@@ -137,8 +138,8 @@ def _decoys(
     import numpy as np
 
     if sources is None or fakes is None:
-        from elsewhere.cli.making import whole_rows
         from elsewhere.generate import generate_fakes
+        from elsewhere.run.reading import whole_rows
 
         if links is not None:
             raise InvalidParameter("`--links` needs `--fakes`.")

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.cli.options import Reading
-from elsewhere.cli.output import counts, repairs, stage
+from elsewhere.cli.options import typed
+from elsewhere.cli.output import stage
 from elsewhere.cli.told import made_by, manifest_of
 from elsewhere.errors import InvalidParameter
 from elsewhere.presets import PROVEN
+from elsewhere.run.finish import FROM_SEEDS
+from elsewhere.run.reading import Reading
+from elsewhere.run.summary import counts, repairs
 
 if TYPE_CHECKING:
     from elsewhere.learnt import Learnt
@@ -43,7 +46,6 @@ Links = Annotated[
 ]
 POOL = ("pool.parquet", "places.parquet")
 ENOUGH = 30  # whole real days: with so many, days with gaps are left out beside whole fakes
-FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
 Model = Annotated[Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.")]
 
 
@@ -107,12 +109,12 @@ class Sources:
 
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     """The real traces, which make the map; read as the input was that fakes or a model were `made` of, if they tell."""
-    from elsewhere.cli.advice import with_joined
+    from elsewhere.run.advice import with_joined
     from elsewhere.traces.together import First
 
     told = next((found for each in made if each is not None and (found := made_by(each))), {})
     as_made = reading.as_made(told)
-    taken = [word for word in as_made.words() if word not in (*reading.words(), "--places shared")]
+    taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared")]
     notes = [f"{' '.join(taken)}: as the fakes or the model were made."] if taken else []
     with stage("reading --real"):
         first = First.read(path, **as_made.keywords())

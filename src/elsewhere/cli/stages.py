@@ -5,42 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
-from elsewhere.cli.finish import (
-    LINKS,
-    Private,
-    earlier_results,
-    keep_links,
-    private_folder,
-    warn_of_strangers,
-)
-from elsewhere.cli.making import (
-    BY_DEFAULT,
-    Making,
-    PerSeed,
-    Workers,
-    kappa_of,
-    make_fakes,
-    makes,
-    read_whole,
-)
-from elsewhere.cli.options import AS_IT_COMES, Folder, Force, Json, Reading, Source, reads
-from elsewhere.cli.output import counts, opening, say, stage
-from elsewhere.cli.published import (
-    OURS,
-    Formats,
-    IKnow,
-    OutAs,
-    as_read,
-    check_forms,
-    on_output,
-    seal,
-    with_withheld,
-    write_fakes,
-)
-from elsewhere.cli.summary import summary, tables
-from elsewhere.cli.told import reading_file
+from elsewhere.cli.making import BY_DEFAULT, Making, Workers, kappa_of, make_fakes, makes
+from elsewhere.cli.options import Folder, Force, Formats, IKnow, Json, OutAs, PerSeed, Private, Source, reads
+from elsewhere.cli.output import say, stage
+from elsewhere.cli.summary import tables
+from elsewhere.cli.told import made_by, reading_file
 from elsewhere.errors import InvalidParameter
 from elsewhere.files import check_folder, whole_folders, write_files
+from elsewhere.run.finish import LINKS, earlier_results, keep_links, private_folder, warn_of_strangers
+from elsewhere.run.published import OURS, as_read, check_forms, on_output, seal, with_withheld, write_fakes
+from elsewhere.run.reading import AS_IT_COMES, Reading, read_whole
+from elsewhere.run.summary import counts, opening, summary
 
 
 @reads
@@ -60,7 +35,8 @@ def fit(
         raise InvalidParameter(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
-    traces, read = read_whole(source, reading, settings, seed=making.seed)
+    with stage("reading"):
+        traces, read = read_whole(source, reading, settings, rng=making.rng())
     import numpy as np
 
     from elsewhere.contributors import contributors_file
@@ -107,7 +83,9 @@ def generate(
     """Make fakes of real traces and keep them with the numbers of their seeds, in a private folder."""
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
-    traces, read = read_whole(source, reading, settings, 1 if model else None, model, making.seed)
+    told_by = None if model is None else made_by(model)
+    with stage("reading"):
+        traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
     fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
@@ -143,7 +121,7 @@ def publish(
     """
     check_folder(out, force=force)
     mine = private_folder(out, private, force=force)
-    check_forms(also, out_as)
+    check_forms(also or (), out_as)
     from elsewhere.fakes import Fakes, publish_linked
     from elsewhere.links import published_links
 

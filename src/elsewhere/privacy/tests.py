@@ -82,14 +82,14 @@ class PrivacyTest:
         intersection: str = "set",
         min_sim: float | None = None,
         count_all: bool = False,
-        lives: bool = False,
+        people: People | None = None,
     ) -> "PrivacyTest":
         """
         Parameters as in `privacy_test`, for all `seeds` at once.
 
-        With `lives` a seed, an alternate and a fake is a person with all their days (`People`), and two people who live
-        in one town for weeks share some places: a fake may share as many with its seed as half of the alternates do at
-        most, if that is more than `par_i`.
+        With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days, and two people
+        who live in one town for weeks share some places: a fake may share as many with its seed as half of the
+        alternates do at most, if that is more than `par_i`.
 
         `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
         (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
@@ -106,7 +106,7 @@ class PrivacyTest:
                 stacklevel=2,
             )
         return _prepare(
-            seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all, lives
+            seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all, people
         )
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
@@ -209,7 +209,7 @@ def privacy_test(
         r, user = np.vstack([r, rest.r[other]]), np.concatenate([user, 1 + rest.user[other]])
     seeds = Traces(r, own.locations, users=user, step_minutes=own.step_minutes, start=own.start, tz=own.tz)
     test = _prepare(
-        seeds, strangers, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all=True, lives=False
+        seeds, strangers, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all=True, people=None
     )
     return test(f.r, [0])[0]
 
@@ -325,7 +325,7 @@ def _prepare(
     intersection: str,
     min_sim: float | None,
     count_all: bool,
-    lives: bool,
+    people: People | None,
 ) -> PrivacyTest:
     require_between("par_s", par_s, 0, 1)
     require_whole("par_i", par_i, 0)
@@ -343,7 +343,8 @@ def _prepare(
     if against == "all" and available == 0:
         raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
 
-    of_seeds = People.of(seeds, alone=not lives)
+    lives = people is not None
+    of_seeds = People.of(seeds, alone=True) if people is None else people
     of_others = People.of(alternates, alone=not lives) if isinstance(alternates, Traces) else None
     longest = seeds.L * of_seeds.days
     if isinstance(alternates, Traces) and of_others is not None:

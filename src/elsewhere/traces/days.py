@@ -83,6 +83,25 @@ class People:
         every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
         return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
 
+    def dealt(self, rng: np.random.Generator, m_min: int) -> NDArray[np.bool_]:
+        """
+        Return the days (people, days) of somebody, drawn without replacement, for each person.
+
+        They are dealt out among people who have nearly only weekdays, nearly only weekends, or both; fewer than `m_min`
+        of a sort are dealt out with the last, and everybody together where these are few.
+        """
+        has = self.rows >= 0
+        off = (has & self.weekend).sum(axis=1) / has.sum(axis=1)
+        sort = np.where(off < 0.1, 0, np.where(off > 0.9, 1, 2))
+        sort[np.isin(sort, np.flatnonzero(np.bincount(sort, minlength=3) < m_min))] = 2
+        if 0 < np.count_nonzero(sort == 2) < m_min:
+            sort[:] = 2
+        out = np.empty_like(has)
+        for kind in np.unique(sort):
+            mine = np.flatnonzero(sort == kind)
+            out[mine] = has[rng.permutation(mine)]
+        return out
+
     def nearest(self, person: Ints, day: Ints) -> Ints:
         """Rows of the traces: the day of each person that is nearest to `day`, of its kind where they have one."""
         has = self.rows >= 0

@@ -1,5 +1,6 @@
 """A map that nobody's traces have shaped: equal cells of a box on the globe, which the caller gives."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -67,15 +68,15 @@ def make_lattice(south: float, west: float, north: float, east: float, cells: in
     return Lattice(where, rings, (south, west, north, east), rows, columns)
 
 
-def read_grid(text: str) -> Lattice:
-    """Return the lattice that the option `--grid S,W,N,E,N` asks for."""
-    words = text.split(",")
+def read_grid(grid: str | Sequence[float]) -> Lattice:
+    """Return the lattice that five numbers, or a text "S,W,N,E,N", ask for."""
+    words = grid.split(",") if isinstance(grid, str) else grid
     try:
         south, west, north, east = (float(word) for word in words[:4])
         (cells,) = (int(word) for word in words[4:])
-    except ValueError:
+    except (TypeError, ValueError):
         raise InvalidParameter(
-            f"`--grid` must be five numbers S,W,N,E,N: south, west, north, east in degrees and how many cells, got "
-            f"{text!r}."
+            f"`grid` must be five numbers S,W,N,E,N: south, west, north, east in degrees and how many cells, got "
+            f"{grid!r}."
         ) from None
     return make_lattice(south, west, north, east, cells)

@@ -6,35 +6,24 @@ owner may see (links, real days on a map, the results in full) goes into another
 """
 
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from elsewhere.cli.output import bar, stage
-from elsewhere.cli.sources import FROM_SEEDS
 from elsewhere.errors import InvalidParameter, OutputRefused
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from elsewhere.fakes import Fakes
     from elsewhere.judge.run import Judgement
     from elsewhere.pool import Pool
     from elsewhere.traces.model import Ints, Traces
 
-Report = Annotated[
-    bool, typer.Option("--report/--no-report", help="Whether to evaluate and attack the fakes, and write reports.")
-]
-Private = Annotated[
-    Path | None,
-    typer.Option("--private", metavar="DIR2", help="Folder for what only you may see; by default DIR-private."),
-]
 REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
+FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
 PRIVATE = (LINKS, JUDGEMENT, REPORT, f"shareable-{REPORT}")
 
 
@@ -42,10 +31,10 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
     """The folder of the owner, checked before any work; never inside the one that may be published."""
     whole = out.absolute()
     if private is None and not whole.name:
-        raise InvalidParameter(f"`--private` must be given where `-o` is {out}.")
+        raise InvalidParameter(f"`private` must be given where the output is {out}.")
     folder = whole.with_name(f"{whole.name}-private") if private is None else private
     if whole.resolve() in (folder.resolve(), *folder.resolve().parents):
-        raise InvalidParameter("`--private` must not be inside DIR, which is for publishing.", code="E_OUTPUT")
+        raise InvalidParameter("`private` must not be inside the output, which is for publishing.", code="E_OUTPUT")
     check_folder(folder, force=force)
     return folder
 
@@ -56,7 +45,7 @@ def unfinished_folder(out: Path, mine: Path, *, force: bool) -> Path:
     if not force and folder.exists():
         raise OutputRefused(
             f"{folder} holds the fakes of a run that did not finish: `elsewhere publish {quote(str(folder))} -o "
-            f"{quote(str(out))}` publishes them; to make others, remove it or pass --force."
+            f"{quote(str(out))}` publishes them; to make others, remove it or pass `force=True`."
         )
     check_folder(folder, force=force)
     return folder
@@ -86,7 +75,7 @@ def rescued(
             "Nothing else was written."
         )
         raise
-    # with --force the folder may hold somebody's own files, which stay
+    # with `force` the folder may hold somebody's own files, which stay
     with suppress(OSError):
         for name in (*FILES, LINKS):
             (folder / name).unlink(missing_ok=True)
@@ -132,25 +121,10 @@ def earlier_results(folder: Path) -> set[str]:
 
 
 def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:
-    """With --force: say which files of names we use are none of this run; whose they are nobody knows, so they stay."""
+    """With `force`: say which files of names we use are none of this run; whose they are nobody knows, so they stay."""
     for name in sorted(set(ours) - set(written)):
         if (folder / name).exists():
-            typer.echo(f"warning: {folder / name} is not of this run, and was left as it is.", err=True)
-
-
-def judged(
-    traces: "Traces",
-    fakes: "Fakes",
-    pool: "Pool",
-    rows: "Ints",
-    holdout: "Traces | None",
-    rng: "np.random.Generator",
-) -> "Judgement":
-    """The run judged, with progress."""
-    from elsewhere.judge.run import judge_run
-
-    with bar("attacking the fakes") as progress:
-        return judge_run(traces, fakes, pool, rows, holdout=holdout, progress=progress, rng=rng)
+            warnings.warn(f"{folder / name} is not of this run, and was left as it is.", stacklevel=2)
 
 
 def write_reports(
@@ -173,20 +147,19 @@ def write_reports(
     write_files(private, {JUDGEMENT: (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()})
     classes = None if fakes.learnt is None else fakes.learnt.classes
     told: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
-    with stage("writing the reports"):
-        report(
-            judgement.results,
-            private / REPORT,
-            edition="owner",
-            fakes=fakes,
-            real=traces,
-            classes=classes,
-            run={**told, "notes": [*read, *told["notes"]]},
-        )
-        if not fakes.covered:
-            # without the classes: whoever holds them links fakes to seeds better (A5)
-            report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
-            return [REPORT], [JUDGEMENT, REPORT]
-        shared = {**told, "notes": [*told["notes"], FROM_SEEDS]}
-        report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
+    report(
+        judgement.results,
+        private / REPORT,
+        edition="owner",
+        fakes=fakes,
+        real=traces,
+        classes=classes,
+        run={**told, "notes": [*read, *told["notes"]]},
+    )
+    if not fakes.covered:
+        # without the classes: whoever holds them links fakes to seeds better (A5)
+        report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
+        return [REPORT], [JUDGEMENT, REPORT]
+    shared = {**told, "notes": [*told["notes"], FROM_SEEDS]}
+    report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
     return [], [JUDGEMENT, REPORT, f"shareable-{REPORT}"]

@@ -3,14 +3,13 @@
 import hashlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from elsewhere.cli.finish import REPORT
 from elsewhere.errors import require_choice
+from elsewhere.run.finish import REPORT
 
 if TYPE_CHECKING:
     from elsewhere.fakes import Fakes
@@ -19,22 +18,6 @@ if TYPE_CHECKING:
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Traces
 
-IKnow = Annotated[
-    bool, typer.Option("--i-know", help="Write a laboratory run as if it were published; it stays stamped.")
-]
-Formats = Annotated[
-    list[str] | None,
-    typer.Option("--also", metavar="gpx|geojson|kepler|sglt", help="Write the fakes in this form too; repeatable."),
-]
-OutAs = Annotated[
-    str | None,
-    typer.Option(
-        "--out-as",
-        metavar="slots|visits|events",
-        help="Lines of fakes.csv: one per slot, per stay (arrived, left, place, category), or per arrival. By default "
-        "visits where the input has visits, else slots.",
-    ),
-]
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
 LINES = ("slots", "visits", "events")
 OURS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations", REPORT)  # beside the pool
@@ -64,7 +47,7 @@ def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
         return replace(fakes, certificate=certificate)
     if read.places_by in ("given", "regions") and not read.places_joined:
         return fakes
-    note = "the places were found in the input, seeds included; --grid, --locations or --regions give others."
+    note = "the places were found in the input, seeds included; `grid`, `locations` or `regions` give others."
     certificate = fakes.certificate.with_condition(THE_MAP, "not met")
     return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
 
@@ -109,15 +92,15 @@ def on_withheld(fakes: "Fakes", traces: "Traces") -> tuple[str, int]:
     return note, len(lost)
 
 
-def check_forms(also: list[str] | None, out_as: str | None) -> None:
+def check_forms(also: Sequence[str], out_as: str | None) -> None:
     """Refuse forms that do not exist, before any work."""
-    for form in also or []:
-        require_choice("--also", form, tuple(ALSO))
+    for form in also:
+        require_choice("also", form, tuple(ALSO))
     if out_as is not None:
-        require_choice("--out-as", out_as, LINES)
+        require_choice("out_as", out_as, LINES)
 
 
-def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as: str | None = None) -> list[str]:
+def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.places import name_beside
     from elsewhere.traces.write import write_traces
@@ -137,7 +120,7 @@ def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: list[str], out_as
     return names
 
 
-def on_output(pool: "Pool", frame: "Frame", also: list[str], out_as: str | None = None) -> "tuple[Pool, list[str]]":
+def on_output(pool: "Pool", frame: "Frame", also: Sequence[str], out_as: str | None = None) -> "tuple[Pool, list[str]]":
     """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
     import numpy as np
 

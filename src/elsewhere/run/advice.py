@@ -63,10 +63,10 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     if places < 2 * settings.c_min:
         ways += _coarser(traces, settings)
     if settings.name == "deniable":
-        ways.append("`--preset product`: fewer people, but tests instead of a proof")
+        ways.append('`preset="product"`: fewer people, but tests instead of a proof')
     if settings.name != "paper":
         ways.append(
-            "decoys alone: `--preset paper` makes fakes of 2 people and more, to hide your own queries to a service "
+            'decoys alone: `preset="paper"` makes fakes of 2 people and more, to hide your own queries to a service '
             "among them (`elsewhere lbs` measures how well), never to publish"
         )
     numbered = "; ".join(f"({i}) {way}" for i, way in enumerate(ways, start=1))
@@ -88,11 +88,11 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
             if traces.U < least_users(weaker) or found < FEWEST:
                 continue
             c = min(settings.c_min, found // 2)
-            given = [f"-k {k}"] * (k < settings.k) + [f"--set m_min={m}"] * (m < settings.m_min)
-            given += [f"--set c_min={c}"] * (c < settings.c_min)
+            given = [f"`k={k}`"] * (k < settings.k) + [f"`m_min={m}`"] * (m < settings.m_min)
+            given += [f"`c_min={c}`"] * (c < settings.c_min)
             costs = [f"each fake then stands for {k} people at least, not {settings.k}"] * (k < settings.k)
             costs += [f"a place in the fakes may be that of {m} people alone"] * (m < settings.m_min)
-            return [f"`{' '.join(given)}` makes it {found:,} places; {' and '.join(costs) or 'classes are small'}"]
+            return [f"{' '.join(given)} makes it {found:,} places; {' and '.join(costs) or 'classes are small'}"]
     return []
 
 
@@ -102,9 +102,9 @@ def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
         for cells in (n for n in COARSER if n < traces.R):
             found = _shared(_visitors(with_joined(traces, cells)), traces.U, settings)
             if found >= settings.c_min:
-                return [f"larger places, `--cells {cells}`: about {found:,} of them would be shared by enough people"]
+                return [f"larger places, `cells={cells}`: about {found:,} of them would be shared by enough people"]
     elif traces.locations.names is not None:
-        return ["larger places: a column of districts or of kinds of place, by `--columns place=NAME`"]
+        return ["larger places: a column of districts or of kinds of place, given by `columns` as place"]
     return []
 
 
@@ -125,7 +125,7 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
         return traces, []
     return joined, [
         f"only {before:,} of {traces.R:,} places are shared by enough people: neighbouring places were joined, and "
-        f"{after:,} of {joined.R:,} are; `--cells {traces.R}` leaves them as they are"
+        f"{after:,} of {joined.R:,} are; `cells={traces.R}` leaves them as they are"
     ]
 
 

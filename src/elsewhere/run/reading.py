@@ -1,0 +1,232 @@
+"""How an input is read for the whole job: the options, the days without a gap, and what became of the rest."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
+from elsewhere.presets import PROVEN
+from elsewhere.run.advice import advised, join_places
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elsewhere.presets import Preset
+    from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.model import Traces
+
+PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
+BY_COORDINATES = ("shared", "merge", "grid", "stays")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """
+    How an input is read: the keywords of `read_traces`, and `grid`.
+
+    `places` "auto" is "shared", for the preset of the paper "merge". `grid` (south, west, north, east, N) makes N equal
+    cells of a box in degrees the places. `columns`, `box` and `grid` may also be texts, as the command line has them:
+    "user=id,time=#4", "S,W,N,E" and "S,W,N,E,N".
+    """
+
+    cells: int | None = 400
+    step: str | float | timedelta = "20min"
+    tz: str | None = None
+    locations: Any = None
+    columns: Mapping[str, str | None] | str | None = None
+    format: str = "auto"
+    date_format: str | None = None
+    encoding: str = "utf-8"
+    max_bad: float = 0.01
+    start: str | None = None
+    gaps: str = "hold"
+    max_gap: str | float | timedelta = "auto"
+    min_coverage: float = 0.5
+    places: str = "auto"
+    regions: Any = None
+    grid: str | Sequence[float] | None = None
+    map: str = "auto"
+    box: Sequence[float] | str | None = None
+    lon360: bool = False
+    any_date: bool = False
+    allow_truncated: bool = False
+
+    def keywords(self, preset: str = "product") -> dict[str, Any]:
+        """The keywords of `read_traces`; what the preset of the paper reads becomes places as in the paper (E74)."""
+        by_default = "merge" if preset == "paper" else "shared"
+        regions: Any = self.regions
+        tz = self.tz
+        if self.grid is not None:
+            from elsewhere.traces.lattice import read_grid
+
+            if self.regions is not None or self.locations is not None or self.box is not None:
+                raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
+            regions = read_grid(self.grid)
+            if preset == "private" and tz is None:
+                from elsewhere.traces.zones import zone_at
+
+                tz = zone_at(*regions.middle())[0]  # of the box, not of the people in it
+        if preset == "private":
+            self._require_public()
+        return {
+            "cells": self.cells,
+            "step": self.step,
+            "tz": tz,
+            "locations": self.locations,
+            "columns": _pairs(self.columns),
+            "format": self.format,
+            "date_format": self.date_format,
+            "encoding": self.encoding,
+            "max_bad": self.max_bad,
+            "start": self.start,
+            "gaps": self.gaps,
+            "max_gap": PUBLIC_GAP if preset in PROVEN and self.max_gap == "auto" else self.max_gap,
+            "min_coverage": self.min_coverage,
+            "map": "whole" if preset == "private" else self.map,
+            "places": by_default if self.places == "auto" else self.places,
+            "regions": regions,
+            "box": self.box.split(",") if isinstance(self.box, str) else self.box,
+            "lon360": self.lon360,
+            "any_date": self.any_date,
+            "allow_truncated": self.allow_truncated,
+        }
+
+    def _require_public(self) -> None:
+        """Refuse a map that would be found in the people whom the private preset protects."""
+        if self.grid is None and self.locations is None and self.regions is None:
+            raise InvalidParameter(
+                'preset "private" protects everybody in the file, so the map must not come from the file: give a box '
+                'that you choose without looking at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, '
+                "north, east, number of cells), or a file of public places as `locations` or `regions`.",
+                code="E_MAP",
+            )
+
+    def as_made(self, told: Mapping[str, Any]) -> "Reading":
+        """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""
+        known: dict[str, Any] = {}
+        if told.get("step_minutes") is not None:
+            known["step"] = f"{told['step_minutes']:g}min"
+        if told.get("places_by") in BY_COORDINATES:
+            known |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
+        if told.get("max_gap_auto") is False:
+            known |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
+        known |= {"gaps": told.get("gaps", self.gaps)}
+        default = {f.name: f.default for f in fields(self)}
+        return replace(self, **{n: v for n, v in known.items() if getattr(self, n) == default[n]})
+
+
+AS_IT_COMES = Reading()
+
+
+def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
+    if not isinstance(text, str):
+        return text
+    pairs: dict[str, str | None] = {}
+    for word in text.split(","):
+        role, equals, name = word.partition("=")
+        if not equals or not role.strip():
+            raise InvalidParameter(f"`columns` must be ROLE=NAME,ROLE=NAME, got {text!r}.")
+        pairs[role.strip()] = name or None  # an empty name leaves a role out
+    return pairs
+
+
+def read_whole(
+    source: Any,
+    reading: Reading,
+    settings: "Preset",
+    least: int | None = None,
+    told: Mapping[str, Any] | None = None,
+    rng: "np.random.Generator | None" = None,
+) -> "tuple[Traces, Preparation]":
+    """
+    The days without a gap of an input, and what became of it; refused where they are of too few people.
+
+    `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
+    unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
+    The deniable preset finds its map in people who are no seeds; `rng` makes their coins those of a laboratory run.
+    """
+    from elsewhere.split import least_users
+    from elsewhere.traces.kept import kept_in
+    from elsewhere.traces.read import read_traces
+
+    if settings.name == "private" and kept_in(source) is not None:
+        raise InvalidParameter(
+            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
+            "own: give the file it was made from, with `grid`, `locations` or `regions`.",
+            code="E_MAP",
+        )
+    reports: list[Preparation] = []
+    keywords = (reading if told is None else reading.as_made(told)).keywords(settings.name)
+    by_default = (reading.cells, reading.places) == (AS_IT_COMES.cells, AS_IT_COMES.places)
+    joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
+    if settings.name == "deniable" and told is None and kept_in(source) is None:
+        from elsewhere.traces.apart import read_apart
+
+        traces = read_apart(
+            source,
+            key=secrets.token_bytes(32) if rng is None else rng.bytes(32),
+            report=reports.append,
+            joined=(lambda others: join_places(whole_rows(others), settings)[0]) if joins else None,
+            **keywords,
+        )
+    else:
+        traces = read_traces(source, report=reports.append, **keywords)
+    # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
+    fewest = 1 if settings.name in PROVEN else least_users(settings)
+    read, least = reports[0], fewest if least is None else least
+    if read.users_usable == 0:
+        raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
+    whole = whole_rows(traces)
+    if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
+        with advised(whole, settings):
+            raise NotEnoughUsers(_too_few(read, settings, least))
+    if read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
+        with advised(whole, settings):
+            raise InvalidTraces(
+                "no place is shared by enough people: joined until enough share them, all places are one; give more "
+                "people, or say with `places` or `locations` what the places are.",
+                code="E_SUPPRESSED",
+            )
+    notes = _without_a_day(whole, traces, read)
+    if joins and read.seeds is None:
+        whole, joined = join_places(whole, settings)
+        read = replace(read, places=whole.R, places_joined=bool(joined))
+        notes += joined
+    return whole, replace(read, notes=(*read.notes, *notes))
+
+
+def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
+    """All that stands in the way of making fakes, with numbers, in one message."""
+    people, days = read.users + read.users_dropped, read.days + read.days_dropped
+    usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
+    need = f'preset "{settings.name}" needs {least:,} (`k` = {settings.k})'
+    return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
+
+
+def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
+    """How many people have a day that can be used, and why the others have none; how many days are left out."""
+    people, notes = read.users + read.users_dropped, []
+    if whole.U < people:
+        why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
+        notes.append(f"{whole.U:,} of {people:,} people have a usable day, one known from end to end: {why}")
+    if len(whole) < len(traces):
+        days, gaps = len(traces) + read.days_dropped, len(traces) - len(whole)
+        dropped = f"{read.days_dropped:,} were dropped, {gaps:,} more" if read.days_dropped else f"{gaps:,}"
+        notes.append(f"{len(whole):,} of {days:,} days can be used: {dropped} have gaps and are left out")
+    return notes
+
+
+def whole_rows(traces: "Traces") -> "Traces":
+    """The rows without a gap, which alone can be seeds."""
+    import numpy as np
+
+    whole = np.all(traces.r >= 0, axis=1)
+    if not whole.any():
+        raise InvalidTraces(
+            f"none of {len(traces)} days of {traces.U} users is complete, and only whole days can be seeds; a longer "
+            "`max_gap` or `step` fills more.",
+            code="E_GAPS",
+        )
+    return traces if whole.all() else traces.select(whole)

@@ -1,0 +1,314 @@
+"""The whole job: from a file of real traces to a pool of fakes, two reports and what only the owner may see."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elsewhere.errors import InvalidParameter, PublicationRefused, require_between, require_whole
+from elsewhere.fakes import Fakes, publish_linked
+from elsewhere.files import check_folder, whole_folders
+from elsewhere.generate import generate_fakes
+from elsewhere.judge.run import Judgement, judge_run
+from elsewhere.pool import Pool
+from elsewhere.presets import Preset, preset_of
+from elsewhere.privacy.certificate import Certificate
+from elsewhere.privacy.plan import plan
+from elsewhere.run.advice import advised
+from elsewhere.run.finish import (
+    PRIVATE,
+    earlier_results,
+    private_folder,
+    rescued,
+    unfinished_folder,
+    warn_of_strangers,
+    write_links,
+    write_reports,
+)
+from elsewhere.run.published import OURS, as_read, check_forms, on_output, seal, with_withheld, write_fakes
+from elsewhere.run.reading import Reading, read_whole
+from elsewhere.run.summary import counts, opening, summary, verdicts
+from elsewhere.traces.model import Traces
+
+Progress = Callable[[str, int, int], None]
+READ, MAKE, ATTACK, WRITE = "reading", "making fakes", "attacking the fakes", "writing the reports"
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """
+    What `synthesize` has made and written.
+
+    `fakes` know their seeds, and with `judgement` (None without `report`) and the folder `private` are for the owner
+    alone; `pool` and the folder `out` may leave the house. `files` and `private_files` are what was written into each.
+    """
+
+    fakes: Fakes
+    pool: Pool
+    judgement: Judgement | None
+    out: Path
+    private: Path
+    files: tuple[str, ...]
+    private_files: tuple[str, ...]
+    told: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proven of the whole release."""
+        return self.fakes.certificate
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should be known about the fakes."""
+        return tuple(self.told["notes"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, ready for JSON, as `elsewhere synthesize --json` prints them."""
+        return {
+            **copy.deepcopy(dict(self.told)),
+            "files": list(self.files),
+            "private_files": list(self.private_files),
+        }
+
+
+def synthesize(
+    source: Any,
+    out: str | Path,
+    *,
+    preset: str | Preset = "product",
+    per_seed: int = 1,
+    n: int | None = None,
+    kappa: int | str = "auto",
+    also: str | Sequence[str] = (),
+    out_as: str | None = None,
+    report: bool = True,
+    private: str | Path | None = None,
+    holdout: float = 0.0,
+    force: bool = False,
+    laboratory: bool = False,
+    rng: np.random.Generator | None = None,
+    workers: int = 2,
+    progress: Progress | None = None,
+    cells: int | None = 400,
+    step: str | float | timedelta = "20min",
+    tz: str | None = None,
+    locations: Any = None,
+    columns: Mapping[str, str | None] | str | None = None,
+    format: str = "auto",  # noqa: A002 (the word users expect)
+    date_format: str | None = None,
+    encoding: str = "utf-8",
+    max_bad: float = 0.01,
+    start: str | None = None,
+    gaps: str = "hold",
+    max_gap: str | float | timedelta = "auto",
+    min_coverage: float = 0.5,
+    places: str = "auto",
+    regions: Any = None,
+    grid: str | Sequence[float] | None = None,
+    map: str = "auto",  # noqa: A002 (the word users expect)
+    box: str | Sequence[float] | None = None,
+    lon360: bool = False,
+    any_date: bool = False,
+    allow_truncated: bool = False,
+    **parameters: Any,
+) -> Result:
+    """
+    The whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
+
+    The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report of
+    aggregates and fakes only. What only the owner may see goes into another folder: who was made from whom, the owner's
+    report, the judgement. Both appear when they are complete, or not at all; whatever stops the job once fakes are
+    made, these are kept in a private folder OUT-unfinished, and the error says how to go on.
+
+    Parameters
+    ----------
+    source
+        As for `read_traces`: a path, "-" for standard input, or a table.
+    out
+        Folder for what may be published; refused if it holds anything, unless `force` is given.
+    preset
+        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
+    per_seed, n, kappa, workers
+        As for `generate_fakes`.
+    also
+        Further forms of the fakes: "gpx", "geojson", "kepler", "sglt", or several of them.
+    out_as
+        Lines of the fakes: "slots", "visits" or "events"; by default visits where the input has visits, else slots.
+    report
+        Whether to evaluate and attack the fakes, and to write reports.
+    private
+        Folder for what only the owner may see; by default OUT-private.
+    holdout
+        Share of the people who are set aside, before anything is learnt, as control of the attacks; at most half.
+    force
+        Write into folders that hold something; files of the same names are replaced, and those of an earlier run go.
+    laboratory
+        Write a run with a given `rng` all the same; it stays stamped.
+    rng
+        Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
+    progress
+        Called as `progress(stage, done, total)`, with a `total` of 0 where a stage is not counted.
+    cells, step, tz, locations, columns, format, date_format, encoding, max_bad, start, gaps, max_gap, min_coverage
+        As for `read_traces`. In presets with a theorem a `max_gap` of "auto" is 6 h.
+    places, regions, map, box, lon360, any_date, allow_truncated
+        As for `read_traces`; `places` "auto" is "shared", for the preset of the paper "merge".
+    grid
+        South, west, north, east in degrees and a number of cells: equal cells of that box are the places, and the map.
+    **parameters
+        Any field of `Preset`: `k`, `eps`, `delta`, `eps0`, `m_min` ...
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, elsewhere as ew
+    >>> people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = ew.write_traces(people, f"{folder}/people.csv")
+    ...     made = ew.synthesize(f"{folder}/people.csv", f"{folder}/out", kappa=6, m_min=2, k=3, c_min=1, report=False)
+    ...     print(made.files)
+    ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
+
+    """
+    out = Path(out)
+    check_folder(out, force=force)
+    mine = private_folder(out, None if private is None else Path(private), force=force)
+    spare = unfinished_folder(out, mine, force=force)
+    settings = preset_of(preset, **parameters)
+    _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
+    also = (also,) if isinstance(also, str) else tuple(also)
+    check_forms(also, out_as)
+    reading = Reading(
+        cells=cells,
+        step=step,
+        tz=tz,
+        locations=locations,
+        columns=columns,
+        format=format,
+        date_format=date_format,
+        encoding=encoding,
+        max_bad=max_bad,
+        start=start,
+        gaps=gaps,
+        max_gap=max_gap,
+        min_coverage=min_coverage,
+        places=places,
+        regions=regions,
+        grid=grid,
+        map=map,
+        box=box,
+        lon360=lon360,
+        any_date=any_date,
+        allow_truncated=allow_truncated,
+    )
+    tell = progress or _in_silence
+    tell(READ, 0, 0)
+    traces, read = read_whole(source, reading, settings, rng=rng)
+    traces, aside = _aside(traces, holdout, rng)
+    tell(MAKE, 0, 0)
+    with advised(traces, settings):
+        fakes = generate_fakes(
+            traces,
+            preset=settings,
+            per_seed=per_seed,
+            n=n,
+            kappa=kappa,
+            rng=rng,
+            workers=workers,
+            progress=lambda done, total: tell(MAKE, done, total),
+            seeds=read.seeds,
+        )
+    fakes, read = with_withheld(as_read(fakes, read), read, traces)
+    again = _words(out, per_seed, fakes.laboratory, private, also, out_as)
+    with (
+        rescued(fakes, traces, spare, again, force=force, of_all=aside is None),
+        whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new),
+    ):
+        pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=rng is not None, rng=_apart(rng))
+        told = summary(fakes, traces)
+        kept = write_links(traces, fakes, pool, rows, for_me)
+        written = write_fakes(pool, new, fakes.frame, also, out_as)
+        pool, notes = on_output(pool, fakes.frame, also, out_as)
+        told["notes"] += notes
+        told["read"] = counts(read)
+        judgement = None
+        if report:
+            tell(ATTACK, 0, 0)
+            judgement = judge_run(
+                traces,
+                fakes,
+                pool,
+                rows,
+                holdout=aside,
+                progress=lambda done, total: tell(ATTACK, done, total),
+                rng=_apart(rng) or np.random.default_rng(np.random.SeedSequence()),
+            )
+            tell(WRITE, 0, 0)
+            shared, more = write_reports(judgement, traces, fakes, pool, new, for_me, opening(told["read"]))
+            written, kept = written + shared, kept + more
+            told |= verdicts(judgement)
+        written = seal(pool, new, written)
+    warn_of_strangers(out, OURS, written)
+    warn_of_strangers(mine, PRIVATE, kept)
+    if settings.name == "product":
+        told["private"] = plan(traces.U)[-1].to_dict()
+    return Result(fakes, pool, judgement, out, mine, tuple(written), tuple(kept), told)
+
+
+def _in_silence(stage: str, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+def _check(
+    settings: Preset,
+    per_seed: int,
+    n: int | None,
+    kappa: int | str,
+    workers: int,
+    holdout: float,
+    rng: np.random.Generator | None,
+    laboratory: bool,
+) -> None:
+    """Refuse what cannot be, before a large input is read."""
+    require_whole("per_seed", per_seed, 1)
+    require_whole("workers", workers, 1)
+    if n is not None:
+        require_whole("n", n, 1)
+    if not isinstance(kappa, str):
+        require_whole("kappa", kappa, 2)
+    elif kappa != "auto":
+        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
+    require_between("holdout", holdout, 0, 0.5)
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.")
+    if rng is not None and settings.name != "paper" and not laboratory:
+        raise PublicationRefused(
+            "`rng` makes a run that whoever knows it can repeat: it is refused for publishing; leave it out, or add "
+            "`laboratory=True` for a laboratory result.",
+            code="E_LABORATORY",
+        )
+
+
+def _words(
+    out: Path, per_seed: int, laboratory: bool, private: str | Path | None, also: Sequence[str], out_as: str | None
+) -> list[str]:
+    """How the command `publish` is told to go on with fakes that are made."""
+    words = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * laboratory)]
+    words += [] if private is None else ["--private", str(private)]
+    return words + [word for form in also for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
+
+
+def _apart(rng: np.random.Generator | None) -> np.random.Generator | None:
+    """A generator of its own for the next draws of a laboratory run; None where there is no such run."""
+    return None if rng is None else rng.spawn(1)[0]
+
+
+def _aside(traces: Traces, share: float, rng: np.random.Generator | None) -> tuple[Traces, Traces | None]:
+    """The people to make fakes of, and those set aside as control before anything is learnt."""
+    n = round(share * traces.U)
+    if n == 0:
+        return traces, None
+    people = (_apart(rng) or np.random.default_rng(np.random.SeedSequence())).permutation(traces.U)
+    return traces.of_users(np.sort(people[n:])), traces.of_users(np.sort(people[:n]))

@@ -1,0 +1,187 @@
+"""`ew.synthesize`: the whole job without the command line, which only calls it."""
+
+import importlib
+import inspect
+import json
+import shlex
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import elsewhere as ew
+from elsewhere.cli import app
+from elsewhere.cli.options import READING
+from elsewhere.run.reading import Reading
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+
+JOB = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
+SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1}
+TYPED = ["--kappa", "6", "--set", "m_min=2", "-k", "3", "--set", "c_min=1"]
+POOL = {"fakes.csv", "fakes.parquet", "pool.parquet", "places.parquet", "manifest.json"}
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    path = tmp_path_factory.mktemp("town") / "traces.csv"
+    ew.write_traces(ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces, path)
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*words):
+        with pytest.raises(SystemExit) as stopped:
+            app([str(w) for w in words], prog_name="elsewhere")
+        said = capsys.readouterr()
+        return stopped.value.code or 0, said.out, said.err
+
+    return command
+
+
+def holds(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, town, tmp_path):
+    typed = [*TYPED, "--holdout", ".2", "--also", "geojson", "--seed", "7", "--i-know", "--step", "30min", "--json"]
+    status, said, err = run("synthesize", town, "-o", tmp_path / "typed" / "fakes", *typed)
+    assert status == 0, err
+    stages = []
+    made = ew.synthesize(
+        str(town),
+        str(tmp_path / "called" / "fakes"),
+        **SMALL,
+        holdout=0.2,
+        also="geojson",
+        rng=np.random.default_rng(7),
+        laboratory=True,
+        step="30min",
+        progress=lambda stage, done, total: stages.append((stage, done, total)),
+    )
+
+    one, other = holds(tmp_path / "typed"), holds(tmp_path / "called")
+    assert one == other
+    assert {name.split("/")[0] for name in one} == {"fakes", "fakes-private"}
+    assert json.dumps(made.to_dict()) == json.dumps(json.loads(said))
+    # and its parts are what was written
+    assert {f"fakes/{name}" for name in made.files} | {f"fakes-private/{name}" for name in made.private_files} == set(
+        one
+    )
+    assert made.out / "fakes.csv" in made.out.iterdir()
+    assert made.private / "links.csv" in made.private.iterdir()
+    assert np.array_equal(ew.Pool.load(made.out).traces.r, made.pool.traces.r)
+    assert made.judgement.to_dict() == json.loads((made.private / "judgement.json").read_text())
+    assert made.judgement.to_dict()["audit"] is not None
+    assert made.certificate.to_dict() == json.loads((made.out / "manifest.json").read_text())["certificate"]
+    assert made.notes == tuple(made.to_dict()["notes"])
+    assert isinstance(made.fakes, ew.Fakes)
+    assert list(dict.fromkeys(stage for stage, _, _ in stages)) == [JOB.READ, JOB.MAKE, JOB.ATTACK, JOB.WRITE]
+    assert all(0 <= done <= total for _, done, total in stages)
+
+
+def test_a_table_is_as_good_as_a_file_and_without_a_report_nobody_judges(town, tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JOB, "judge_run", None)
+        made = ew.synthesize(pd.read_csv(town), tmp_path / "out", **SMALL, report=False, private=tmp_path / "mine")
+    assert made.judgement is None
+    assert set(made.files) == POOL == {p.name for p in (tmp_path / "out").iterdir()}
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "mine"}
+    assert made.private == tmp_path / "mine"
+    assert (tmp_path / "out" / "fakes.csv").read_text().splitlines()[0] == town.read_text().splitlines()[0]
+    # what was told is the caller's own
+    told = made.to_dict()
+    told["notes"].append("mine")
+    told["read"]["users"] = -1
+    assert made.to_dict()["read"]["users"] == 60
+    assert "mine" not in made.to_dict()["notes"]
+
+
+REFUSED = [
+    ({"rng": 7}, None, "E_PARAM"),
+    ({"holdout": 0.9}, ["--holdout", "0.9"], "E_PARAM"),
+    ({"per_seed": 0}, ["--per-seed", "0"], "E_PARAM"),
+    ({"workers": 0}, ["--workers", "0"], "E_PARAM"),
+    ({"n": 0}, ["-n", "0"], "E_PARAM"),
+    ({"kappa": 1}, ["--kappa", "1"], "E_PARAM"),
+    ({"kappa": "many"}, ["--kappa", "many"], "E_PARAM"),
+    ({"preset": "x"}, ["--preset", "x"], "E_PARAM"),
+    ({"eps": 0}, ["--eps", "0"], "E_PARAM"),
+    ({"nonsense": 1}, ["--set", "nonsense=1"], "E_PARAM"),
+    ({"also": "pdf"}, ["--also", "pdf"], "E_PARAM"),
+    ({"out_as": "poems"}, ["--out-as", "poems"], "E_PARAM"),
+    ({"max_gap": "soon"}, ["--max-gap", "soon"], "E_PARAM"),
+    ({"columns": "user"}, ["--columns", "user"], "E_PARAM"),
+    ({"grid": (1, 2)}, ["--grid", "1,2"], "E_PARAM"),
+    ({"grid": (0, 0, 1, 1, 4), "box": (0, 0, 1, 1)}, ["--grid", "0,0,1,1,4", "--box", "0,0,1,1"], "E_PARAM"),
+    ({"preset": "private"}, ["--preset", "private"], "E_MAP"),
+]
+
+
+@pytest.mark.parametrize(("given", "typed", "code"), REFUSED, ids=lambda given: str(given)[:30])
+def test_it_refuses_what_the_command_refuses_and_names_its_own_parameters(run, town, tmp_path, given, typed, code):
+    with pytest.raises(ew.ElsewhereError) as refused:
+        ew.synthesize(town, tmp_path / "out", **given)
+    assert refused.value.code == code
+    assert "--" not in str(refused.value)
+    assert f"`{'grid' if code == 'E_MAP' else next(iter(given))}" in str(refused.value)
+    if typed is not None:
+        status, said, err = run("synthesize", town, "-o", tmp_path / "out", *typed)
+        assert (status, said, err.split(":")[0]) == (2, "", code)
+        named = "--grid" if code == "E_MAP" else {"--set": "`nonsense`"}.get(typed[0], typed[0])
+        assert named in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_can_be_repeated_is_refused_without_a_word(town, tmp_path):
+    with pytest.raises(ew.PublicationRefused, match="laboratory=True") as refused:
+        ew.synthesize(town, tmp_path / "out", **SMALL, rng=np.random.default_rng(1))
+    assert refused.value.code == "E_LABORATORY"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_hold_something_are_refused_before_any_work(tmp_path):
+    for name, taken in (("one", "one"), ("two", "two-private"), ("three", "three-unfinished")):
+        (tmp_path / taken).mkdir()
+        (tmp_path / taken / "mine.txt").write_text("mine")
+        with pytest.raises(ew.OutputRefused, match="force=True"):
+            ew.synthesize("nothing.csv", tmp_path / name)
+    with pytest.raises(ew.InvalidParameter, match="`private` must not be inside"):
+        ew.synthesize("nothing.csv", tmp_path / "four", private=tmp_path / "four" / "mine")
+    assert set(holds(tmp_path)) == {f"{name}/mine.txt" for name in ("one", "two-private", "three-unfinished")}
+
+
+@pytest.mark.filterwarnings("ignore:.*the alternates are seeds themselves", "ignore:`m_min` = 1")
+@pytest.mark.parametrize("given", [SMALL, {"preset": "paper", "kappa": 6, "rng": np.random.default_rng(5)}])
+def test_fakes_that_are_made_survive_a_judge_who_fails(run, town, tmp_path, monkeypatch, given):
+    def fail(*_given, **_named):
+        raise RuntimeError("no judge")
+
+    monkeypatch.setattr(JOB, "judge_run", fail)
+    with pytest.raises(RuntimeError, match="no judge") as stopped:
+        ew.synthesize(town, tmp_path / "out", **given)
+    spare = tmp_path / "out-unfinished"
+    assert list(tmp_path.iterdir()) == [spare]
+    (note,) = stopped.value.__notes__
+    assert f"kept in {spare}" in note
+    with pytest.raises(ew.OutputRefused, match="did not finish"):
+        ew.synthesize(town, tmp_path / "out", **given)
+    # what the error says to type does it
+    typed = shlex.split(note.split("`")[1])
+    status, _, err = run(*typed[1:])
+    assert (typed[0], status) == ("elsewhere", 0), err
+    assert len(ew.Pool.load(tmp_path / "out")) > 0
+
+
+def test_one_list_of_options_for_the_library_and_the_command():
+    """A way to read that only one of the two has, or by another default, would be a promise that the other breaks."""
+    has = inspect.signature(ew.synthesize).parameters
+    assert {f.name: f.default for f in fields(Reading)} == {
+        name: parameter.default for name, parameter in has.items() if name in {f.name for f in fields(Reading)}
+    }
+    assert set(READING) == {f.name for f in fields(Reading)}
+    of_read_traces = set(inspect.signature(ew.read_traces).parameters)
+    assert {f.name for f in fields(Reading)} - of_read_traces == {"grid"}
+    assert of_read_traces - set(has) == {"grid_metres", "evidence"}
