@@ -13,6 +13,7 @@ import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.cli.told import made_by
 from elsewhere.contributors import contributed, contributors_file
+from elsewhere.deny import COINS, THE_MAP
 from elsewhere.frame import is_weekend
 from elsewhere.links import read_links
 
@@ -517,7 +518,7 @@ def test_tracks_come_out_as_tracks(run, tmp_path):
     assert (tmp_path / "out" / "fakes.csv").read_text().startswith("uid,datetime,lat,lng")
 
 
-def test_a_map_found_in_the_traces_is_a_condition_that_is_not_met(run, tmp_path):
+def test_a_map_is_given_or_found_in_people_who_are_no_seeds_or_the_condition_is_not_met(run, tmp_path):
     town = ew.simulate_town(users=120, locations=40, rng=np.random.default_rng(3)).traces
     km = town.locations.planar() - town.locations.planar().mean(axis=0)
     town = ew.Traces(
@@ -527,26 +528,33 @@ def test_a_map_found_in_the_traces_is_a_condition_that_is_not_met(run, tmp_path)
     ew.write_traces(town, tmp_path / "named.csv")
     rows = [line.rsplit(",", 1)[0] for line in (tmp_path / "named.csv").read_text().splitlines()]
     (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    # numbered slots: how many there are is everybody's
+    user, slot = np.repeat(town.users, town.L), np.tile(np.arange(town.L), len(town))
+    where = [getattr(town.locations, axis)[town.r].ravel().tolist() for axis in ("lat", "lon")]
+    rows = [f"{u},{t},{a!r},{b!r}" for u, t, a, b in zip(user, slot, *where, strict=True)]
+    (tmp_path / "slots.csv").write_text("\n".join(["uid,slot,lat,lng", *rows]) + "\n")
     words = ["--preset", "deniable", "--kappa", "4", "--set", "m_min=2", "-n", "50", "--no-report", "--max-gap", "1h"]
-    for name, more in (("found", []), ("given", ["--locations", tmp_path / "places.csv"])):
+    state = {"found": "met", "slots": "not met", "given": "asserted"}
+    for name, more in (("found", []), ("slots", []), ("given", ["--locations", tmp_path / "places.csv"])):
         if more:
             places = zip(town.locations.lat.tolist(), town.locations.lon.tolist(), strict=True)
             more[1].write_text("\n".join(["lat,lng", *(f"{a!r},{b!r}" for a, b in places)]) + "\n")
-        status, told, said = run("synthesize", tmp_path / "people.csv", "-o", tmp_path / name, *words, *more, "--json")
+        source = tmp_path / ("slots.csv" if name == "slots" else "people.csv")
+        status, told, said = run("synthesize", source, "-o", tmp_path / name, *words, *more, "--json")
         assert status == 0, said
         manifest = json.loads((tmp_path / name / "manifest.json").read_text())
         certificate = manifest["certificate"]
         assert certificate == json.loads(told)["certificate"]
         assert (certificate["protects"], certificate["eps"], manifest["fakes"]) == ("seeds", 0.5, 50)
-        assert certificate["holds"] is (name == "given")
+        assert certificate["holds"] is (name != "slots")
         states = dict(map(tuple, certificate["conditions"]))
-        assert ("not met" in states.values()) is (name == "found")
+        assert (states[THE_MAP], states[COINS]) == (state[name], "met")
         # how many are seeds, tries and times stand nowhere
         written = (tmp_path / name / "manifest.json").read_text()
         assert not any(f'"{word}"' in written for word in ("attempts", "passed", "tally", "tested", 'seeds":'))
         assert len({p.stat().st_mtime_ns for p in (tmp_path / name).iterdir()}) == 1
         assert any("the places were found in the input" in note for note in manifest["provenance"]["notes"]) is (
-            name == "found"
+            name == "slots"
         )
 
 

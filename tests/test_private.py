@@ -423,6 +423,26 @@ def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
     assert sum(int(x) ** 2 for x in total) <= (0.7 * SIGMA) ** 2
 
 
+def test_the_fit_does_not_run_away_where_sums_are_precise():
+    from elsewhere.private import _parts
+    from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, fit_walk
+    from elsewhere.synthesis.walk._kernels import stroll
+
+    # matched at once to the precision of 3,000 people, these sums led to 1.5 moves a day in place of 8
+    town = ew.simulate_town(users=4000, locations=400, rng=np.random.default_rng(17)).traces
+    town, rng = town.of_users(np.arange(3000)), np.random.default_rng(2)
+    design = Design.of(town.locations, town.L)
+    mu = noise_of(8.0, 1e-6, design.cells)
+    y = noisy_sum(_parts(town, design, mu), design.cells, mu, from_generator(rng))
+    sums = Sums.of(design, y, 1 / mu)
+    tables = fit_walk(sums, Maps(sums, Smoother(design)), rng)
+    walks = np.empty((2000, town.L), dtype=np.int64)
+    stroll(tables, rng.random((2000, 2 * town.L - 1)), walks)
+
+    moves, real = ((r[:, 1:] != r[:, :-1]).sum(axis=1).mean() for r in (walks, town.r))
+    assert abs(moves - real) < 1.0
+
+
 # --- a canary: one person nobody is like
 
 
@@ -464,6 +484,41 @@ def test_releases_of_a_whole_file_prove_less_than_the_claim_and_nearly_half_of_i
 
     print(f"40,000 releases of a file with a canary and without prove eps >= {found:.2f} where 4 is claimed")
     assert 1.6 < found <= 4.0  # 1.9 by theory: so few releases cannot see rarer events
+
+
+@pytest.mark.soak
+def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it():
+    """About 20 minutes: one person of odd moves in and out of a file, counted by places and moves in the fakes."""
+    from elsewhere.private import _parts
+    from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
+
+    runs, eps = 200, 2.0
+    town = ew.simulate_town(users=1500, locations=36, rng=np.random.default_rng(5)).traces
+    r = town.r[:, ::3]  # an hour a slot
+    quiet = np.argsort(np.bincount(r.ravel(), minlength=town.R))[:6]
+    day = np.tile(quiet, 4)[None]
+    files = [ew.Traces(rows, town.locations, step_minutes=60) for rows in (r, np.concatenate([r, day]))]
+    design, moves = Design.of(town.locations, 24), np.unique(day[0, :-1].astype(np.int64) * town.R + day[0, 1:])
+
+    def found(mu, runs):
+        seen = np.empty((2, 2, runs))  # attack, in the file or not, run
+        for run, side in np.ndindex(runs, 2):
+            rng = np.random.default_rng([run, side])
+            parts = _parts(files[side], design, mu or 1.0)
+            y = noisy_sum(parts, design.cells, mu, from_generator(rng)) if mu else sum(parts) / SIGMA
+            sums = Sums.of(design, y, 1 / mu if mu else 0.0)
+            maps = Maps(sums, Smoother(design))
+            fakes = draw_fakes(sums, maps, fit_walk(sums, maps, rng), 2000, rng)[0].astype(np.int64)
+            made = (fakes[:, :-1] * town.R + fakes[:, 1:])[fakes[:, 1:] != fakes[:, :-1]]
+            seen[:, side, run] = np.isin(fakes, quiet).mean(), np.isin(made, moves).mean()
+        return [(inside[:, None] > outside).mean() for outside, inside in seen]
+
+    mu = noise_of(eps, 1e-6, design.cells)
+    with_noise, without = found(mu, runs), found(None, min(runs, 12))
+    print(f"canary, eps {eps:g}: AUC by visits, moves {with_noise}, at most {bound_of(mu).auc:.3f}; no noise {without}")
+    # five standard errors of an AUC of 200 and 200 (Hanley and McNeil, at most .029)
+    assert max(with_noise) <= bound_of(mu).auc + 5 * 0.029
+    assert max(without) > 0.9
 
 
 # --- maps that nobody has shaped

@@ -7,7 +7,7 @@ a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums ov
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.deny import release_fakes
+from elsewhere.deny import COINS, release_fakes
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
 from elsewhere.fakes import Fakes
 from elsewhere.frame import Frame
@@ -54,6 +54,7 @@ def generate_fakes(
     workers: int | None = None,
     progress: Progress | None = None,
     disjoint: bool = False,
+    seeds: Collection[str] | None = None,
     **parameters: Any,
 ) -> Fakes:
     """
@@ -87,6 +88,9 @@ def generate_fakes(
     disjoint
         The caller's assertion that `model` and `classes` were learnt from users who are no seeds; the deniable preset
         asks for it when they are given.
+    seeds
+        Ids of the seeds of the deniable preset, where a coin for each was thrown before the traces were read
+        (`traces.apart.read_apart`); by default it is thrown here.
     **parameters
         Any field of `Preset`: `par_c`, `k`, `sampler`, `max_tries` ...
 
@@ -115,32 +119,35 @@ def generate_fakes(
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
     if settings.name == "private":
-        if model is not None or classes is not None or alternates is not None:
+        if model is not None or classes is not None or alternates is not None or seeds is not None:
             raise InvalidParameter(
-                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes` and '
-                "`alternates`."
+                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
+                "`alternates` and `seeds`."
             )
         fakes = release_private(traces, settings, n, entropy, rng is not None, progress)
         return replace(fakes, notes=(*fakes.notes, *_without_effect(settings)))
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
-    roles = split_users(traces, settings, alternates, draw, learnt=given)
+    roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
     if kappa == "auto" and classes is None and not isinstance(model, Learnt):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
         roles = replace(roles, notes=(*roles.notes, *_without_effect(settings)))
-        return release_fakes(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given, progress)
+        fakes = release_fakes(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given, progress)
+        if seeds is None or rng is not None:
+            return fakes
+        return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
     roles = _with_known_places(roles, learnt)
-    seeds = learnt.translate(roles.seeds)
+    known = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
-    people = People.of(seeds, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _test(learnt, roles, seeds, people, settings)
+    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
+    test = _test(learnt, roles, known, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, seeds, people, settings, test, per_seed, entropy)
+        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy)
     else:
-        work = Attempts(_maker(learnt, seeds, settings, entropy), test, seeds, settings.max_tries)
+        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])

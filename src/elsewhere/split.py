@@ -1,5 +1,6 @@
 """Who plays which role in a run: users, never rows, are seeds, alternates or model (E53, E60, E61)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,17 +45,26 @@ def least_users(settings: Preset) -> int:
 
 
 def split_users(
-    traces: Traces, settings: Preset, alternates: Traces | None, rng: np.random.Generator, *, learnt: bool = False
+    traces: Traces,
+    settings: Preset,
+    alternates: Traces | None,
+    rng: np.random.Generator,
+    *,
+    learnt: bool = False,
+    seeds: Collection[str] | None = None,
 ) -> Roles:
     """
     The roles of all users under this preset; `NotEnoughUsers` names the number needed.
 
-    With `learnt`, model and classes come from elsewhere: the deniable preset then needs no users to learn from.
+    With `learnt`, model and classes come from elsewhere: the deniable preset then needs no users to learn from. `seeds`
+    are the labels of its seeds where their coins were thrown before.
     """
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     if settings.name == "deniable":
-        return _deniable(traces, alternates, rng, 0 if learnt else MODEL_USERS)
+        return _deniable(traces, alternates, rng, 0 if learnt else MODEL_USERS, seeds)
+    if seeds is not None:
+        raise InvalidParameter(f'`seeds` are for preset "deniable"; "{settings.name}" chooses its own.')
     if np.any(traces.r < 0):
         raise InvalidTraces(
             f"{int((traces.r < 0).sum())} instants are missing (-1); a seed must be complete: fill or drop them first.",
@@ -172,7 +182,13 @@ def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
     )
 
 
-def _deniable(traces: Traces, alternates: Traces | None, rng: np.random.Generator, model_users: int) -> Roles:
+def _deniable(
+    traces: Traces,
+    alternates: Traces | None,
+    rng: np.random.Generator,
+    model_users: int,
+    seeds: Collection[str] | None,
+) -> Roles:
     """
     Seeds and people to learn from, each person by a coin of their own; all days of a seed count.
 
@@ -182,10 +198,15 @@ def _deniable(traces: Traces, alternates: Traces | None, rng: np.random.Generato
         raise InvalidParameter("the deniable preset tests no fake against anybody: `alternates` must be None.")
     everybody = np.arange(traces.U)
     if model_users == 0:
+        if seeds is not None:
+            raise InvalidParameter("with a given model everybody here is a seed: leave out `seeds`.")
         rows = np.arange(len(traces))
         note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
         return Roles(traces, rows, None, None, (note,))
-    coin = rng.random(traces.U) < 0.5
+    if isinstance(seeds, str):
+        raise InvalidParameter("`seeds` must be a collection of ids, got a text.")
+    thrown = rng.random(traces.U) < 0.5
+    coin = thrown if seeds is None else np.array([str(label) in seeds for label in traces.labels])
     others = everybody[~coin]
     if len(others) < model_users:
         raise NotEnoughUsers(
@@ -198,5 +219,5 @@ def _deniable(traces: Traces, alternates: Traces | None, rng: np.random.Generato
     rows = np.flatnonzero(coin[traces.user])
     # without a number: how many the coins have made seeds is not published
     note = "the model is learnt from people who are no seeds; who is which was decided by a coin for each."
-    seeds = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
-    return Roles(seeds, rows, None, model, (note, *even))
+    chosen = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
+    return Roles(chosen, rows, None, model, (note, *even))

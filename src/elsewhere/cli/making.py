@@ -134,11 +134,18 @@ def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
     return check_names({**found, **given})
 
 
-def make_fakes(traces: "Traces", making: Making, per_seed: int, workers: int, model: Path | None = None) -> "Fakes":
-    """The fakes of these traces, with progress; with what `fit` has learnt, if it is given."""
+def make_fakes(
+    traces: "Traces",
+    making: Making,
+    per_seed: int,
+    workers: int,
+    model: Path | None = None,
+    seeds: frozenset[str] | None = None,
+) -> "Fakes":
+    """The fakes of these traces, with progress; with what `fit` has learnt, and who the seeds are, if it is given."""
     from elsewhere.generate import generate_fakes
 
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
     people = traces
     if model is not None:
         people, given = _roles(traces, making.preset, model)

@@ -36,7 +36,7 @@ def fit(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings)
+        traces, read = read_whole(source, reading, settings, rng=making.rng())
     import numpy as np
 
     from elsewhere.contributors import contributors_file
@@ -46,7 +46,7 @@ def fit(
 
     rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
     # alternates, and the seeds of the deniable mode, must not have met the model
-    people = split_users(traces, settings, None, rng).model
+    people = split_users(traces, settings, None, rng, seeds=read.seeds).model
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
         learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
@@ -85,8 +85,8 @@ def generate(
     settings = making.check(per_seed, workers)
     told_by = None if model is None else made_by(model)
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by)
-    fakes = as_read(make_fakes(traces, making, per_seed, workers, model), read)
+        traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
+    fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     keep_links(traces, fakes, out)

@@ -38,10 +38,15 @@ def as_read(fakes: "Fakes", read: "Preparation") -> "Fakes":
 
 def _on_this_map(fakes: "Fakes", read: "Preparation") -> "Fakes":
     """The same fakes; their certificate says so where the map was found in people whom it protects."""
+    from elsewhere.deny import COINS, THE_MAP
+
+    if read.seeds is not None:
+        certificate = fakes.certificate
+        if not fakes.laboratory:  # which claims nothing
+            certificate = certificate.with_condition(THE_MAP, "met").with_condition(COINS, "met")
+        return replace(fakes, certificate=certificate)
     if read.places_by in ("given", "regions") and not read.places_joined:
         return fakes
-    from elsewhere.deny import THE_MAP
-
     note = "the places were found in the input, seeds included; `grid`, `locations` or `regions` give others."
     certificate = fakes.certificate.with_condition(THE_MAP, "not met")
     return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))

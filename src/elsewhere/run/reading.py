@@ -1,5 +1,6 @@
 """How an input is read for the whole job: the options, the days without a gap, and what became of the rest."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
@@ -10,6 +11,8 @@ from elsewhere.presets import PROVEN
 from elsewhere.run.advice import advised, join_places
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from elsewhere.presets import Preset
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Traces
@@ -135,12 +138,14 @@ def read_whole(
     settings: "Preset",
     least: int | None = None,
     told: Mapping[str, Any] | None = None,
+    rng: "np.random.Generator | None" = None,
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
+    The deniable preset finds its map in people who are no seeds; `rng` makes their coins those of a laboratory run.
     """
     from elsewhere.split import least_users
     from elsewhere.traces.kept import kept_in
@@ -154,7 +159,20 @@ def read_whole(
         )
     reports: list[Preparation] = []
     keywords = (reading if told is None else reading.as_made(told)).keywords(settings.name)
-    traces = read_traces(source, report=reports.append, **keywords)
+    by_default = (reading.cells, reading.places) == (AS_IT_COMES.cells, AS_IT_COMES.places)
+    joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
+    if settings.name == "deniable" and told is None and kept_in(source) is None:
+        from elsewhere.traces.apart import read_apart
+
+        traces = read_apart(
+            source,
+            key=secrets.token_bytes(32) if rng is None else rng.bytes(32),
+            report=reports.append,
+            joined=(lambda others: join_places(whole_rows(others), settings)[0]) if joins else None,
+            **keywords,
+        )
+    else:
+        traces = read_traces(source, report=reports.append, **keywords)
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least
@@ -172,8 +190,7 @@ def read_whole(
                 code="E_SUPPRESSED",
             )
     notes = _without_a_day(whole, traces, read)
-    by_default = (reading.cells, reading.places) == (AS_IT_COMES.cells, AS_IT_COMES.places)
-    if by_default and reading.locations is None and reading.regions is None and reading.grid is None:
+    if joins and read.seeds is None:
         whole, joined = join_places(whole, settings)
         read = replace(read, places=whole.R, places_joined=bool(joined))
         notes += joined

@@ -205,7 +205,7 @@ def synthesize(
     )
     tell = progress or _in_silence
     tell(READ, 0, 0)
-    traces, read = read_whole(source, reading, settings)
+    traces, read = read_whole(source, reading, settings, rng=rng)
     traces, aside = _aside(traces, holdout, rng)
     tell(MAKE, 0, 0)
     with advised(traces, settings):
@@ -218,6 +218,7 @@ def synthesize(
             rng=rng,
             workers=workers,
             progress=lambda done, total: tell(MAKE, done, total),
+            seeds=read.seeds,
         )
     fakes, read = with_withheld(as_read(fakes, read), read, traces)
     again = _words(out, per_seed, fakes.laboratory, private, also, out_as)

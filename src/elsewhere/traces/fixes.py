@@ -129,9 +129,9 @@ class Preparation:
     `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were filled by the policy
     `gaps`. `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
     visited by fewer than five users, `cells` the most places that were asked for, `places_joined` whether the makers of
-    fakes joined them further. `columns` names the column that was read for each role, in the
-    shape that `write_traces` takes, as `times` is; it is empty where `format` is no table. `coverage` is for the owner,
-    and is left out of `to_dict`.
+    fakes joined them further. `by` is "fixes" or "slots". `columns` names the column that was read for each role, in
+    the shape that `write_traces` takes, as `times` is; it is empty where `format` is no table. `coverage`, and `seeds`,
+    whom the map was not found in, are for the owner, and are left out of `to_dict`.
     """
 
     name: str = ""
@@ -171,11 +171,13 @@ class Preparation:
     columns: Mapping[str, str] = field(default_factory=dict)
     format: str = "frame"
     notes: tuple[str, ...] = ()
+    by: str = "fixes"
     coverage: Coverage | None = field(default=None, repr=False, compare=False)
+    seeds: frozenset[str] | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """All counts and settings as plain values, for JSON."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "coverage"}
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("coverage", "seeds")}
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
 
     def in_public(self, fewest: int = 5) -> dict[str, Any]:

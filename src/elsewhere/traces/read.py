@@ -5,7 +5,7 @@ Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` m
 """
 
 import codecs
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
 from elsewhere.traces.sources import shown
-from elsewhere.traces.tables import Table, open_parts
+from elsewhere.traces.tables import Parts, Table, open_parts
 from elsewhere.traces.zones import zone_of
 
 
@@ -55,6 +55,7 @@ def read_traces(
     lon360: bool = False,
     any_date: bool = False,
     allow_truncated: bool = False,
+    people: Callable[[str], bool] | None = None,
     report: Callable[[Preparation], None] | None = None,
 ) -> Traces:
     """
@@ -142,6 +143,8 @@ def read_traces(
     allow_truncated
         Leave out a last line or record that is cut off, instead of refusing the file; a Parquet file is refused even
         so. Of a gzip file that is cut off, read what is there.
+    people
+        Which ids are read, of a file with fixes or slots; rows of others are as if they were not there.
     report
         Called with the `Preparation`: what was read, dropped, repaired, and why.
 
@@ -164,7 +167,7 @@ def read_traces(
         zone_of(tz)
     check_columns(columns)
     _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
-    around = _box(box)
+    around = parsed_box(box)
     drawn = None if regions is None else read_regions(regions)
     given = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
@@ -176,6 +179,8 @@ def read_traces(
         allow_truncated=allow_truncated,
     )
     roles = _roles(parts.sample, format)
+    if people is not None and "user" in roles:
+        parts = _of_people(parts, roles["user"], people)
     told: list[str] = []
     if given is None and "place" in roles:
         ids = () if "lat" in roles else labels(parts.sample, roles["place"])[1]
@@ -243,8 +248,30 @@ def read_traces(
             so_far=counted,
         )
     if report is not None:
-        report(replace(prepared, notes=(*prepared.notes, *told)))
+        by = "slots" if "slot" in roles else "fixes"
+        report(replace(prepared, by=by, notes=(*prepared.notes, *told)))
     return traces if kept is None else traces.on(kept.locations)
+
+
+def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:
+    """The rows of some people alone, in the sample too: nothing is decided by rows of others."""
+
+    def chosen(table: Table) -> Table:
+        code, names = labels(table, column)
+        rows = np.flatnonzero(np.array([*(bool(people(name)) for name in names), False, False])[code])
+        columns = {name: table.encoded(name).take(rows) for name in table.columns}
+        return replace(table, columns=columns, rows=len(rows), unequal=0, fixed={}, origin=rows)
+
+    def tables() -> Iterator[Table]:
+        return (table for table in map(chosen, parts) if table.rows)
+
+    # a sample of a large input may hold few people, and none of these
+    sample = chosen(parts.sample)
+    if not sample.rows:
+        sample = next(tables(), sample)
+    if not sample.rows:
+        raise parts.sample.refuse("`people` chooses nobody.", "E_EMPTY")
+    return replace(parts, sample=sample, tables=tables)
 
 
 def _check_options(
@@ -298,7 +325,8 @@ def _tomorrow() -> np.datetime64:
     return np.datetime64((datetime.now(UTC) + timedelta(days=1)).replace(tzinfo=None), "us")
 
 
-def _box(box: Any) -> tuple[float, float, float, float] | None:
+def parsed_box(box: Any) -> tuple[float, float, float, float] | None:
+    """Return a box as four numbers: south, west, north, east in degrees; None where there is none."""
     if box is None:
         return None
     try:

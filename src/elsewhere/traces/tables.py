@@ -86,6 +86,7 @@ class Table:
     skip: int = 0
     before: int = 0
     fixed: Mapping[str, int] = field(default_factory=dict)
+    origin: Any = field(default=None, repr=False)  # which row of the file each row is, where some are left out
 
     @property
     def comma(self) -> bool:
@@ -117,6 +118,8 @@ class Table:
 
     def at(self, row: int) -> str:
         """Where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
+        if self.origin is not None:
+            return replace(self, origin=None).at(int(self.origin[row]))
         for part in self.files:
             if row < part.rows:
                 return part.at(row)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 ROUNDS, WALKS = 16, 4000  # of simulation, and walks in each
+FEW = 50  # people whose sums the first round matches, twice as many in each: far from a sum slopes lead astray
 PAIRS_FROM = 8  # round from which move pairs enter: what they add is measured against a walk that is nearly right
 SPREAD = 1.0  # prior standard deviation of a weight of the walk
 PAIR_SPREAD = 0.7  # of a move pair, beside what arrivals and lengths say, as a share of it
@@ -154,7 +155,8 @@ def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
         scores(walks[: len(score)], tables, score)
         # the mean over rounds: slopes change less than they scatter
         slope += ((x - x.mean(axis=0))[: len(score)].T @ score / len(score) - slope) / min(turn + 1, 4)
-        v = (sums.sd / sums.people) ** 2 + x.var(axis=0) * (1 / sums.people + 1 / WALKS) + 1e-10
+        people = min(sums.people, FEW * 2.0**turn)
+        v = (sums.sd / sums.people) ** 2 + x.var(axis=0) * (1 / people + 1 / WALKS) + 1e-10
         curve = (slope.T / v) @ slope + np.eye(len(weight)) / SPREAD**2
         pull = (slope.T / v) @ (goal - x.mean(axis=0)) - (weight - centre) / SPREAD**2
         weight = np.clip(weight + STEP * np.clip(np.linalg.solve(curve, pull), -1, 1), -8, 8)
