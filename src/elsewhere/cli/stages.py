@@ -142,7 +142,7 @@ def publish(
         *([] if kept else ["no links.csv: the folder of these fakes does not say who was made from whom."]),
     ]
     say(
-        {"fakes": len(pool), "notes": notes, "files": written, "private_files": list(kept)},
+        {"fakes": pool.traces.U, "days": len(pool), "notes": notes, "files": written, "private_files": list(kept)},
         [
             *notes,
             *(f"wrote {name} into {mine}: for you alone" for name in kept),
