@@ -643,7 +643,7 @@ def test_every_command_of_the_page_works(run, tmp_path, monkeypatch, command):
     status, said, err = run(*words, *(["--no-report"] if words[0] == "synthesize" else []), "--json")
     assert status == 0, err
     assert json.loads(said)["fakes"] >= 0.3 * PEOPLE
-    assert len(ew.Pool.load("fakes")) == json.loads(said)["fakes"]
+    assert len(ew.Pool.load("fakes")) == json.loads(said)["days"]
 
 
 def test_the_page_has_all_commands_and_kinds_of_file():

@@ -184,4 +184,4 @@ def test_one_list_of_options_for_the_library_and_the_command():
     assert set(READING) == {f.name for f in fields(Reading)}
     of_read_traces = set(inspect.signature(ew.read_traces).parameters)
     assert {f.name for f in fields(Reading)} - of_read_traces == {"grid"}
-    assert of_read_traces - set(has) == {"grid_metres", "evidence"}
+    assert of_read_traces - set(has) == {"grid_metres", "evidence", "people"}
