@@ -174,8 +174,8 @@ def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
         return ()
     if len(np.unique(users)) == len(rows):
         return (
-            f"fakes live one day: too few people have several to learn from, so {left_out} further days of the seed users "
-            "are no seeds.",
+            f"fakes live one day: too few people have several to learn from, so {left_out} further days of the seed "
+            "users are no seeds.",
         )
     return (
         f"{left_out} traces of the seed users are no seeds: of each the first {MOST_DAYS} days are, one trace a day.",

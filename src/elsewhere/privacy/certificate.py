@@ -178,8 +178,8 @@ class Certificate:
         if self.k is not None:
             unless = f", except with probability {self.k_delta:.2g}" if self.k_delta else ""
             said.append(
-                f"At least {self.k} seeds stand behind every fake that follows an archetype: each makes it with the same "
-                f"probability{unless}; the others follow nobody."
+                f"At least {self.k} seeds stand behind every fake that follows an archetype: each makes it with the "
+                f"same probability{unless}; the others follow nobody."
             )
         said.append(
             f"This protects {WHOM[self.protects]} ({self.unit}), for {self.fakes_covered} of fakes together; inputs "
