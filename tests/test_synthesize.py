@@ -65,7 +65,7 @@ def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, t
     one, other = holds(tmp_path / "typed"), holds(tmp_path / "called")
     assert one == other
     assert {name.split("/")[0] for name in one} == {"fakes", "fakes-private"}
-    assert json.dumps(made.to_dict()) == json.dumps(json.loads(said))
+    assert made.to_dict() == json.loads(said)
     # and its parts are what was written
     assert {f"fakes/{name}" for name in made.files} | {f"fakes-private/{name}" for name in made.private_files} == set(
         one
@@ -80,6 +80,39 @@ def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, t
     assert isinstance(made.fakes, ew.Fakes)
     assert list(dict.fromkeys(stage for stage, _, _ in stages)) == [JOB.READ, JOB.MAKE, JOB.ATTACK, JOB.WRITE]
     assert all(0 <= done <= total for _, done, total in stages)
+
+
+def test_the_coins_of_the_deniable_preset_are_thrown_alike(run, town, tmp_path):
+    typed = [
+        "--preset",
+        "deniable",
+        "--kappa",
+        "6",
+        "-n",
+        "30",
+        "--eps0",
+        "1",
+        "--no-report",
+        "--seed",
+        "7",
+        "--i-know",
+    ]
+    status, said, err = run("synthesize", town, "-o", tmp_path / "typed" / "fakes", *typed, "--json")
+    assert status == 0, err
+    made = ew.synthesize(
+        town,
+        tmp_path / "called" / "fakes",
+        preset="deniable",
+        kappa=6,
+        n=30,
+        eps0=1.0,
+        report=False,
+        rng=np.random.default_rng(7),
+        laboratory=True,
+    )
+    assert holds(tmp_path / "typed") == holds(tmp_path / "called")
+    assert made.to_dict() == json.loads(said)
+    assert made.to_dict()["fakes"] == 30
 
 
 def test_a_table_is_as_good_as_a_file_and_without_a_report_nobody_judges(town, tmp_path):

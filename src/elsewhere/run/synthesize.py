@@ -1,6 +1,6 @@
 """The whole job: from a file of real traces to a pool of fakes, two reports and what only the owner may see."""
 
-import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -68,11 +68,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and words, ready for JSON, as `elsewhere synthesize --json` prints them."""
-        return {
-            **copy.deepcopy(dict(self.told)),
-            "files": list(self.files),
-            "private_files": list(self.private_files),
-        }
+        told = {**self.told, "files": self.files, "private_files": self.private_files}
+        return dict(json.loads(json.dumps(told, allow_nan=False)))  # lists for tuples, and the caller's own
 
 
 def synthesize(
