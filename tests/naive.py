@@ -1768,22 +1768,21 @@ def as_many_days(lives, people, own):
 
 
 def whole_life(lives, people, own, label, shift):
-    """The same by slots in one class, day by day in order, at the best shift; users with as many days only."""
+    """The same by slots in one class, day by day in order as long as both have days, at the best shift."""
     found = []
     for life, u in zip(lives, own, strict=True):
         score = []
         for days in people:
-            best = -1
-            if len(days) == len(life):
-                for early in range(-shift, shift + 1):
-                    n = 0
-                    for fake, day in zip(life, days, strict=True):
-                        for t in range(len(fake)):
-                            at = min(max(t - early, 0), len(day) - 1)
-                            n += label[fake[t]] >= 0 and label[fake[t]] == label[day[at]]
-                    best = max(best, n)
+            best = 0
+            for early in range(-shift, shift + 1):
+                n = 0
+                for fake, day in zip(life, days, strict=False):
+                    for t in range(len(fake)):
+                        at = min(max(t - early, 0), len(day) - 1)
+                        n += label[fake[t]] >= 0 and label[fake[t]] == label[day[at]]
+                best = max(best, Fraction(n, min(len(life), len(days))))
             score.append(best)
-        found.append(1 / score.count(max(score)) if score[u] == max(score) and score[u] >= 0 else 0)
+        found.append(1 / score.count(max(score)) if score[u] == max(score) else 0)
     return found
 
 

@@ -282,6 +282,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     assert (status, json.loads(said)["attacks"]["A1"]["own_shared"]["value"]) == (0, 0.0)
 
 
+@pytest.mark.filterwarnings("always:.* is not of this run")
 def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0

@@ -111,7 +111,7 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     The rows of these users that are seeds.
 
     Of the product, whose fakes live as many days as their seeds, the first 60 days of each; one day of each, drawn at
-    random, where too few people have several to learn from how days follow each other, and in the deniable mode.
+    random, where too few people have several to learn from how days follow each other.
     """
     rows = np.flatnonzero(np.isin(traces.user, users))
     if settings.name == "paper":
@@ -121,7 +121,7 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     # of several traces of one date one is a day
     again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
     days = rows[order][~again]
-    if settings.name == "deniable" or not _lives(traces.user[days], settings.m_min):
+    if not _lives(traces.user[days], settings.m_min):
         return _some_days(traces, rows, 1, rng)
     return _first_of_each(traces, days, MOST_DAYS)
 
@@ -174,10 +174,12 @@ def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
         return ()
     if len(np.unique(users)) == len(rows):
         return (
-            f"fakes live one day: fewer than half of the people have several, so {left_out} further days of the seed "
+            f"fakes live one day: too few people have several to learn from, so {left_out} further days of the seed "
             "users are no seeds.",
         )
-    return (f"{left_out} days of the seed users beyond their first {MOST_DAYS} are no seeds.",)
+    return (
+        f"{left_out} traces of the seed users are no seeds: of each the first {MOST_DAYS} days are, one trace a day.",
+    )
 
 
 def _deniable(

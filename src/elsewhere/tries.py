@@ -16,7 +16,7 @@ from elsewhere.synthesis.walk._kernels import Tables, stroll
 from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
-from elsewhere.traces.days import People, is_weekend
+from elsewhere.traces.days import People
 from elsewhere.traces.model import Floats, Ints, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
@@ -145,13 +145,14 @@ class LifeModel:
                 "cells, or one day of each person.",
                 code="E_TOO_LARGE",
             )
-        dated = people.dates is not None
-        day = people.dates.astype(np.int64) if people.dates is not None else People.of(people).day
+        calendar = People.of(people, m_min=learnt.preset.m_min)
+        day = calendar.day if people.dates is None else people.dates.astype(np.int64)
+        of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
         lives = learn_lives(
             np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
             people.user,
             day,
-            is_weekend(people.dates) if dated else np.zeros(len(people), dtype=bool),  # type: ignore[arg-type]
+            of_kind,
             people.minutes(),
             people.step_minutes,
             people.locations.select(places),

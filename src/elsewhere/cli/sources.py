@@ -250,7 +250,7 @@ def _private(sources: Sources, path: Path) -> Sources:
     )
     deniable = private.covered
     notes = (*sources.notes, *([FROM_SEEDS] if deniable else []))
-    seeds = whole[private.seed]
+    seeds = whole[private.seed] if (private.seed >= 0).all() else None
     return replace(sources, fakes=fakes, seed_index=seeds, private=private, deniable=deniable, notes=notes)
 
 

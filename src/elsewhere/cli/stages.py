@@ -146,7 +146,7 @@ def publish(
         [
             *notes,
             *(f"wrote {name} into {mine}: for you alone" for name in kept),
-            f"published {len(pool)} fakes into {out}",
+            f"published {pool.traces.U} fakes into {out}",
         ],
         as_json=as_json,
     )

@@ -176,7 +176,7 @@ def from_pool(
     maker: Ints | None = None
     if isinstance(pool, Fakes):
         r = pool.r
-        if pool.seeds is not None:
+        if pool.seeds is not None and (pool.seed >= 0).all():
             maker, labels = np.asarray(pool.seeds.user[pool.seed]), pool.seeds.labels
     else:
         r = pool.r if isinstance(pool, Traces) else np.asarray(pool)

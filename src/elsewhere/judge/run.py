@@ -309,11 +309,13 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
             "traces": len(traces),
             "seeds": seeds.U,
             "control": 0 if control is None else control.U,
-            "published fakes": len(pool),
+            "published fakes": pool.traces.U,
+            "published days": len(pool),
             "places": traces.R,
             "instants": traces.L,
         },
         "notes": list(pool.provenance["notes"]),
+        "lives": fakes.day is not None,
     }
     told["certificate"] = pool.provenance["certificate"]
     if not fakes.covered:

@@ -178,7 +178,8 @@ class Certificate:
         if self.k is not None:
             unless = f", except with probability {self.k_delta:.2g}" if self.k_delta else ""
             said.append(
-                f"At least {self.k} seeds stand behind every fake: each makes it with the same probability{unless}."
+                f"At least {self.k} seeds stand behind every fake that follows an archetype: each makes it with the "
+                f"same probability{unless}; the others follow nobody."
             )
         said.append(
             f"This protects {WHOM[self.protects]} ({self.unit}), for {self.fakes_covered} of fakes together; inputs "
@@ -208,7 +209,7 @@ class Certificate:
         return cls(**{**given, "conditions": tuple(tuple(condition) for condition in given["conditions"])})
 
 
-ENTROPY = "noise and draws come from the operating system, and nobody keeps them"
+ENTROPY = "noise comes from the operating system, draws from generators that it seeds, and nobody keeps them"
 
 
 def odds_factor(eps: float) -> str:

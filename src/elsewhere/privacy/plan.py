@@ -10,7 +10,7 @@ from typing import Any
 
 from elsewhere.errors import require_between, require_whole
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.count import LEAST_EPS0, margin
+from elsewhere.privacy.count import K_DELTA, LEAST_EPS0, margin
 from elsewhere.privacy.sums import MOST_EPS, bound_of, eps_of, gaussian_mu
 from elsewhere.synthesis.deniable.carried import number_of_archetypes
 
@@ -94,7 +94,9 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
             + (f": some {2 * needed:,} people would keep all of them" if seeds < needed else "")
             + "; the others' fakes follow the town as a whole."
         )
-    certificate = Certificate("seeds", eps=eps0, neighbours="one seed more or less", k=k, k_delta=None)
+    certificate = Certificate(
+        "seeds", eps=eps0, neighbours="one seed more or less", k=k, k_delta=K_DELTA if k else None
+    )
     return Planned("deniable", people >= MODEL_PEOPLE, MODEL_PEOPLE, certificate, words)
 
 

@@ -69,7 +69,10 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         return Claim(sentence, False, f"A1 found a shared place in {percent(shared)} of the fakes.")
     # the deniable preset does not read `par_i`: finding none is luck then
     enforced = _parameter(run, "par_i") == 0 and _parameter(run, "intersection") == "set"
-    if enforced and run.get("preset") != "deniable":
+    if enforced and run.get("lives"):
+        why = "over several days a fake may share as many places with its seed as half of the strangers do at most."
+        return Claim(sentence, False, f"A1 found none on the nearest days, but {why}")
+    if enforced and run.get("preset") not in ("deniable", "private"):
         return Claim(sentence, True, "A1 found none, and the test refuses every fake that shares one (`par_i` = 0).")
     return Claim(sentence, False, "A1 found none, but it is not known that the test enforces it (`par_i`).")
 

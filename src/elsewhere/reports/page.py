@@ -117,7 +117,7 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         )
     seed, traces = None, None
     if isinstance(fakes, Fakes):
-        if fakes.seeds is not None:
+        if fakes.seeds is not None and (fakes.seed >= 0).all():
             real, seed = fakes.seeds, np.asarray(fakes.seed)
         f = fakes.frame
         traces = Traces(fakes.r, f.locations, step_minutes=f.step_minutes, start=f.start, tz=f.tz)

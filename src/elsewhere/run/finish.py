@@ -84,6 +84,8 @@ def rescued(
 
 def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
     """Who was made from whom beside fakes that are not published yet, by their numbers: `publish` knows no user."""
+    if not (fakes.seed >= 0).any():
+        return
     from elsewhere.links import links_file
 
     write_files(folder, {LINKS: links_file(range(len(fakes)), traces, fakes.seed)})

@@ -307,8 +307,8 @@ def _apart(rng: np.random.Generator | None) -> np.random.Generator | None:
 
 def _aside(traces: Traces, share: float, rng: np.random.Generator | None) -> tuple[Traces, Traces | None]:
     """The people to make fakes of, and those set aside as control before anything is learnt."""
-    n = round(share * traces.U)
-    if n == 0:
+    # a coin for each person: who is set aside depends on nobody else
+    aside = (_apart(rng) or np.random.default_rng(np.random.SeedSequence())).random(traces.U) < share
+    if not aside.any() or aside.all():
         return traces, None
-    people = (_apart(rng) or np.random.default_rng(np.random.SeedSequence())).permutation(traces.U)
-    return traces.of_users(np.sort(people[n:])), traces.of_users(np.sort(people[:n]))
+    return traces.of_users(np.flatnonzero(~aside)), traces.of_users(np.flatnonzero(aside))

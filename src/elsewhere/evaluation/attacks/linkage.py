@@ -293,23 +293,24 @@ def whole_life(
     """
     (lives,) success of whoever holds the classes and adds up all days of a fake, the first with the first and so on.
 
-    The score of a user is the largest number of slots at which both are in one class, over all shifts of whole days;
-    only users who have as many days as the fake are candidates.
+    The score of a user is the largest share of slots at which both are in one class, over all shifts of whole days and
+    over as many days as both have: a fake need not have as many as its seed.
     """
     kind, mine = label[r], label[fakes]
     number = np.array([len(rows) for rows in people])
     out = np.zeros(len(lives))
     for i, (rows, user) in enumerate(zip(lives, own.tolist(), strict=True)):
-        able = np.flatnonzero(number == len(rows))
-        if number[user] != len(rows):
-            continue
-        theirs, days = kind[np.array([people[u] for u in able])], mine[rows]  # (users, days, L), (days, L)
-        L = days.shape[1]
-        best = np.zeros(len(able), dtype=np.int64)
-        for early in shifts:
-            at = np.clip(np.arange(L) - early, 0, L - 1)
-            best = np.maximum(best, ((theirs[:, :, at] == days) & (days >= 0)).sum(axis=(1, 2)))
-        out[i] = shared_top(best[None, :], np.searchsorted(able, [user]))[0]
+        both = np.minimum(number, len(rows))
+        score = np.zeros(len(people))
+        for n in np.unique(both).tolist():
+            able = np.flatnonzero(both == n)
+            theirs, days = kind[np.array([people[u][:n] for u in able])], mine[rows[:n]]  # (users, days, L), (days, L)
+            L = days.shape[1]
+            for early in shifts:
+                at = np.clip(np.arange(L) - early, 0, L - 1)
+                agree = ((theirs[:, :, at] == days) & (days >= 0)).sum(axis=(1, 2)) / n
+                score[able] = np.maximum(score[able], agree)
+        out[i] = shared_top(score[None, :], np.array([user]))[0]
     return out
 
 
