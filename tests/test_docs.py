@@ -2,10 +2,12 @@
 
 import ast
 import contextlib
+import csv
 import doctest
 import importlib
 import inspect
 import io
+import math
 import pkgutil
 import re
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import elsewhere as ew
+from elsewhere.privacy.certificate import VACUOUS, odds_factor
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -106,3 +109,69 @@ def test_paper_map_leaves_no_public_name_out():
     mapped = {row[1].strip("`").split(".")[0] for row in ROWS}
 
     assert sorted(public - errors - mapped) == []
+
+
+# --- the promise: every figure is what the code computes
+
+PROMISE = (ROOT / "docs" / "promise.md").read_text()
+EXAMPLES = dict(re.findall(r"^\*\*([\d,]+) people\.\*\* (.*?)(?=^\*\*|\Z)", PROMISE, re.MULTILINE | re.DOTALL))
+
+
+def sure(eps):
+    """How sure one is at most who held it as likely as not."""
+    return f"{1 / (1 + math.exp(-eps)):.0%}".replace("%", " %")
+
+
+def test_promise_says_what_the_defaults_prove():
+    _, _, deniable, private = (each.certificate for each in ew.plan(300))
+    (bounds,) = [line for line in PROMISE.splitlines() if line.startswith("| **how much**")]
+
+    for certificate in (deniable, private):
+        assert f"{odds_factor(certificate.eps)} at the default" in bounds
+        assert f"AUC of any attack at most {certificate.auc:.3f}".replace("0.", ".") in bounds
+    told = [f"{sure(0.5)} sure at eps .5", *(f"{sure(eps)} at {eps}" for eps in (1, 2, 4))]
+    assert f"at most {', '.join(told)}." in PROMISE
+    assert f"eps above {VACUOUS:g} no promise" in PROMISE
+
+
+def test_promise_300_people():
+    _, _, deniable, private = ew.plan(300)
+    told = EXAMPLES["300"]
+
+    assert not private.enough
+    assert f"needs {private.people_needed} people" in told
+    assert "with 300 it runs from eps = 8.9" in told
+    assert "With 300 people it runs from eps = 8.9." in private.useful
+    assert 1000 < math.exp(8.9) < 10_000  # some thousands
+    assert deniable.enough
+    assert deniable.useful.split(". A fake")[0] in told
+    assert deniable.certificate.words[0].lower().rstrip(".") in told.lower()
+
+
+@pytest.mark.parametrize(("people", "given"), [(10_000, {"eps": 2.0}), (1_000_000, {"eps": 0.5, "delta": 1e-8})])
+def test_promise_of_many_people(people, given):
+    private = ew.plan(people, **given)[3]
+    told, certificate = EXAMPLES[f"{people:,}"], private.certificate
+    (good,) = re.findall(r"([\d,]+) people (?:would bring|are enough)", private.useful)
+
+    assert private.enough
+    assert f"runs from {private.people_needed:,} people on" in told
+    assert f"{good} people" in told
+    assert f"AUC of any attack at most {certificate.auc:.3f}, advantage at most {certificate.advantage:.3f}" in told
+    assert (
+        told.count(f"a factor of {odds_factor(certificate.eps)}, except with probability {certificate.delta:.2g}") == 1
+    )
+    assert told.rstrip().splitlines()[-1].startswith("> Whoever you are: ")
+
+
+def test_promise_shows_what_was_measured():
+    with (ROOT / "docs" / "people-eps.csv").open() as file:
+        measured = {(int(row["people"]), row["eps"]): row["tp_tv"].lstrip("0") for row in csv.DictReader(file)}
+    noisy, free, real = (measured[10_000, eps] for eps in ("2", "none", "real"))
+    picture = (ROOT / "docs" / "people-eps.svg").read_text()
+
+    assert f"TP-TV {noisy}, without noise {free}, 500 real people {real}" in EXAMPLES["10,000"]
+    assert len(picture) < 60_000
+    for people, eps in measured:
+        assert f">{people:,}<" in picture
+        assert {"real": ">500 real people<", "none": ">no noise<"}.get(eps, f">eps {eps}<") in picture
