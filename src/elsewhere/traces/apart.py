@@ -47,7 +47,7 @@ def coin(key: bytes, label: str) -> bool:
     Examples
     --------
     >>> [coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
-    [True, True, False]
+    [False, False, True]
 
     """
     return bool(hmac.digest(key, label.encode(), "sha256")[0] & 1)
