@@ -66,6 +66,8 @@ def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, t
     assert one == other
     assert {name.split("/")[0] for name in one} == {"fakes", "fakes-private"}
     assert made.to_dict() == json.loads(said)
+    assert [made.to_dict()[name] for name in ("files", "private_files")] == [[*made.files], [*made.private_files]]
+    assert any("people set aside before anything was learnt" in note for note in made.judgement.notes)
     # and its parts are what was written
     assert {f"fakes/{name}" for name in made.files} | {f"fakes-private/{name}" for name in made.private_files} == set(
         one
