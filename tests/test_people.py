@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.fakes import publish_linked
+from elsewhere.frame import weekdays
 from elsewhere.links import links_file, read_links
 from elsewhere.privacy.tests import PrivacyTest
 from elsewhere.traces.days import People, is_weekend
@@ -220,3 +221,30 @@ def test_a_kind_of_day_that_few_have_is_one_calendar_for_all():
     assert made.day is not None
     assert not made.weekend.any()
     assert not is_weekend(ew.publish(made, laboratory=True, rng=rng(1)).traces.dates).any()
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=20), st.integers(0, 9))
+@settings(max_examples=150, deadline=None)
+def test_weekdays_keep_the_order_of_kinds(kinds, number):
+    days = weekdays(np.array(kinds), rng(number))
+    assert (days % 7 >= 5).tolist() == kinds
+    assert (np.diff(days) > 0).all()
+    # no day of its kind lies between one day and the next
+    for a, b, kind in zip(days, days[1:], kinds[1:], strict=False):
+        assert not any((d % 7 >= 5) == kind for d in range(a + 1, b))
+
+
+def test_lives_begin_on_any_weekday():
+    starts = [int(weekdays(np.zeros(3, dtype=bool), rng(i))[0]) for i in range(200)]
+    count = np.bincount(starts, minlength=5)
+    # 200 draws of five: 40 each, five standard deviations of a binomial count
+    assert np.all(np.abs(count - 40) < 5 * np.sqrt(200 * 0.2 * 0.8))
+    assert weekdays(np.array([True, False]), rng()).tolist() == [6, 7]
+    assert weekdays(np.array([False] * 5 + [True] * 2), rng()).tolist() == list(range(7))
+
+
+def test_a_k_that_no_archetype_reaches_is_not_claimed():
+    people = ew.simulate_town(users=80, locations=60, rng=rng(5)).traces
+    made = ew.generate_fakes(people, preset="deniable", k=500, m_min=2, n=20)
+    assert made.certificate.k is None
+    assert any("no archetype has `k` = 500 seeds" in note for note in made.notes)

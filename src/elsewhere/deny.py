@@ -7,6 +7,7 @@ how many fakes there are, the pool of walks and the draws follow from these, and
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,11 @@ COINS = "who is a seed was decided by a coin for each person, before any trace w
 NUMBER = "the number of fakes is given, or follows from the noisy counts"
 NO_REFUSAL = "nothing is refused because of a seed"
 KEPT_BACK = "nothing else that was computed from the seeds is published: no report, no figure, no private folder"
+
+NO_ARCHETYPE = (
+    "no archetype has `k` = {k} seeds, as far as noisy counts tell: every fake follows the walk without a seed, and "
+    "keeps nothing of anybody's life; lower `k`, or give more people."
+)
 
 
 class Drawn(NamedTuple):
@@ -105,6 +111,9 @@ def release_fakes(
         progress(number, number)
     settings = settings.changed(archetypes=len(archetypes.share))  # the manifest says how many
     certificate = certificate_of(settings, given=given)
+    if settings.k and not mixed.weights.any():  # by the noisy counts, so nothing more is told of the seeds
+        certificate = replace(certificate, k=None, k_delta=None)
+        roles = replace(roles, notes=(*roles.notes, NO_ARCHETYPE.format(k=settings.k)))
     return Fakes(
         r=r,
         seed=_alike(which, codes[user], rows, streams[3]),

@@ -118,7 +118,7 @@ class Frame:
 
     def weeks(self, day: Ints, life: Ints, rng: np.random.Generator) -> Days | None:
         """
-        Return a date for each day of fake lives: day 0 of a life is a Monday, drawn for each life.
+        Return a date for each day of fake lives, in order; on which weekday a life begins is drawn (`weekdays`).
 
         Of the weeks of the calendar those are drawn that hold the life to its end, without a day of 23 or 25 hours;
         where none does, the first.
@@ -128,6 +128,9 @@ class Frame:
         low, high = int(self.dates[0].astype(np.int64)), int(self.dates[-1].astype(np.int64))
         low += (4 - low) % 7  # on to a Monday: day 4 of 1970 was one
         lives, of = np.unique(life, return_inverse=True)
+        day = day.copy()
+        for i in range(len(lives)):
+            day[of == i] = weekdays(day[of == i] % 7 >= 5, rng)
         last = np.zeros(len(lives), dtype=np.int64)
         np.maximum.at(last, of, day)
         mondays = np.arange(low, max(high - int(last.min(initial=0)), low) + 1, 7)
@@ -184,6 +187,34 @@ class Frame:
         """Return whether the calendar has weekdays, and weekends."""
         at_weekend = is_weekend(np.asarray(self.dates))
         return bool(np.any(~at_weekend)), bool(np.any(at_weekend))
+
+
+def weekdays(weekend: NDArray[np.bool_], rng: np.random.Generator) -> Ints:
+    """
+    Return days on a calendar that begins on a Monday, one of each kind in turn, the next after the one before.
+
+    A first run of weekdays ends on a Friday where a weekend follows; else it begins on any weekday. A single day of the
+    weekend that weekdays follow is a Sunday.
+
+    Examples
+    --------
+    >>> weekdays(np.array([False, False, True, True, False]), np.random.default_rng(1)).tolist()
+    [3, 4, 5, 6, 7]
+
+    """
+    run = int(np.argmax(weekend != weekend[0])) if np.any(weekend != weekend[0]) else len(weekend)
+    ends = run < len(weekend)
+    if weekend[0]:
+        start = 6 if ends and run == 1 else int(rng.integers(5, 7)) if run == 1 else 5
+    else:
+        start = 5 - run if ends and run <= 5 else int(rng.integers(0, 5))
+    out, at = np.empty(len(weekend), dtype=np.int64), start
+    for i, off in enumerate(weekend.tolist()):
+        while (at % 7 >= 5) != off:
+            at += 1
+        out[i] = at
+        at += 1
+    return out
 
 
 def calendar(people: Traces, m_min: int) -> tuple[Days | None, float | None]:

@@ -82,6 +82,7 @@ class Pool:
             "format": FORMAT,
             "version": __version__,
             "fakes": len(t),
+            "people": t.U,
             "instants": t.L,
             "places": t.R,
             "step_minutes": t.step_minutes,
