@@ -11,7 +11,7 @@ from tests import naive
 import elsewhere as ew
 from elsewhere.synthesis.streams._kernels import open_stream
 from elsewhere.synthesis.walk import _lives_kernels as kernels
-from elsewhere.synthesis.walk.lives import learn_lives
+from elsewhere.synthesis.walk.lives import _clusters, learn_lives
 from elsewhere.traces.model import Locations
 
 DAYS = 14
@@ -243,3 +243,10 @@ def test_any_calendar_gives_whole_lives(lives, seed, n, calendar):
     assert drawn.shape[:2] == (n, len(calendar))
     assert drawn.min() >= 0
     assert drawn.max() < len(lives.home)
+
+
+@pytest.mark.parametrize(("m_min", "labels"), [(1, 2), (2, 1), (9, 1)])
+def test_clusters_of_few_people_join_another(m_min, labels):
+    rows, who = np.array([[0.0], [0.1], [0.2], [9.0], [9.1]]), np.array([0, 1, 2, 3, 3])
+
+    assert len(np.unique(_clusters(rows, 2, who, m_min, np.random.default_rng(0)))) == labels
