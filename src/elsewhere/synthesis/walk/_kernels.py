@@ -365,11 +365,12 @@ def keep_apart(seeds, walks, limit, out):
             shared = 0
             for w in range(words):
                 both = seeds[s, w] & walks[f, w]
-                while both:
+                while both and shared <= limit[s]:
                     both &= both - one
                     shared += 1
-            if shared > limit[s]:
-                out[s, f] = 0.0
+                if shared > limit[s]:
+                    out[s, f] = 0.0
+                    break
 
 
 @njit

@@ -132,7 +132,7 @@ def learn_habits(
     if m_min == 1:
         return habits
     uniform = rng.random((WALKS, 2 * L - 1))
-    walks = np.empty((WALKS, L), dtype=np.int16)
+    walks = np.empty((WALKS, L), dtype=np.int32)
     stroll(habits.tables(locations, known), uniform, walks)
     return replace(habits, lives=pooled_lives(r, who, _lives(walks.astype(np.int64)), m_min))
 
