@@ -2379,3 +2379,21 @@ def release_law(counts, eps0, laws, *, n=None, k=None, longest=2, reach=25, muta
         for fakes in itertools.product(range(len(mixed)), repeat=number):
             law[number, fakes] = law.get((number, fakes), 0.0) + p * math.prod(mixed[f] for f in fakes)
     return law
+
+
+def moving_loss(weights, ridge, every, moved):
+    """-ln likelihood of moving or staying, a step's logit the sum of its weights, plus ridge / 2 weight^2."""
+    loss = sum(r / 2 * w * w for r, w in zip(ridge, weights, strict=True))
+    for columns, move in zip(every, moved, strict=True):
+        p = 1 / (1 + math.exp(-sum(weights[c] for c in columns)))
+        loss -= math.log(p if move else 1 - p)
+    return loss
+
+
+def least_shared(seeds, others, share):
+    """Places that each seed has in common with the `share` of the others who have least in common with it, at most."""
+    out = []
+    for seed in seeds:
+        common = sorted(len(set(seed) & set(other)) for other in others)
+        out.append(common[max(0, math.ceil(share * len(others)) - 1)])
+    return out

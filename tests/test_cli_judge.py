@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 import elsewhere as ew
-from elsewhere.cli import app
 from elsewhere.cli.attack import tables as audit_tables
 from elsewhere.evaluation.attacks.finding import Finding
 from elsewhere.evaluation.attacks.intervals import Rate
@@ -26,17 +25,6 @@ from elsewhere.traces.together import onto, read_together
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
 
 SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*words):
-        with pytest.raises(SystemExit) as stopped:
-            app([str(w) for w in words], prog_name="elsewhere")
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
-
-    return command
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import elsewhere as ew
-from elsewhere.cli import app
 from elsewhere.cli.told import made_by
 from elsewhere.contributors import contributed, contributors_file
 from elsewhere.deny import COINS, THE_MAP
@@ -31,17 +30,6 @@ def town(tmp_path_factory):
     )
     ew.write_traces(named, path)
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*words):
-        with pytest.raises(SystemExit) as stopped:
-            app([str(w) for w in words], prog_name="elsewhere")
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
-
-    return command
 
 
 def test_synthesize_writes_fakes_in_the_columns_of_the_input(run, town, tmp_path):

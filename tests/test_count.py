@@ -17,7 +17,7 @@ from elsewhere.errors import NotEnoughUsers
 from elsewhere.evaluation.attacks.neighbours import Neighbours, found_without_noise
 from elsewhere.presets import preset_of
 from elsewhere.privacy.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
-from elsewhere.privacy.plan import plan
+from elsewhere.run.plan import plan
 from elsewhere.split import split_users
 from elsewhere.synthesis.deniable import laws as made
 

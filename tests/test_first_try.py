@@ -21,7 +21,6 @@ import pytest
 from makefiles import gpx, owntracks, plt
 
 import elsewhere as ew
-from elsewhere.cli import app
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -107,17 +106,6 @@ def told_shift(fakes, real):
     alike = [np.corrcoef(np.roll(smooth[0], -h), smooth[1])[0, 1] for h in range(24)]
     best = int(np.argmax(alike))
     return best - 24 if best > 12 else best
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*words):
-        with pytest.raises(SystemExit) as stopped:
-            app([str(w) for w in words], prog_name="elsewhere")
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
-
-    return command
 
 
 # --- what a shape looks like: write(town, folder) -> path, and read(DIR) -> rows (user, time, lat, lon or place) -----

@@ -113,6 +113,28 @@ def test_a_life_is_tested_as_one_person():
     assert strict.prepared.limit.tolist() == [0]
 
 
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_strangers_share_is_counted_by_the_definition(data):
+    R, days = 6, 2
+    sides = [
+        data.draw(st.lists(st.lists(st.integers(0, R - 1), min_size=6, max_size=6), min_size=1, max_size=7))
+        for _ in range(2)
+    ]
+    seeds, others = (
+        ew.Traces(
+            np.array(side).reshape(-1, 3),
+            ew.Locations(n=R),
+            users=[f"{name}{i}" for i in range(len(side)) for _ in range(days)],
+            dates=["2024-01-01", "2024-01-02"] * len(side),
+            step_minutes=480,
+        )
+        for name, side in zip("sa", sides, strict=True)
+    )
+    test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds))
+    assert test.prepared.limit.tolist() == [max(1, n) for n in naive.least_shared(*sides, 0.5)]
+
+
 def test_a_fake_lives_the_days_of_its_seed(town, fakes):
     assert fakes.people == 2 * len(np.unique(town.user[fakes.seed]))
     for life in range(fakes.people):

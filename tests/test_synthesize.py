@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import elsewhere as ew
-from elsewhere.cli import app
 from elsewhere.cli.options import READING
 from elsewhere.run.reading import Reading
 
@@ -28,17 +27,6 @@ def town(tmp_path_factory):
     path = tmp_path_factory.mktemp("town") / "traces.csv"
     ew.write_traces(ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces, path)
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*words):
-        with pytest.raises(SystemExit) as stopped:
-            app([str(w) for w in words], prog_name="elsewhere")
-        said = capsys.readouterr()
-        return stopped.value.code or 0, said.out, said.err
-
-    return command
 
 
 def holds(folder):

@@ -2,11 +2,12 @@
 
 import naive
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.synthesis.walk._kernels import BLOCK, COLUMNS, MOVING, stroll
+from elsewhere.synthesis.walk._kernels import BLOCK, COLUMNS, MOVING, moving_loss, stroll
 from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
 from elsewhere.synthesis.walk.habits import LEAST, geometry, within_reach
 
@@ -149,3 +150,21 @@ def test_many_fakes_of_a_small_pool_are_alike_and_it_is_said(monkeypatch):
     distinct = len(np.unique(fakes.r, axis=0))
     assert distinct < 0.8 * len(fakes)
     assert any(f"only {distinct} of {len(fakes)} fakes differ" in note for note in fakes.notes)
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=40)
+def test_the_loss_of_moving_and_its_slope(number):
+    rng = np.random.default_rng(number)
+    n, steps = 6, 12
+    weights, ridge = rng.normal(0, 2, n), rng.random(n)
+    every, moved = rng.integers(n, size=(steps, 3)), rng.random(steps) < 0.5
+    slope = np.empty(n)
+    value = moving_loss(weights, ridge, every, moved, slope)
+    assert value == pytest.approx(naive.moving_loss(weights, ridge, every.tolist(), moved.tolist()), rel=1e-9)
+    for j in range(n):
+        up, down = weights.copy(), weights.copy()
+        up[j] += 1e-6
+        down[j] -= 1e-6
+        apart = [naive.moving_loss(w, ridge, every.tolist(), moved.tolist()) for w in (up, down)]
+        assert slope[j] == pytest.approx((apart[0] - apart[1]) / 2e-6, abs=1e-4)

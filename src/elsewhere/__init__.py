@@ -58,7 +58,7 @@ _HOME = {
     "mallows_distance": "similarity.mallows",
     "pairwise_geographic_similarity": "similarity.pairwise",
     "pairwise_semantic_similarity": "similarity.pairwise",
-    "plan": "privacy.plan",
+    "plan": "run.plan",
     "privacy_test": "privacy.tests",
     "publish": "fakes",
     "read_traces": "traces.read",

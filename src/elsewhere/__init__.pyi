@@ -31,7 +31,6 @@ from elsewhere.learnt import learn as learn
 from elsewhere.pool import Pool as Pool
 from elsewhere.presets import Preset as Preset
 from elsewhere.privacy.certificate import Certificate as Certificate
-from elsewhere.privacy.plan import plan as plan
 from elsewhere.privacy.tests import privacy_test as privacy_test
 from elsewhere.privacy.verdict import Verdict as Verdict
 from elsewhere.profiles.aggregate import AggregateModel as AggregateModel
@@ -41,6 +40,7 @@ from elsewhere.profiles.markov import Profiles as Profiles
 from elsewhere.profiles.markov import UnknownUser as UnknownUser
 from elsewhere.profiles.markov import fit_profiles as fit_profiles
 from elsewhere.reports.page import report as report
+from elsewhere.run.plan import plan as plan
 from elsewhere.run.synthesize import Result as Result
 from elsewhere.run.synthesize import synthesize as synthesize
 from elsewhere.semantics.classes import SemanticClasses as SemanticClasses

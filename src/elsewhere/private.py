@@ -29,11 +29,11 @@ from elsewhere.privacy.sums import (
 )
 from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.synthesis.private.vectors import PIECE, Design
+from elsewhere.synthesis.walk.fit import without_gaps
 from elsewhere.traces.model import Ints, Traces
 
-ENOUGH = (
-    500.0  # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
-)
+# people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
+ENOUGH = 500.0
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
 KEPT_BACK = "nothing else that was computed from these people is published: no report, no figure, no private folder"
@@ -149,8 +149,6 @@ def _parts(traces: Traces, design: Design, mu: float) -> Iterator[NDArray[np.int
 
 def _whole(traces: Traces) -> tuple[Ints, Ints]:
     """Return days in the order of people, with gaps as stays; days without any place are left out."""
-    from elsewhere.synthesis.walk.fit import without_gaps
-
     order = np.argsort(traces.user, kind="stable")
     r = traces.r[order]
     somewhere = (r >= 0).any(axis=1)
@@ -172,5 +170,7 @@ def _require_enough(people: float, mu: float, settings: Preset) -> None:
 def _eps_for(people: float, delta: float) -> str:
     eps = math.ceil(10 * eps_of(ENOUGH / people, delta)) / 10 if people > 1 else math.inf
     if eps > MOST_EPS:
-        return f"no eps up to {MOST_EPS:g} does for so few: give more people, or take another preset."
+        return (
+            f"for so few even eps = {MOST_EPS:g}, the largest, is too little: give more people, or use another preset."
+        )
     return f"so few need eps = {eps:g}, which promises less; or give more people."

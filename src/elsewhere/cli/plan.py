@@ -30,7 +30,7 @@ def plan(
 
     Example: elsewhere plan traces.csv --eps 2
     """
-    from elsewhere.privacy.plan import plan as planned
+    from elsewhere.run.plan import plan as planned
     from elsewhere.run.reading import whole_rows
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces

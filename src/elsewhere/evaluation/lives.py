@@ -9,7 +9,7 @@ A life is all rows of one user, by date. A measure of a life is one number per p
   growth of places, the mean relative difference.
 
 The real people are split into halves A and B at random, again and again; the same figure between A and B is what chance
-gives. A measure is *within 10 %* where fakes are off by at most 10 in 100 more than that.
+gives. A measure is *near* where fakes are off by at most 10 points more than that.
 """
 
 import re
@@ -27,6 +27,7 @@ from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, 
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap
 from elsewhere.pool import on_map_of
+from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
@@ -205,7 +206,7 @@ def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
         ordinal[np.concatenate(days)] = np.concatenate([np.arange(len(rows)) for rows in days])
         return days, ordinal, np.zeros(len(traces), dtype=bool)
     ordinal = traces.dates.astype("datetime64[D]").astype(np.int64)
-    return days, ordinal, (ordinal + 3) % 7 >= 5  # day 0, 1970-01-01, was a Thursday
+    return days, ordinal, is_weekend(traces.dates)
 
 
 def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
@@ -323,7 +324,7 @@ class Compared:
 
     @property
     def within(self) -> bool | None:
-        """Whether fakes are off by at most 10 in 100 more than two halves of the real people; None if not known."""
+        """Whether fakes are off by at most 10 points more than two halves of the real people; None if not known."""
         if self.off is None or self.halves is None:
             return None
         return self.off <= self.halves + NEAR + 1e-9
@@ -331,7 +332,7 @@ class Compared:
     @property
     def word(self) -> str:
         """The verdict in short."""
-        return {True: "within 10 %", False: f"{100 * (self.off or 0):.0f} % off", None: "not measured"}[self.within]
+        return {True: "near", False: f"{100 * (self.off or 0):.0f} % off", None: "not measured"}[self.within]
 
     @property
     def words(self) -> str:
@@ -408,9 +409,9 @@ class LivesResult:
             if not m.within
         ]
         said = (
-            f"of {len(known)} measures of lives over days, {len(known) - len(off)} are within 10 % of what two halves "
+            f"of {len(known)} measures of lives over days, {len(known) - len(off)} are near real people's (off by at "
         )
-        said += "of the real people differ by" + (f"; not {', '.join(off)}" if off else "")
+        said += "most 10 points more than two halves of them)" + (f"; not {', '.join(off)}" if off else "")
         return (
             f"{said}. A classifier tells fake lives from real ones with AUC {self.told.value:.2f} "
             f"({self.told.low:.2f} to {self.told.high:.2f}), other real lives with {self.told_real.value:.2f}."

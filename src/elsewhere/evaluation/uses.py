@@ -39,6 +39,7 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
 from elsewhere.pool import on_map_of
+from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
@@ -455,8 +456,7 @@ def _split(people: Days, fakes: Days, user: Ints, U: int, rng: np.random.Generat
 
 
 def _weekend(dates: Any) -> NDArray[np.bool_] | None:
-    """Whether each date is a Saturday or a Sunday; day 0 of numpy's calendar is a Thursday."""
-    return None if dates is None else (np.asarray(dates, dtype="datetime64[D]").astype(np.int64) + 3) % 7 >= 5
+    return None if dates is None else is_weekend(np.asarray(dates))
 
 
 def _at_random_places(days: Days, rng: np.random.Generator) -> Days:

@@ -13,7 +13,7 @@ PLACES = {"home": "At home", "main": "At the main place beside home"}
 RULE = (
     "Real people are split into halves, 20 times. “Off by” is how far fakes are from one half: of measures of a person "
     "the difference of the means, as a share of the real one; of the others what does not match, of 100. The same "
-    "between the two halves stands beside it. Within 10 %: fakes are off by at most 10 in 100 more than that. "
+    "between the two halves stands beside it. Near: fakes are off by at most 10 points more than that. "
     "“People”: the share of people who have another value than real people, and of the other half."
 )
 
@@ -23,7 +23,8 @@ def in_short(result: Plain) -> str:
     known = [m for m in _first(result) if m.get("within") is not None]
     near = sum(bool(m["within"]) for m in known)
     return (
-        f"Lives over days: {near} of {len(known)} measures are as near as two halves of the real people, within 10 %."
+        f"Lives over days: {near} of {len(known)} measures are near real people's, off by at most 10 points more than "
+        "two halves of them are."
     )
 
 

@@ -17,7 +17,6 @@ from elsewhere.judge.run import Judgement, judge_run
 from elsewhere.pool import Pool
 from elsewhere.presets import Preset, preset_of
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.plan import plan
 from elsewhere.run.advice import advised
 from elsewhere.run.finish import (
     PRIVATE,
@@ -29,6 +28,7 @@ from elsewhere.run.finish import (
     write_links,
     write_reports,
 )
+from elsewhere.run.plan import plan
 from elsewhere.run.published import OURS, as_read, check_forms, on_output, seal, with_withheld, write_fakes
 from elsewhere.run.reading import Reading, read_whole
 from elsewhere.run.summary import counts, opening, summary, verdicts

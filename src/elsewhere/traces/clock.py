@@ -612,7 +612,12 @@ def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
     gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
     if gone.any():
         row = int(np.argmax(gone))
-        raise table.refuse("a local time that `tz` skips when its clock is put forward.", "E_DST", row)
+        raise table.refuse(
+            "a local time that `tz` skips when its clock is put forward: drop such rows, or read the clock as it is "
+            "written (`tz` = UTC).",
+            "E_DST",
+            row,
+        )
     twice = known & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
     doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
     return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from elsewhere.evaluation.attacks.ground import filled
 from elsewhere.evaluation.attacks.intervals import Rate, user_rate
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
+from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Traces
 
 DAYS = (1, 7, 28)
@@ -92,7 +93,7 @@ class Company:
 def _weekend(traces: Traces) -> NDArray[np.bool_]:
     if traces.dates is None:
         return np.zeros(len(traces), dtype=bool)
-    return np.asarray((traces.dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
+    return is_weekend(traces.dates)
 
 
 def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -> tuple[Floats, Floats]:

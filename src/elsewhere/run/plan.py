@@ -8,16 +8,17 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from elsewhere import deny, private
 from elsewhere.errors import require_between, require_whole
+from elsewhere.presets import PRESETS
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.count import K_DELTA, LEAST_EPS0, margin
-from elsewhere.privacy.sums import MOST_EPS, bound_of, eps_of, gaussian_mu
+from elsewhere.privacy.count import LEAST_EPS0, margin
+from elsewhere.privacy.sums import MOST_EPS, eps_of, gaussian_mu
+from elsewhere.split import least_users
 from elsewhere.synthesis.deniable.carried import number_of_archetypes
 
 MOST_PEOPLE = 10**10
-LEAST, GOOD = 500.0, 4500.0  # people x mu: below, refused; above, a loss of TP-TV of .03 at most (decision 28)
-MODEL_PEOPLE = 60  # whom the deniable preset wants: a coin for each leaves 20 to learn from
-PRODUCT_PEOPLE = 14
+GOOD = 4500.0  # people x mu above which the loss of TP-TV is .03 at most (docs/decisions/0028-private.md)
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,22 @@ def plan(
     if k is not None:
         require_whole("k", k, 1)
     return (
-        Planned("paper", people >= 2, 2, Certificate.none(), "to reproduce the paper; not for publishing."),
-        Planned(
+        _without("paper", people, "to reproduce the paper; not for publishing."),
+        _without(
             "product",
-            people >= PRODUCT_PEOPLE,
-            PRODUCT_PEOPLE,
-            Certificate.none(),
+            people,
             "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all "
             "that is known about privacy.",
         ),
         _deniable(people, eps0, k),
         _private(people, eps, delta),
     )
+
+
+def _without(preset: str, people: int, words: str) -> Planned:
+    """A preset without a theorem."""
+    least = least_users(PRESETS[preset])
+    return Planned(preset, people >= least, least, Certificate.none(), words)
 
 
 def _deniable(people: int, eps0: float, k: int | None) -> Planned:
@@ -94,17 +99,15 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
             + (f": some {2 * needed:,} people would keep all of them" if seeds < needed else "")
             + "; the others' fakes follow the town as a whole."
         )
-    certificate = Certificate(
-        "seeds", eps=eps0, neighbours="one seed more or less", k=k, k_delta=K_DELTA if k else None
-    )
-    return Planned("deniable", people >= MODEL_PEOPLE, MODEL_PEOPLE, certificate, words)
+    settings = PRESETS["deniable"].changed(eps0=eps0, k=k or 0)
+    least = least_users(settings)
+    return Planned("deniable", people >= least, least, deny.certificate_of(settings, given=False), words)
 
 
 def _private(people: int, eps: float, delta: float) -> Planned:
     mu = gaussian_mu(eps, delta)
-    least, good = math.ceil(LEAST / mu), math.ceil(GOOD / mu)
-    bound = bound_of(mu)
-    certificate = Certificate("everybody", eps=eps, delta=delta, advantage=bound.advantage, auc=bound.auc)
+    least, good = private.people_needed(eps, delta), math.ceil(GOOD / mu)
+    certificate = private.certificate_of(eps, delta, cells=1)
     if people >= good:
         words = f"visits as without noise, up to .03 of TP-TV: {good:,} people are enough for that."
     elif people >= least:
@@ -121,7 +124,7 @@ def _with_these(people: int, delta: float) -> str:
     most = gaussian_mu(MOST_EPS, delta)
     told = [
         f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
-        for what, need in (("it runs", LEAST), ("it is within .03", GOOD))
+        for what, need in (("it runs", private.ENOUGH), ("it is within .03", GOOD))
         if need / people <= most
     ]
     if not told:
