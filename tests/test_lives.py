@@ -136,9 +136,7 @@ def test_half_of_a_town_in_the_place_of_fakes_is_as_near_as_the_other_half():
     # sets of one size: what fakes are off by is what halves are off by, up to the draw of these very people
     assert np.mean([found[n].off - found[n].halves for n in lives.FIRST]) == pytest.approx(0, abs=0.03)
     assert found.told.low < 0.5 < found.told.high
-    assert found.summary().startswith(
-        f"of {len(lives.FIRST)} measures of lives over days, {len(lives.FIRST)} are within"
-    )
+    assert found.summary().startswith(f"of {len(lives.FIRST)} measures of lives over days, {len(lives.FIRST)} are near")
     assert found.week["kinds"] == 7
     assert found.sizes == {"people": 160, "days": 1120, "fakes": 80, "fake_days": 560, "splits": 20}
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
