@@ -22,7 +22,7 @@ from elsewhere.cli import COMMANDS, app
 from elsewhere.cli.door import Door, front
 from elsewhere.cli.options import typed
 from elsewhere.cli.output import speak_of, spoken
-from elsewhere.run.reading import Reading
+from elsewhere.run.presets import Reading
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,7 +12,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli.options import READING
-from elsewhere.run.reading import Reading
+from elsewhere.run.presets import Reading
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 

@@ -18,7 +18,13 @@ A message shows the value of a *parameter*; of a trace it names file, line and c
 (RELIABILITY.md 3). The entropy of a run appears in no message.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Returned = TypeVar("Returned")
 
 
 class ElsewhereError(Exception):
@@ -117,6 +123,34 @@ class MissingExtra(ElsewhereError, ImportError):
     """An optional library is not installed."""
 
     code = "E_EXTRA"
+
+
+def public(function: Callable[P, Returned]) -> Callable[P, Returned]:
+    """
+    Return the same function, which refuses a call that does not fit its signature with an error of ours.
+
+    Examples
+    --------
+    >>> @public
+    ... def half(n: float) -> float: return n / 2
+    >>> half(m=3)
+    Traceback (most recent call last):
+    elsewhere.errors.InvalidParameter: E_CALL: half() got an unexpected keyword argument 'm'; see help(half).
+
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Returned:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            # raised by the call itself: inside the function the traceback would go on
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                name = function.__name__
+                raise InvalidParameter(f"{error}; see help({name}).", code="E_CALL") from None
+            raise
+
+    return checked
 
 
 def require_between(

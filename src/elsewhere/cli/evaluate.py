@@ -12,7 +12,7 @@ from elsewhere.cli.output import bar, columns, number, say, stage
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.files import check_folder
-from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.presets import AS_IT_COMES, Reading
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from elsewhere.cli.output import bar
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.run.reading import BY_COORDINATES, Reading, advised
+from elsewhere.run.presets import BY_COORDINATES, Reading
+from elsewhere.run.reading import advised
 
 if TYPE_CHECKING:
     import numpy as np
@@ -300,10 +301,10 @@ BY_DEFAULT = Making()
 makes = gives("making", Making)
 
 
-def kappa_of(text: str) -> int | str:
+def kappa_of(text: str) -> int | Literal["auto"]:
     """The number of classes that the option asks for."""
     if text == "auto":
-        return text
+        return "auto"
     try:
         return int(text)
     except ValueError:
@@ -352,7 +353,7 @@ def make_fakes(
     with advised(traces, making.check()), bar("making fakes") as progress:
         fakes = generate_fakes(
             people,
-            preset=making.preset,
+            preset=making.check(),
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
@@ -360,7 +361,6 @@ def make_fakes(
             workers=workers,
             progress=progress,
             **given,
-            **making.settings(),
         )
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)

@@ -16,7 +16,7 @@ from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.files import check_folder, write_folder
 from elsewhere.run.finish import counts, opening
-from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading, preset_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def similarity(
 
     read: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=read.append, **reading.keywords("paper"))
+        traces = read_traces(source, report=read.append, **reading.keywords(PRESETS["paper"]))
     if users is not None:
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)
@@ -249,7 +249,7 @@ def _decoys(
         learnt = None if sources is None else sources.learnt(model)
         with bar("making fakes") as progress:
             made = generate_fakes(
-                whole_rows(train), preset=preset, per_seed=per_seed, model=learnt, rng=rng, progress=progress
+                whole_rows(train), preset=preset_of(preset), per_seed=per_seed, model=learnt, rng=rng, progress=progress
             )
         assert made.learnt is not None  # noqa: S101 - fresh fakes know it
         return made, None, made.learnt.classes, made.notes
@@ -367,7 +367,7 @@ def _traces(
     if (data / STUDENTLIFE).is_file():
         data = data / STUDENTLIFE
     with stage("reading"):
-        return read_traces(data, **reading.keywords("paper"))
+        return read_traces(data, **reading.keywords(PRESETS["paper"]))
 
 
 def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:

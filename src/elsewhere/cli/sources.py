@@ -12,8 +12,7 @@ from elsewhere.cli.options import typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
 from elsewhere.run.finish import FROM_SEEDS, counts, repairs
-from elsewhere.run.presets import PROVEN
-from elsewhere.run.reading import Reading
+from elsewhere.run.presets import PRESETS, PROVEN, Reading
 
 if TYPE_CHECKING:
     from elsewhere.run.model import Learnt
@@ -190,7 +189,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared")]
     notes = [f"{' '.join(taken)}: as the fakes or the model were made."] if taken else []
     with stage("reading --real"):
-        first = First.read(path, **as_made.keywords())
+        first = First.read(path, **as_made.keywords(PRESETS["product"]))
         if told.get("places_joined") and first.traces.locations.has_coordinates:
             joined = with_joined(first.traces)
             first = replace(first, traces=joined, made=replace(first.made, places=joined.R))

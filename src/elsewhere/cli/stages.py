@@ -42,7 +42,8 @@ from elsewhere.run.finish import (
     summary,
     warn_of_strangers,
 )
-from elsewhere.run.reading import AS_IT_COMES, Reading, read_whole
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
+from elsewhere.run.reading import read_whole
 
 
 @reads
@@ -67,7 +68,7 @@ def prepare(
 
     told: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=told.append, **reading.keywords())
+        traces = read_traces(source, report=told.append, **reading.keywords(PRESETS["product"]))
     with stage("writing"), whole_folder(out, force=force) as new:
         written = keep_traces(traces, told[0], new)
         write(new / "prepare.html", preparation_page(traces, told[0]))

@@ -29,7 +29,7 @@ from elsewhere.cli.options import (
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.run.finish import counts, opening
-from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
 
 
 @reads
@@ -68,7 +68,7 @@ def synthesize(
         made = whole_job(
             source,
             out,
-            preset=making.preset,
+            preset=making.check(),
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
@@ -82,8 +82,7 @@ def synthesize(
             rng=making.rng(),
             workers=workers,
             progress=progress,
-            **vars(reading),
-            **making.settings(),
+            reading=reading,
         )
     told = made.to_dict()
     shown = [*opening(told["read"]), *tables(told)]
@@ -135,7 +134,7 @@ def plan(
     planned(0, eps0=0.5 if eps0 is None else eps0, eps=eps, delta=delta, k=k or None)  # refused before a file is read
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=reports.append, **reading.keywords())
+        traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
     people = whole_rows(traces).U
     found = planned(people, eps0=0.5 if eps0 is None else eps0, eps=eps, delta=delta, k=k or None)
     shown = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)

@@ -10,7 +10,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,7 @@ class Fakes:
             "calendar": {"weekend": f.weekend, "m_min": f.m_min},
             "input": {"columns": dict(f.columns), "format": f.format, "times": f.times, "reading": dict(f.reading)},
             "tally": dict(self.tally),
-            "preset": asdict(self.preset),
+            "preset": self.preset.to_file(),
             "kappa": self.kappa,
             "laboratory": self.laboratory,
             "notes": list(self.notes),

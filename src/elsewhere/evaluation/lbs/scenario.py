@@ -8,13 +8,13 @@ result, and the scenario itself.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, public, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
@@ -339,6 +339,15 @@ class LbsResult:
 Generator = Callable[[int, int, np.random.Generator], ArrayLike]
 
 
+class LbsOptions(TypedDict, total=False):
+    """Further keywords of `evaluate_lbs`."""
+
+    periods: int | Sequence[float] | Periods
+    locations: Locations | None
+    between: int
+
+
+@public
 def evaluate_lbs(
     train: Traces | ArrayLike,
     test: Traces | ArrayLike,
@@ -349,13 +358,11 @@ def evaluate_lbs(
     n_fakes: Iterable[int] = (1, 5, 10),
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
-    rng: np.random.Generator,
     model: AggregateModel | None = None,
-    periods: int | Sequence[float] | Periods = 1,
-    locations: Locations | None = None,
-    between: int = BETWEEN,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+    **options: Unpack[LbsOptions],
 ) -> LbsResult:
     """
     Privacy against overhead of decoys (fig:locationprivacy): error of the service's attacks on every test user.
@@ -383,21 +390,18 @@ def evaluate_lbs(
         Probability that an instant is exposed, each by itself (E74).
     repeats
         Selections of fakes, and exposures for each of them.
-    rng
-        Draws rows, fakes, exposures, order; every user has a stream of her own.
     model
         <p_bar, pi_bar> of the adversaries; by default learnt from `train`.
-    periods
-        Periods of the day of the model; the paper has one.
-    locations
-        Places of plain arrays.
-    between
-        How many of the most visited places, besides those just seen, an adversary takes into account while nothing is
-        sent; the number of places for all of them.
     executor
         Where the work runs, by user; the result does not depend on it.
     progress
         Called as `progress(users done, users)`.
+    rng
+        Draws rows, fakes, exposures, order; every user has a stream of her own.
+    **options
+        `periods`: of the day, of the model; the paper has one. `locations`: places of plain arrays. `between`: how many
+        of the most visited places, besides those just seen, an adversary takes into account while nothing is sent; the
+        number of places for all of them.
 
     Examples
     --------
@@ -410,6 +414,11 @@ def evaluate_lbs(
     0.0
 
     """
+    periods, locations = options.pop("periods", 1), options.pop("locations", None)
+    between = options.pop("between", BETWEEN)
+    if options:
+        known = ", ".join(LbsOptions.__annotations__)
+        raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {known}.")
     stage = _stage(train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
