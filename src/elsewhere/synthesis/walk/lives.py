@@ -493,7 +493,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
     drawn = np.empty((REHEARSED, 4), dtype=np.int64)
     for k in range(K):
         rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
-        known = np.bincount(drawn.ravel(), minlength=LIKE) >= LIKE_SEEN  # a factor on what is never drawn would run away
+        known = np.bincount(drawn.ravel(), minlength=LIKE) >= LIKE_SEEN  # other factors would run away
         for _ in range(RAKES):
             for j, margin in enumerate(margins):
                 weight = like[k, drawn].prod(axis=1)
