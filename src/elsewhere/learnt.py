@@ -34,8 +34,7 @@ from elsewhere.semantics.rare import merge_rare
 from elsewhere.semantics.telling import most_telling
 from elsewhere.synthesis.deniable.carried import Carried
 from elsewhere.synthesis.deniable.carried import carry as carry_of
-from elsewhere.traces.locations import apart
-from elsewhere.traces.model import Ints, Locations, Periods, Traces
+from elsewhere.traces.model import Ints, Locations, Periods, Traces, apart
 
 KIND, FORMAT = "elsewhere model", 1
 LARGEST = 2**31  # bytes in one array

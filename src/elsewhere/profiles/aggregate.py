@@ -24,7 +24,7 @@ from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, requ
 from elsewhere.profiles._kernels import fill_block, fill_moves, keep_feasible, nearness_sums
 from elsewhere.profiles.markov import MobilityProfile, Profiles
 from elsewhere.profiles.sums import ARRAYS, Sums
-from elsewhere.traces.model import Floats, Ints, Locations, Places
+from elsewhere.traces.model import Floats, Ints, Locations, Places, on_sphere
 
 TABLE_PLACES = 4096
 LARGEST_ANSWER = 2**27  # numbers, 1 GiB: the most that one call returns
@@ -238,8 +238,7 @@ class AggregateModel:
         if where.xy is not None:
             points[:, :2] = where.xy
         elif where.lat is not None and where.lon is not None:
-            north, east = np.radians(where.lat), np.radians(where.lon)
-            points = np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+            points = on_sphere(where.lat, where.lon)
         everything = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
         feasible = everything if self.feasible is None else self.feasible
         return self._rows.start, self._rows.target, self._rows.mass, points, where.lat is not None, *feasible

@@ -3,7 +3,7 @@
 import numpy as np
 
 from elsewhere.errors import InvalidTraces, require_whole
-from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Traces
+from elsewhere.traces.model import Evidence, Ints, Locations, Traces
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
@@ -26,9 +26,7 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     place = np.arange(traces.R)
     if m_min == 1:
         return traces, place
-    row, slot = np.nonzero(traces.r >= 0)
-    visits = np.unique(traces.user[row] * traces.R + traces.r[row, slot])
-    users = np.bincount(visits % traces.R, minlength=traces.R)
+    users = traces.visitors()
     rare, kept = users < m_min, np.flatnonzero(users >= m_min)
     if len(kept) == 0:
         raise InvalidTraces(
@@ -43,19 +41,7 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
 def _nearest(locations: Locations, rare: Ints, kept: Ints) -> Ints:
     if not locations.has_coordinates:
         return np.full(len(rare), -1)
-    from scipy.spatial import cKDTree
-
-    points = _points(locations)
-    _, nearest = cKDTree(points[kept]).query(points[rare])
-    return np.asarray(kept[nearest])
-
-
-def _points(locations: Locations) -> Floats:
-    """Points whose straight distance grows with d(r, r'): on the plane, or on the unit sphere (no antimeridian)."""
-    if locations.xy is not None or locations.lat is None or locations.lon is None:
-        return locations.planar()
-    north, east = np.radians(locations.lat), np.radians(locations.lon)
-    return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+    return np.asarray(kept[locations.select(kept).nearest(locations.points()[rare])[0]])
 
 
 def _replaced(traces: Traces, place: Ints) -> Traces:
@@ -69,13 +55,4 @@ def _replaced(traces: Traces, place: Ints) -> Traces:
         known = place[e.place] >= 0
         stands = place[e.place[known]].astype(np.int32)
         evidence = Evidence(e.row[known], e.slot[known], stands, e.weight[known])
-    return Traces(
-        r,
-        traces.locations,
-        users=traces.users,
-        dates=traces.dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-        evidence=evidence,
-    )
+    return traces.on(traces.locations, r, evidence)

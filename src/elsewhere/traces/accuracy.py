@@ -7,8 +7,7 @@ which a place gets a share by the distance of its middle.
 
 import numpy as np
 
-from elsewhere.traces.model import Evidence, Floats, Ints, Locations
-from elsewhere.traces.places import in_space
+from elsewhere.traces.model import Evidence, Floats, Ints, Locations, in_space
 
 WITHIN_ONE_RADIUS = 1.5096  # standard deviations that hold 68 % of a normal distribution in the plane
 MOST_PLACES = 16  # of one fix
@@ -29,7 +28,7 @@ def evidence_of(
 
     k = min(MOST_PLACES, len(locations))
     points = in_space(lat, lon)
-    found = cKDTree(in_space(locations.lat, locations.lon)).query(points, k=k)
+    found = cKDTree(locations.points()).query(points, k=k)
     away, near = (np.reshape(side, (len(row), k)) for side in found)
     radius = np.where(np.isfinite(radius_metres) & (radius_metres > 0), radius_metres, 1e-3)[:, None] / 1000
     weight = np.exp(-0.5 * WITHIN_ONE_RADIUS**2 * (away**2 - away[:, :1] ** 2) / radius**2)

@@ -14,8 +14,7 @@ import numpy as np
 
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.locate import COARSE_METRES, Box, in_box
-from elsewhere.traces.model import Floats, Ints, Traces
-from elsewhere.traces.places import in_space
+from elsewhere.traces.model import Floats, Ints, Traces, in_space
 from elsewhere.traces.read import parsed_box, read_traces
 from elsewhere.traces.regions import Regions
 from elsewhere.traces.sources import opened_once
@@ -32,10 +31,7 @@ class FoundMap(Regions):
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the nearest place of each point; -1 where it is out of reach."""
-        from scipy.spatial import cKDTree
-
-        here = self.locations
-        apart, place = cKDTree(in_space(np.asarray(here.lat), np.asarray(here.lon))).query(in_space(lat, lon))
+        place, apart = self.locations.nearest(in_space(lat, lon))
         on = (apart <= self.reach) & (True if self.box is None else in_box(self.box, lat, lon))
         return np.where(on, place, -1).astype(np.int64)
 

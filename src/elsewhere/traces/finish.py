@@ -264,8 +264,6 @@ def _evidence(
 
 
 def _rare(traces: Traces) -> int:
-    """Places that somebody visits, but fewer than five users (E31)."""
-    at, slot = np.nonzero(traces.r >= 0)
-    visits = np.unique(traces.user[at] * traces.R + traces.r[at, slot])
-    users = np.bincount(visits % traces.R, minlength=traces.R)
+    """Count the places that somebody visits, but fewer than five users (E31)."""
+    users = traces.visitors()
     return int(((users > 0) & (users < FEW)).sum())

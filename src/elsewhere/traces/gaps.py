@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Fixes
-from elsewhere.traces.model import Floats, Ints
-from elsewhere.traces.places import in_space, on_globe
+from elsewhere.traces.model import Floats, Ints, in_space, on_globe
 
 SECONDS_PER_DAY = 86_400
 FASTEST_KMH = 1200.0  # no airliner is faster over ground

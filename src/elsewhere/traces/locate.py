@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.fixes import Fixes, Slots
-from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import MOST_GRID_CELLS, cell_centres, grid_cells, in_space, make_grid, nearest_places
+from elsewhere.traces.model import Floats, Ints, Locations, in_space
+from elsewhere.traces.places import MOST_GRID_CELLS, cell_centres, grid_cells, make_grid, nearest_places
 from elsewhere.traces.regions import Regions
 from elsewhere.traces.stays import stay_places
 

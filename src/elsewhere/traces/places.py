@@ -16,7 +16,7 @@ import numpy as np
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, require_whole
 from elsewhere.traces.columns import find_roles, labels, numbers
-from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations
+from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, in_space, on_globe
 from elsewhere.traces.tables import open_table
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
@@ -241,26 +241,9 @@ def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple
 
 
 def _points(locations: Locations) -> Floats:
-    if locations.xy is not None:
-        return locations.xy.copy()
-    if locations.lat is None or locations.lon is None:
+    if not locations.has_coordinates:
         raise InvalidParameter("places without coordinates cannot be merged; pass `cells=None`.")
-    return in_space(locations.lat, locations.lon)
-
-
-def in_space(lat: Floats, lon: Floats) -> Floats:
-    """Points of the globe as (n, 3) kilometres from its centre."""
-    north, east = np.radians(lat), np.radians(lon)
-    return EARTH_RADIUS_KM * np.column_stack(
-        [np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)]
-    )
-
-
-def on_globe(x: Floats) -> tuple[Floats, Floats]:
-    """Latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
-    lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
-    lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
-    return np.round(lat, 6), np.round(lon, 6)
+    return locations.points().copy()
 
 
 def mean_points(lat: Floats, lon: Floats, group: Ints, n: int) -> tuple[Floats, Floats]:
@@ -427,7 +410,4 @@ def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
     """The given place nearest to each point."""
     if locations.lat is None or locations.lon is None:
         raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
-    from scipy.spatial import cKDTree
-
-    _, nearest = cKDTree(in_space(locations.lat, locations.lon)).query(in_space(lat, lon))
-    return np.asarray(nearest, dtype=np.int64)
+    return locations.nearest(in_space(lat, lon))[0]

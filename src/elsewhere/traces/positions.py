@@ -3,8 +3,8 @@
 import numpy as np
 
 from elsewhere.traces.columns import numbers, points
-from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import Map, in_space, mean_points
+from elsewhere.traces.model import Floats, Ints, Locations, in_space
+from elsewhere.traces.places import Map, mean_points
 from elsewhere.traces.rows import Mask, Shape
 from elsewhere.traces.tables import Table
 

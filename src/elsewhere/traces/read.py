@@ -152,7 +152,7 @@ def read_traces(
     --------
     >>> table = {"uid": ["ann"] * 72, "slot": range(72), "loc": [0] * 30 + [1] * 42}
     >>> read_traces(table)
-    Traces(1 users, 1 rows of 72 instants, 2 places)
+    Traces(1 users, 1 rows of 72 slots, 2 places)
 
     """
     require_between("max_bad", max_bad, 0, 1)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
-from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import in_space, on_globe
+from elsewhere.traces.model import Floats, Ints, Locations, in_space, on_globe
 
 LARGEST_FILE = 1 << 28
 MOST_REGIONS = 100_000

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import in_space, make_grid, mean_points, nearest_places
+from elsewhere.traces.model import Floats, Ints, Locations, in_space
+from elsewhere.traces.places import make_grid, mean_points, nearest_places
 
 # Li, Zheng, Xie, Chen, Liu, Ma (2008): a stay is 20 minutes or more within 200 m of its first fix
 STAY_METRES = 200.0

@@ -252,7 +252,7 @@ def simulate_town(
     >>> import elsewhere as ew
     >>> town = ew.simulate_town(users=10, days=2, rng=np.random.default_rng(1))
     >>> town.traces
-    Traces(10 users, 20 rows of 72 instants, 400 places)
+    Traces(10 users, 20 rows of 72 slots, 400 places)
     >>> town.class_names[town.truth[town.traces.r[0, 9]]]  # at three in the morning
     'home'
 
