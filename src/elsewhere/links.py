@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import labels
+from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.traces.tables import Table, open_table
+from elsewhere.traces.tables import Table, labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.traces.columns import NUMBER, is_text, numbers
+from elsewhere.traces.columns import NUMBER
 from elsewhere.traces.model import Floats
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import Table, is_text, numbers
 from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, require_whole
-from elsewhere.traces.columns import find_roles, labels, numbers
+from elsewhere.traces.columns import roles_of
+from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, in_space, on_globe
-from elsewhere.traces.tables import open_table
+from elsewhere.traces.tables import labels, numbers
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
 COLUMN_BITS = 32
@@ -350,7 +351,7 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
         called = source.names
         return Map(source, None if called is None else {name: i for i, name in enumerate(called) if name})
     table = open_table(source, encoding=encoding)
-    roles = find_roles(table, None) if table.headed else {}
+    roles = roles_of(table.names or tuple(table.columns), None, table.name) if table.headed else {}
     plain = {name.strip().lower(): name for name in table.columns}
     if {"lat", "lon"} <= roles.keys():
         names = [roles["lat"], roles["lon"]]

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from elsewhere.traces.columns import numbers, points
 from elsewhere.traces.model import Floats, Ints, Locations, in_space
 from elsewhere.traces.places import Map, mean_points
 from elsewhere.traces.rows import Mask, Shape
-from elsewhere.traces.tables import Table
+from elsewhere.traces.tables import Table, numbers, points
 
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur

@@ -14,9 +14,10 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import check_columns, labels, meaning
+from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
+from elsewhere.traces.inputs import open_parts
 from elsewhere.traces.kept import kept_in, refuse_pool
 from elsewhere.traces.locate import PLACES
 from elsewhere.traces.model import Traces, clock_minutes
@@ -26,7 +27,7 @@ from elsewhere.traces.regions import read_regions
 from elsewhere.traces.rows import Shape
 from elsewhere.traces.shapes import fixes_of, slots_of
 from elsewhere.traces.sources import shown
-from elsewhere.traces.tables import Parts, Table, open_parts
+from elsewhere.traces.tables import Parts, Table, labels
 from elsewhere.traces.zones import zone_of
 
 

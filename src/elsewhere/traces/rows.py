@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.clock import Times
-from elsewhere.traces.columns import missing_roles, what_is_missing
+from elsewhere.traces.columns import FILE, Found, missing_roles, what_is_missing
 from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.tables import FILE, TABLES, Found, Table
+from elsewhere.traces.tables import TABLES, Table
 
 EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {

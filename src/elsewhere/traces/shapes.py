@@ -21,7 +21,7 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_both,
 )
-from elsewhere.traces.columns import AT_ITS_END, labels, lines, numbers, sorted_labels, words
+from elsewhere.traces.columns import AT_ITS_END
 from elsewhere.traces.fixes import Fixes, Preparation, Slots
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.model import Floats, Ints
@@ -36,7 +36,7 @@ from elsewhere.traces.positions import (
 )
 from elsewhere.traces.rows import Mask, Shape
 from elsewhere.traces.sources import refuse_rows
-from elsewhere.traces.tables import Parts, Table
+from elsewhere.traces.tables import Parts, Table, labels, lines, numbers, sorted_labels, words
 
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 MANY = 10_000  # rows of which most must be good for the rest to be read
