@@ -19,11 +19,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces import inputs, prepare, tables
+from elsewhere.traces import clean, inputs, tables
 from elsewhere.traces.fixes import Fixes
 from elsewhere.traces.formats import tables as table_files
 from elsewhere.traces.formats import text as text_files
-from elsewhere.traces.places import cell_centres, grid_cells, make_grid, nearest_places, reduce_places
+from elsewhere.traces.maps import nearest_places
+from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
 from elsewhere.traces.zones import offset_zone, zone_of
 
@@ -372,8 +373,8 @@ def test_blocks_and_reduced_fixes_give_what_one_reading_gives(fixes, random, blo
             (text_files, "BLOCK", block),
             (text_files, "PIECE", 100),
             (inputs, "SMALL", 0),
-            (prepare, "RAW", 0),
-            (prepare, "BATCH", 7),
+            (clean, "RAW", 0),
+            (clean, "BATCH", 7),
         ):
             small.setattr(module, name, value)
         for path in (shuffled, packed):
@@ -393,7 +394,7 @@ def test_reduced_fixes_are_fewer_and_count_as_many():
     wall = begin + np.arange(0, 1200, 10).astype("timedelta64[s]")
     lat = np.where(np.arange(120) % 3 == 0, 46.53, 46.52) + 1e-6 * np.arange(120)
     raw = Fixes(np.zeros(120, dtype=np.int64), ("a",), wall, lat=lat, lon=np.full(120, 6.57))
-    few = prepare._reduced(raw, 1200, 100.0, None)
+    few = clean.reduced(raw, 1200, 100.0, None)
 
     # the first fix of each of two cells, and the last of the slot
     assert few.wall.tolist() == [wall[0].item(), wall[1].item(), wall[-1].item()]

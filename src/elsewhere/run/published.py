@@ -102,7 +102,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
 
 def write_fakes(pool: "Pool", out: Path, frame: "Frame", also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
-    from elsewhere.traces.places import name_beside
+    from elsewhere.traces.maps import name_beside
     from elsewhere.traces.write import write_traces
 
     columns = frame.columns or None

@@ -59,7 +59,7 @@ class Reading:
         regions: Any = self.regions
         tz = self.tz
         if self.grid is not None:
-            from elsewhere.traces.lattice import read_grid
+            from elsewhere.traces.maps import read_grid
 
             if self.regions is not None or self.locations is not None or self.box is not None:
                 raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
@@ -162,7 +162,7 @@ def read_whole(
     by_default = (reading.cells, reading.places) == (AS_IT_COMES.cells, AS_IT_COMES.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:
-        from elsewhere.traces.apart import read_apart
+        from elsewhere.traces.read import read_apart
 
         traces = read_apart(
             source,

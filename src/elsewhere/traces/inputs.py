@@ -18,13 +18,7 @@ from elsewhere.traces.formats.records import read_geojson, read_records
 from elsewhere.traces.formats.tables import read_foursquare, read_parquet, read_workbook
 from elsewhere.traces.formats.text import read_text
 from elsewhere.traces.formats.tracks import read_gpx, read_plt
-from elsewhere.traces.sources import (
-    Source,
-    is_folder,
-    open_folder,
-    open_source,
-    whole_characters,
-)
+from elsewhere.traces.sources import Source, is_folder, open_folder, open_source, whole_characters
 from elsewhere.traces.tables import (
     CUT,
     TABLES,

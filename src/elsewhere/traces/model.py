@@ -21,6 +21,7 @@ from elsewhere.traces.zones import zone_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

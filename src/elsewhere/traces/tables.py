@@ -18,9 +18,7 @@ import numpy as np
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, Found, Roles, plain
 from elsewhere.traces.model import Floats, Ints
-from elsewhere.traces.sources import (
-    refuse_rows,
-)
+from elsewhere.traces.sources import refuse_rows
 
 CUT = "the file is cut off: its last line or record was left out"
 TABLES = ("csv", "parquet", "sglt", "excel")

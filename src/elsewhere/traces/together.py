@@ -16,10 +16,10 @@ import numpy as np
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.maps import Map
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, in_space
-from elsewhere.traces.places import Map
-from elsewhere.traces.positions import SAME_PLACE_KM
 from elsewhere.traces.read import read_traces
+from elsewhere.traces.rows import SAME_PLACE_KM
 from elsewhere.traces.sources import opened_once
 
 MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
