@@ -1,9 +1,9 @@
 """
 Read traces: tables, tracks, exports of phones and frames, told apart by what they hold.
 
-An input is read once, or twice where the deniable preset must not look at seeds before it has places and a clock
-(`read_apart`): who is a seed is decided by a coin for each id, before anything is read; first only the people who are no
-seeds are read, who give places, clock and how gaps are filled; then everybody, on what those gave.
+The deniable preset must not look at seeds before it has places and a clock: `read_apart` decides by a coin for each id
+who is a seed, before anything is read; it reads the people who are no seeds, who give places, clock and how gaps are
+filled; then everybody, on what those gave.
 """
 
 import codecs
