@@ -15,11 +15,12 @@ from elsewhere.cli.pairs import similarity
 from elsewhere.cli.plan import plan
 from elsewhere.cli.prepare import prepare
 from elsewhere.cli.reproduce import reproduce
+from elsewhere.cli.serve import serve
 from elsewhere.cli.service import lbs
 from elsewhere.cli.stages import fit, generate, publish
 from elsewhere.cli.synthesize import synthesize
 
-COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, plan, evaluate, audit, lbs, reproduce)
+COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, plan, evaluate, audit, lbs, serve, reproduce)
 
 app = typer.Typer(cls=Door, epilog=EXITS, add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(front)
