@@ -43,7 +43,7 @@ def postgres():
     """The address of a PostgreSQL server of our own, on a socket in a temporary folder."""
     if BIN is None or not shutil.which("runuser" if os.getuid() == 0 else "true"):
         pytest.skip("no PostgreSQL server on this machine (Debian: postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # noqa: S108 - a socket's path must be short
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
     as_other = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
     if as_other:
         shutil.chown(folder, "postgres")

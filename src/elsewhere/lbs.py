@@ -227,14 +227,15 @@ class Wallet:
         """
         Return an `adapter_factory` for the geocoders of geopy: `Nominatim(adapter_factory=wallet.geopy(), ...)`.
 
-        `inner` is geopy's own adapter that sends each query, `geopy.adapters.URLLibAdapter` by default. Reverse
+        `inner` is geopy's own adapter that sends each query, by default the one that geopy would take. Reverse
         geocoding is hidden; a request without a position, such as an address to be found, is refused.
         """
         try:
-            from geopy.adapters import BaseSyncAdapter, URLLibAdapter
+            from geopy.adapters import BaseSyncAdapter
+            from geopy.geocoders import options
         except ImportError:
             raise MissingExtra("this needs geopy: pip install geopy.") from None
-        wallet, make = self, inner or URLLibAdapter
+        wallet, make = self, inner or options.default_adapter_factory
 
         class Hidden(BaseSyncAdapter):  # type: ignore[misc]
             def __init__(self, *, proxies: Any, ssl_context: Any) -> None:
@@ -339,15 +340,15 @@ class Wallet:
         return self._personas[:decoys]
 
     def _moment(self, when: Any) -> datetime:
-        if isinstance(when, np.datetime64):
-            when = when.astype("datetime64[us]").item()
         if when is None:
             return datetime.now(self.zone)
-        if not isinstance(when, datetime):
-            raise InvalidParameter(f"`when` must be a `datetime`, got {type(when).__name__}.", code="E_DATE")
-        if when != when:  # pandas' NaT
-            raise InvalidParameter("`when` must be a time, got a missing one.", code="E_DATE")
-        return when.replace(tzinfo=self.zone) if when.tzinfo is None else when.astimezone(self.zone)
+        time = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
+        # pandas' NaT is a datetime that differs from itself; at the ends of the calendar no day comes before or after
+        if not isinstance(time, datetime) or time != time or not 1 < time.year < 9999:
+            raise InvalidParameter(
+                f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.", code="E_DATE"
+            )
+        return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
 
     def _at(self, life: Life, moment: datetime) -> tuple[float, float]:
         today = moment.date()
