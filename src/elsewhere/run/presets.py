@@ -63,7 +63,7 @@ class Reading:
         usual, regions, tz = preset.reading, self.regions, self.tz
         public = isinstance(preset.certificate, NoisySums)
         if self.grid is not None:
-            from elsewhere.traces.lattice import read_grid
+            from elsewhere.traces.maps import read_grid
 
             if self.regions is not None or self.locations is not None or self.box is not None:
                 raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
