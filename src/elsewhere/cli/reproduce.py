@@ -10,7 +10,21 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_USUAL, Force, Json, Judging, Kappa, Out, Seed, Source, judges, kappa_of, reads
+from elsewhere.cli.options import (
+    AS_USUAL,
+    EXPERT,
+    MODEL,
+    Force,
+    Json,
+    Judging,
+    Kappa,
+    Out,
+    Seed,
+    Source,
+    judges,
+    kappa_of,
+    reads,
+)
 from elsewhere.cli.output import bar, can_draw_blocks, number, say, stage
 from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
@@ -36,9 +50,17 @@ def similarity(
         int | None, typer.Option("--users", metavar="N", help="Compare N users drawn at random; by default all.")
     ] = None,
     seed: Seed = 1,
-    periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
+    periods: Annotated[
+        int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.", rich_help_panel=MODEL)
+    ] = 1,
     missing: Annotated[
-        str, typer.Option("--missing", metavar="refuse|skip|gibbs", help="What to do where an instant is missing.")
+        str,
+        typer.Option(
+            "--missing",
+            metavar="refuse|skip|gibbs",
+            help="What to do where an instant is missing.",
+            rich_help_panel=MODEL,
+        ),
     ] = "refuse",
     out: Out = None,
     force: Force = False,
@@ -146,7 +168,9 @@ def lbs(
         str, typer.Option("--choose", metavar="uniform|likelihood", help="Of a user's fakes.")
     ] = "uniform",
     n_fakes: Annotated[str, typer.Option("--n-fakes", metavar="N,...", help="Fakes sent along.")] = "1,5,10",
-    beta: Annotated[float, typer.Option("--beta", help="Probability that an instant is exposed.")] = 0.5,
+    beta: Annotated[
+        float, typer.Option("--beta", help="Probability that an instant is exposed.", rich_help_panel=EXPERT)
+    ] = 0.5,
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.cli.options import typed
+from elsewhere.cli.options import MODEL, typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
 from elsewhere.run.finish import FROM_SEEDS, counts, repairs
@@ -118,7 +118,10 @@ Links = Annotated[
 ]
 POOL = ("pool.parquet", "places.parquet")
 ENOUGH = 30  # whole real days: with so many, days with gaps are left out beside whole fakes
-Model = Annotated[Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.")]
+Model = Annotated[
+    Path | None,
+    typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.", rich_help_panel=MODEL),
+]
 
 
 @dataclass(frozen=True, eq=False)

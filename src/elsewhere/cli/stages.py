@@ -10,6 +10,8 @@ from rich.table import Table
 from elsewhere._version import __version__
 from elsewhere.cli.options import (
     BY_DEFAULT,
+    EXPERT,
+    MODEL,
     Folder,
     Force,
     Formats,
@@ -156,7 +158,10 @@ def generate(
     source: Source,
     out: Folder,
     model: Annotated[
-        Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt; by default it is learnt anew.")
+        Path | None,
+        typer.Option(
+            "--model", metavar="DIR", help="What `fit` learnt; by default it is learnt anew.", rich_help_panel=MODEL
+        ),
     ] = None,
     per_seed: PerSeed = 1,
     workers: Workers = 2,
@@ -191,8 +196,10 @@ def publish(
     ],
     out: Folder,
     per_seed: PerSeed = 1,
-    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood")] = "uniform",
-    temp: Annotated[float, typer.Option("--temp", help="Temperature of the choice by likelihood.")] = 1.0,
+    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood", rich_help_panel=EXPERT)] = "uniform",
+    temp: Annotated[
+        float, typer.Option("--temp", help="Temperature of the choice by likelihood.", rich_help_panel=EXPERT)
+    ] = 1.0,
     also: Formats = None,
     out_as: OutAs = None,
     i_know: IKnow = False,

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from elsewhere.cli.options import (
     BY_DEFAULT,
+    PRIVACY,
     Eps0,
     Folder,
     Force,
@@ -45,7 +46,13 @@ def synthesize(
     report: Report = True,
     private: Private = None,
     holdout: Annotated[
-        float, typer.Option("--holdout", metavar="SHARE", help="Of the people, set aside as control of the attacks.")
+        float,
+        typer.Option(
+            "--holdout",
+            metavar="SHARE",
+            help="Of the people, set aside as control of the attacks.",
+            rich_help_panel=PRIVACY,
+        ),
     ] = 0.0,
     force: Force = False,
     as_json: Json = False,
