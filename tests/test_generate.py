@@ -204,11 +204,6 @@ class TestProduct:
         assert product.attempts.sum() == product.tally["tested"]
         assert (product.attempts[product.seed] >= 1).all()
 
-    def test_what_another_preset_reads_is_said(self, town, product):
-        asked = ew.generate_fakes(town, rng=lab(), archetypes=7, eps0=3, **LABORATORY)
-        assert 'not read by preset "product", so without effect: `eps0`, `archetypes`.' in asked.notes
-        assert not any("without effect" in note for note in product.notes)
-
 
 class TestPaper:
     def test_warns_that_alternates_are_seeds_and_places_may_be_one_users(self, town):
@@ -460,14 +455,6 @@ class TestDeniable:
         assert "person" not in repr(learnt)
         # rows without names are numbered from 0 in every table: the same numbers need not be the same people
         assert len(ew.generate_fakes(rows, rng=lab(), **{**run, "model": learnt})) == 80
-
-    def test_what_the_count_does_not_read_is_said(self):
-        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        run = {"preset": "deniable", "kappa": 6, "m_min": 3, "n": 20}
-        asked = ew.generate_fakes(town, rng=lab(), min_sim=0.5, balance=0.5, par_m=0.5, **run)
-        (said,) = [note for note in asked.notes if "without effect" in note]
-        assert all(f"`{name}`" in said for name in ("min_sim", "balance", "par_m"))
-        assert not any("without effect" in note for note in ew.generate_fakes(town, rng=lab(), **run).notes)
 
     def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces

@@ -96,9 +96,9 @@ def generate_fakes(
 
     """
     n, disjoint, seeds = options.pop("n", None), options.pop("disjoint", False), options.pop("seeds", None)
-    settings = preset_of(preset, **options)
-    if isinstance(alternates, str):
-        settings, alternates = settings.changed(alternates=alternates), None
+    which = {"alternates": alternates} if isinstance(alternates, str) else {}
+    settings = preset_of(preset, **which, **options)
+    alternates = None if isinstance(alternates, str) else alternates
     require_whole("per_seed", per_seed, 1)
     if n is not None:
         require_whole("n", n, 1, MOST)
