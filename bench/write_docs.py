@@ -37,9 +37,9 @@ GROUPS = {
 
 HEAD = """# The library
 
-Every public name of `import elsewhere as ew`, with its parameters, from the docstrings (written by `make docs`). Data come
-first, options by keyword, `rng` last. Everything that draws takes `rng`, a `numpy.random.Generator`; where it may be left
-out, the entropy is the operating system's and the result may be published ([R2](reliability.md#r2)). Errors are
+Every public name of `import elsewhere as ew`, with its parameters, from the docstrings (written by `make docs`). Data
+come first, options by keyword, `rng` last. Everything that draws takes `rng`, a `numpy.random.Generator`; where it may
+be left out, the entropy is the operating system's and the result may be published ([R2](reliability.md#r2)). Errors are
 `ew.ElsewhereError` with a `code`, [listed at the end](#errors). Terms are explained in the [glossary](glossary.md),
 numbers in brackets in [readings](readings.md), [attacks](attacks.md) and [reliability](reliability.md).
 """
@@ -182,8 +182,9 @@ def page() -> str:
 
 DECISIONS = """# Decisions
 
-Choices that measurement made, each with its figures and with what would change our mind. Figures are those of the day of
-the decision; [results](../results.md) has today's. Where a later decision replaced an earlier one, the earlier says so.
+Choices that measurement made, each with its figures and with what would change our mind. Figures are those of the day
+of the decision; [results](../results.md) has today's. Where a later decision replaced an earlier one, the earlier says
+so.
 
 | no. | decision | in short |
 |---|---|---|

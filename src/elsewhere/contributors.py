@@ -2,7 +2,7 @@
 Who has contributed to a model: keyed hashes of user labels, in a private file beside it, never published.
 
 The guarantee of the deniable mode needs seeds who have not met the model, and the product's alternates must not have
-either (E53, READINGS section 11); this file lets a later command check it without keeping any name.
+either (E53); this file lets a later command check it without keeping any name.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
 """
-The best mapping of places at order 1, with a certificate (eq:hs1, E17, E25, READINGS 10.2).
+The best mapping of places at order 1, with a certificate (eq:hs1, E17, E25).
 
 For a pair of periods, or for all of them together, maximise
 
@@ -8,7 +8,7 @@ For a pair of periods, or for all of them together, maximise
 a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bounds it from above; Metropolis steps with
 cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
 
-Two things go beyond READINGS 10.2: up to 7 places all mappings are tried, which proves the optimum; and the identity on
+Beyond docs/readings.md: up to 7 places all mappings are tried, which proves the optimum; and the identity on
 shared places is a third start, so that sim_S is never below sim_G.
 """
 

@@ -50,7 +50,7 @@ def semantic_similarity(
     (E20). It compares how the time is shared out among places, and is blind to which and when (E21).
 
     Order 1 compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a search over swaps
-    with a certified upper bound beside it (E25, READINGS 10.2).
+    with a certified upper bound beside it (E25).
 
     Parameters
     ----------

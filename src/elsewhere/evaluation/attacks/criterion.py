@@ -1,5 +1,5 @@
 """
-A8: how many seeds stand behind a fake? Those whom it is as likely of as of its own (CERTIFICATE.md, corollary).
+A8: how many seeds stand behind a fake? Those whom it is as likely of as of its own.
 
 Counted with the true Pr{f|s}: a seed user stands behind a fake if Pr{f|s} is that of the fake's own seed.
 """
