@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.evaluation.agreement import class_agreement
+from elsewhere.evaluation.judge import WhiteBox, class_agreement
+from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
 from elsewhere.evaluation.referee import TOP, tm_emd, tp_tv
-from elsewhere.judge.run import WhiteBox
-from elsewhere.judge.service import OURS, judge_service, two_days
-from elsewhere.reports.figures import location_privacy
-from elsewhere.reports.sheet import png
+from elsewhere.reports.figures import location_privacy, png
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -485,9 +483,9 @@ def opening(first: dict[str, Column], second: dict[str, Column]) -> list[str]:
         f"{linked['deniable']} of those of `deniable` (guessing: .2 %). Whether somebody was in the data is told "
         f"{gain[0]} points better than by chance for `product` here, {gain[1]} points with the other hold-out below; "
         "the goal is 2. Fakes are about where people are: other real people are off by "
-        f"{apart['real seeds']}, `product` by {apart['product']}, `deniable` by {apart['deniable']}. A classifier still "
-        f"tells them from real days (AUC {told['product']} and {told['deniable']}). These figures were measured on "
-        "these data by these attacks; they promise nothing for others.",
+        f"{apart['real seeds']}, `product` by {apart['product']}, `deniable` by {apart['deniable']}. A classifier "
+        f"still tells them from real days (AUC {told['product']} and {told['deniable']}). These figures were measured "
+        "on these data by these attacks; they promise nothing for others.",
     ]
 
 
@@ -495,8 +493,8 @@ PAGE = """# Results
 
 {opening}
 
-Below: all figures. Written by `make results` (`bench/results.py`), {seconds:.0f} s; elsewhere {version}. Every figure is
-measured on that day, except the columns "as published". All presets with their defaults, {per_seed} fakes per seed.
+Below: all figures. Written by `make results` (`bench/results.py`), {seconds:.0f} s; elsewhere {version}. Every figure
+is measured on that day, except the columns "as published". All presets with their defaults, {per_seed} fakes per seed.
 Smaller is better everywhere but in the last two lines; bold: the goal is reached. TP-TV is per dataset of 500 fakes, as
 the referee counts; over thousands of fakes at once it is smaller. Numbers such as A5 are explained under
 [attacks](attacks.md), words in the [glossary](glossary.md).
@@ -518,11 +516,11 @@ the figure itself, where the audit holds its bars against the upper end of the i
 `deniable` learns from people 500-749, `product` takes them as alternates: the hold-out has met no part of any
 generator. Fewer hold-out people make every distance from them larger, for every column. Its fakes have no seed of
 their own: "the own seed" is one of the same archetype, drawn at random ([decision 26](decisions/0026-count.md)), so the
-white box cannot do better than name any of them. Agreement gain: share
-of slots at which fake and own seed are in one class of the generator's own, minus that with other seeds, a rare place of
-a seed standing for the place that replaces it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out
-with an AUC of .75, those of 0-499 with .61 ([decision 22](decisions/0022-rulers.md)): the file is ordered, and real
-people miss .60 here too.
+white box cannot do better than name any of them. Agreement gain: share of slots at which fake and own seed are in one
+class of the generator's own, minus that with other seeds, a rare place of a seed standing for the place that replaces
+it. Real people of 500-749 themselves, taken for fakes, are told from this hold-out with an AUC of .75, those of 0-499
+with .61 ([decision 22](decisions/0022-rulers.md)): the file is ordered, and real people miss .60
+here too.
 
 {second}
 

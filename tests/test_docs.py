@@ -219,6 +219,29 @@ def test_glossary_defines_every_term_once():
     assert len({anchor for anchor, _ in rows}) == len({term for _, term in rows}) == len(rows)
 
 
+# --- the results open with what their second table says
+
+RESULTS = (ROOT / "docs" / "results.md").read_text()
+
+
+def figures(number):
+    """A table of figures as {column: {measure: figure}}."""
+    block = [part for part in RESULTS.split("\n\n") if part.startswith("| measure | goal |")][number]
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines())
+    return {
+        column: {row[0]: None if row[i] == "-" else float(row[i].strip("*")) for row in rows}
+        for i, column in enumerate(head)
+        if i >= 2
+    }
+
+
+def test_results_open_with_six_questions_and_a_paragraph():
+    opening = runpy.run_path(str(ROOT / "bench" / "results.py"), run_name="results")["opening"]
+
+    assert RESULTS.startswith("# Results\n\n" + "\n".join(opening(figures(0), figures(1))) + "\n\n")
+    assert RESULTS.split("\n\n")[1].count("\n") == 7  # names, a line, six rows
+
+
 # --- the tutorial, from its first line to its last
 
 
