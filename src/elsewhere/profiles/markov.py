@@ -87,23 +87,6 @@ class MobilityProfile:
         """Visiting probability of each place over the whole day, (K,)."""
         return np.asarray(self.visits.sum(axis=0) / self.visits.sum(), dtype=np.float64)
 
-    @property
-    def pi_steady(self) -> Floats:
-        """
-        Steady state of p(u), pooled over periods, (K,): where the chain is found in the long run (E6).
-
-        For comparison with tools that take it for pi; nothing here uses it. The walk starts from the visiting
-        probabilities, and from a place that the user never left it starts again.
-        """
-        table = np.zeros((self.K, self.K))
-        np.add.at(table, (self.origin, self.target), self.count)
-        leaving = table.sum(axis=1, keepdims=True)
-        p = np.where(leaving > 0, table / np.where(leaving > 0, leaving, 1), self.pi_r)
-        # the long-run mean is the limit of a walk that starts again ever more rarely: unique where p is reducible too
-        rarely = 1e-9
-        law = np.linalg.solve(np.eye(self.K) - (1 - rarely) * p.T, rarely * self.pi_r)
-        return np.asarray(law / law.sum(), dtype=np.float64)
-
     def moves(self, tau: int = 0, tau_next: int = 0) -> Counts:
         """(K, K) counts of moves r -> r' between these two periods."""
         chosen = (self.tau == tau) & (self.tau_next == tau_next)

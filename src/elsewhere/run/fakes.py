@@ -4,7 +4,6 @@ Fakes on the private side, with their seeds; and `publish`, the only door to the
 Publishing drops seeds, order, likelihoods and entropy, gives every fake a random id, and keeps a budget per seed (E59).
 """
 
-import hashlib
 import io
 import json
 import zipfile
@@ -21,7 +20,7 @@ from elsewhere._version import __version__
 from elsewhere.errors import (
     InvalidModel,
 )
-from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.run.model import Learnt
 from elsewhere.run.presets import PROVEN, Preset
@@ -183,7 +182,7 @@ class Fakes:
             "laboratory": self.laboratory,
             "notes": list(self.notes),
             "certificate": self.certificate.to_dict(),
-            "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+            "files": listed({"fakes.npz": sink.getvalue()}),
         }
         files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()}
         write_folder(Path(folder), files, force=force)
@@ -195,7 +194,7 @@ class Fakes:
             told = read_index(Path(folder) / "fakes.json", 2**26)
             if told["kind"] != KIND or told["format"] != FORMAT:
                 raise InvalidModel(f"{folder} holds fakes of another kind or format.", code="E_FAKES")
-            arrays = _arrays(Path(folder) / "fakes.npz", told["files"]["fakes.npz"])
+            arrays = _arrays(read_listed(Path(folder), "fakes.npz", told, LARGEST))
             where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
                 "n": told["places"]
             }
@@ -246,11 +245,8 @@ class Fakes:
             raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None
 
 
-def _arrays(path: Path, sha256: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, which must be the one that its index names; a bomb is refused before it is unpacked."""
-    data = read_regular(path, LARGEST)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise ValueError("another file than the index names")
+def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a file; a bomb is refused before it is unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(member.file_size for member in archive.infolist()) > LARGEST:
             raise ValueError("arrays too large")

@@ -9,7 +9,6 @@ and the file with its sha256. Both hold sums over users that at least `m_min` of
 from all, never a user.
 """
 
-import hashlib
 import io
 import json
 import warnings
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
-from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
@@ -194,7 +193,7 @@ class Learnt:
             # older versions do not look for it, and files of theirs have none: the format stays the same
             "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
-            "files": {"model.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+            "files": listed({"model.npz": sink.getvalue()}),
         }
         return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
 
@@ -334,18 +333,14 @@ def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
             raise InvalidModel(
                 f"the model has format {index.get('format')!r}; this version of elsewhere reads format {FORMAT}."
             )
-        path = folder / "model.npz"
-        if path.is_symlink():
-            raise InvalidModel("model.npz is a link.")
-        data = read_regular(path, LARGEST)
-        if hashlib.sha256(data).hexdigest() != index["files"]["model.npz"]:
-            raise InvalidModel("model.npz is damaged: its sha256 is not that of model.json.")
+        data = read_listed(folder, "model.npz", index, LARGEST)
     except OSError:
         raise InvalidModel(f"{folder} holds no model: model.json and model.npz cannot be read.") from None
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InvalidModel):
             raise
-        raise InvalidModel("model.json is not the index of a model.") from None
+        said = str(error) if str(error).startswith("model.npz") else "model.json is not the index of a model"
+        raise InvalidModel(f"{said}.") from None
     return index, data
 
 

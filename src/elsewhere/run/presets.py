@@ -1,5 +1,5 @@
 """
-The four presets of DESIGN section 6, each made of parts, and how a caller changes one parameter.
+The four presets, each made of parts, and how a caller changes one parameter.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
@@ -7,8 +7,8 @@ The four presets of DESIGN section 6, each made of parts, and how a caller chang
 - `private`   publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
 
 A part holds what one step of a run reads, and checks itself when it is made. A preset has the parts of its steps and no
-others: what it does not read it does not have, and whoever gives it is told so. The letters are the paper's, the
-E-numbers those of READINGS section 1.
+others: what it does not read it does not have, and whoever gives it is told so. The letters are the paper's, E-numbers
+stand in docs/readings.md.
 """
 
 import math
@@ -244,7 +244,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """What the certificate of the deniable preset rests on (CERTIFICATE.md)."""
+    """What the certificate of the deniable preset rests on."""
 
     eps0: float = 0.5  # of the noise of the count of archetypes
     k: int | None = 0  # seeds behind every fake; 0 (or None): not asked for
@@ -260,7 +260,7 @@ class NoisyCount:
 
 @dataclass(frozen=True)
 class NoisySums:
-    """What the certificate of the private preset rests on (CERTIFICATE.md, section 2)."""
+    """What the certificate of the private preset rests on."""
 
     eps: float = 4.0
     delta: float = 1e-6
