@@ -32,7 +32,7 @@ class Reading:
     """
 
     cells: int | None = 400
-    step: str | float | timedelta = "20min"
+    step: str | float | timedelta = "auto"
     tz: str | None = None
     locations: Any = None
     columns: Mapping[str, str | None] | str | None = None

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +93,7 @@ def synthesize(
     workers: int = 2,
     progress: Progress | None = None,
     cells: int | None = 400,
-    step: str | float | timedelta = "20min",
+    step: str | float | timedelta = "auto",
     tz: str | None = None,
     locations: Any = None,
     columns: Mapping[str, str | None] | str | None = None,
@@ -173,6 +175,7 @@ def synthesize(
     check_folder(out, force=force)
     mine = private_folder(out, None if private is None else Path(private), force=force)
     spare = unfinished_folder(out, mine, force=force)
+    _check_keywords(parameters)
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
     also = (also,) if isinstance(also, str) else tuple(also)
@@ -252,6 +255,23 @@ def synthesize(
     if settings.name == "product":
         told["private"] = plan(traces.U)[-1].to_dict()
     return Result(fakes, pool, judgement, out, mine, tuple(written), tuple(kept), told)
+
+
+def _check_keywords(parameters: Mapping[str, Any]) -> None:
+    """Refuse keywords that neither `synthesize` nor a preset has, each with the nearest one."""
+    unknown = [name for name in parameters if name not in {f.name for f in fields(Preset)}]
+    if not unknown:
+        return
+    own = [p.name for p in signature(synthesize).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    presets = [f.name for f in fields(Preset) if f.name != "name"]
+    told = []
+    for name in unknown:
+        near = get_close_matches(name, [*own, *presets], n=1)
+        told.append(f"`{name}`" + (f" (perhaps `{near[0]}`)" if near else ""))
+    raise InvalidParameter(
+        f"`synthesize` has no keyword {', '.join(told)}. Its own, with those of reading: {', '.join(own)}; those of "
+        f"presets: {', '.join(presets)}."
+    )
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:

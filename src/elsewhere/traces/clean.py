@@ -13,7 +13,7 @@ from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import Fixes, Slots
 from elsewhere.traces.maps import Box, in_box
 from elsewhere.traces.model import Ints, Mask, in_space
-from elsewhere.traces.places import MOST_GRID_CELLS, anchored, grid_cells
+from elsewhere.traces.places import MANY_ENOUGH, MOST_GRID_CELLS, anchored, grid_cells
 from elsewhere.traces.sources import refuse_rows
 
 RAW = 1 << 20  # fixes up to which every one is kept
@@ -22,6 +22,7 @@ BYTES_AN_ENTRY = 200  # of what slots are made of: measured on 5 million fixes, 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
 MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
+ENTRIES_A_POINT, SHARED_ENTRIES = 5, 0.9  # what makes few points exact places, see `are_places`
 POINTS = 1 << 16  # points that are looked at at a time
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 
@@ -210,6 +211,21 @@ def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
             f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
             code="E_SPEED",
         )
+
+
+def are_places(found: Fixes | Slots) -> bool:
+    """
+    Tell whether positions, which are `few_points`, are exact places that people share, not fixes that seldom repeat.
+
+    Nine of ten entries are at points that at least five users visit (half of the users, of fewer than ten), and there
+    are at least five entries for each point.
+    """
+    assert found.lat is not None and found.lon is not None  # noqa: PT018, S101 - that is what makes them points
+    points, at = np.unique(found.lat + 1j * found.lon, return_inverse=True)
+    users = int(found.user.max()) + 1
+    visitors = np.bincount(np.unique(at * users + found.user) // users, minlength=len(points))
+    enough = visitors >= min(MANY_ENOUGH, users // 2)
+    return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
 
 
 def few_points(found: Fixes | Slots, most: int) -> bool:

@@ -8,6 +8,7 @@ punctuation, the first of a list winning.
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,8 @@ KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
 PAIR = ("y", "x")  # latitude and longitude where a table calls them so, both of them
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 MOST_SHOWN = 40
+WIDE = "slot "  # and a number: the role of a column that is one slot of a day
+FEWEST_WIDE = 12  # columns that are believed to be the slots of a day
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
@@ -253,6 +256,10 @@ def meaning(
         if trip:
             said = "each row is a trip: it was read as where and when it begins, and where and when it ends"
             return Found(trip, (said,), kinds, shown=shown)
+        if slots := wide_slots(names, roles):
+            said = f"each row is a day: {len(slots)} columns were read as its slots"
+            kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+            return Found(kept | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (said,), kinds, shown=shown)
         if "slot" not in roles:
             roles = _with_clocks(roles, kinds, asked, by_word, dict(zip(names, shown, strict=True)), notes)
         if (
@@ -321,6 +328,38 @@ def _with_clocks(
         what = "day" if role == "date" else "clock time"
         notes.append(f"column {shown.get(name, name)!r} was read as the {what}, by what it holds (`columns`)")
     return {role: name for role, name in roles.items() if name not in found.values()} | found
+
+
+def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
+    """
+    Return the columns that are the slots of a day, in order; empty where the table has one line per slot or time.
+
+    They are called by whole numbers that follow each other, behind one word or none, or by clock times equally far
+    apart.
+
+    Examples
+    --------
+    >>> wide_slots(["uid", *(f"h{i}" for i in range(24))], {"user": "uid"})[:3]
+    ['h0', 'h1', 'h2']
+
+    """
+    whose = {name for role, name in roles.items() if role in ("user", "date", "trace")}
+    clocks = [name for name in names if re.fullmatch(r"\d{1,2}:\d\d(:00)?", name) and name not in whose]
+    minutes = [60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in clocks]
+    by_word: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        if (numbered := re.fullmatch(r"(.*?)(\d{1,4})", name)) and name not in whose:
+            by_word.setdefault(numbered[1], []).append((int(numbered[2]), name))
+    most = max((len(columns) for columns in by_word.values()), default=0)
+    in_order = sorted(next((columns for columns in by_word.values() if len(columns) == most), []))
+    slots = [name for _, name in in_order]
+    if len({b - a for a, b in pairwise(minutes)}) == 1 and minutes[0] < minutes[1]:
+        slots = clocks
+    elif not in_order or [number for number, _ in in_order] not in (list(range(most)), list(range(1, most + 1))):
+        return []
+    # a column that tells when or where by its own name: one line per slot or time
+    others = {name for role, name in roles.items() if role not in ("accuracy", "category")} - whose - {*slots}
+    return slots if len(slots) >= FEWEST_WIDE and not others else []
 
 
 def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]:

@@ -70,10 +70,11 @@ class Fixes:
 @dataclass(frozen=True, eq=False)
 class Slots:
     """
-    Where users were at numbered instants: one entry per user, row and slot, in any order.
+    Where users were in numbered slots: one entry per user, row and slot, in any order.
 
     `row` tells the rows of one user apart (0 where there is only one), `date` is the local date of that row. `place`
-    is -1 where it is marked as missing. `start` is the local time of the first slot that occurs.
+    is -1 where it is marked as missing. `start` is the local time of the first slot that occurs, `width` the seconds of
+    a slot.
     """
 
     user: Ints
@@ -81,6 +82,7 @@ class Slots:
     row: Ints
     slot: Ints
     start: str
+    width: int
     lat: Floats | None = None
     lon: Floats | None = None
     place: Ints | None = None

@@ -16,6 +16,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, r
 from elsewhere.traces.clean import (
     LEAST_JUMP_KM,
     MOST_SLOTS,
+    are_places,
     cleaned,
     few_points,
     grouped,
@@ -134,7 +135,8 @@ def prepare_fixes(
     places
         Where the fixes do not name their places: "shared", grid cells, of which those that fewer than eight people
         visit join their neighbours, see `share_places`; who is near a spot where the same person stays is there, see
-        `anchored`, and at most `cells` different points are places already; "merge", the paper's merging of grid cells
+        `anchored`, and at most `cells` different points are places already: their cells, or, where people share them
+        (`are_places`), these very points; "merge", the paper's merging of grid cells
         until `cells` are left (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the
         cells in which somebody stays for 20 minutes or more, joined as by "shared".
     regions
@@ -164,7 +166,7 @@ def prepare_fixes(
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
     if places == "shared" and cells is not None and few_points(fixes, cells):
-        places = "grid"  # they stay as they are
+        places = "points" if are_places(fixes) else "grid"  # they stay as they are
     raw = evidence or drawn is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
     fixes, fixed, jumps, fast, calm = cleaned(fixes, width, None if raw else grid_metres, box, jitter, so_far.name)
@@ -279,7 +281,6 @@ def check_settings(
 def prepare_slots(
     slots: Slots,
     *,
-    step: str | float | timedelta = "20min",
     cells: int | None = 400,
     gaps: str = "hold",
     max_gap: str | float | timedelta = "auto",
@@ -300,10 +301,8 @@ def prepare_slots(
     with a date, from the day before; `max_gap="auto"` fills nothing where enough people have a day without a gap. Rows
     whose slots do not even overlap are refused (B44), unless they are known to be `aligned`.
     """
-    width = seconds_of("step", step)
+    width = slots.width
     so_far = so_far or Preparation(rows=len(slots))
-    if width == 0 or width > SECONDS_PER_DAY:
-        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
     longest = _longest(max_gap)
     require_choice("gaps", gaps, tuple(GAPS))
     require_choice("places", places, PLACES)
@@ -314,13 +313,15 @@ def prepare_slots(
     n_rows, first, row = grouped(slots.user, slots.row)
     lowest, L = int(slots.slot.min()), int(np.ptp(slots.slot)) + 1
     if L * width > SECONDS_PER_DAY and slots.date is not None:
-        raise InvalidTraces(f"{so_far.name}: {L} slots of {step} are more than a day.", code="E_INDEX")
+        raise InvalidTraces(
+            f"{so_far.name}: {L} slots of {spoken_length(width / 60)} are more than a day (`step`).", code="E_INDEX"
+        )
     instant = row * L + slots.slot - lowest
     area, nowhere, notes = _area(slots, instant, "whole" if named else map, box, drawn, so_far.name)
     off = _off(slots, area) | nowhere
     if places == "shared" and not named:
         if cells is not None and few_points(slots, cells):
-            places = "grid"  # they stay as they are
+            places = "points" if are_places(slots) else "grid"  # they stay as they are
         else:
             slots, calm = _calmed(slots, row, width)
             notes += _on_jitter(calm)
@@ -335,6 +336,8 @@ def prepare_slots(
             code="E_CONFLICT",
         )
     fixed = {"repeated": len(slots) - len(taken) - conflict, "contradicted": conflict}
+    if len(taken) < len(slots):
+        notes.append(f"{len(slots) - len(taken):,} rows give a slot of a user again, and the first one counts")
     known, outside = place[kept] >= 0, (off & ~nowhere)[kept]
     seen = known | outside
     if not aligned:

@@ -17,7 +17,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import check_columns, meaning
+from elsewhere.traces.columns import WIDE, check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.inputs import open_parts
@@ -26,7 +26,7 @@ from elsewhere.traces.locate import COARSE_METRES, PLACES
 from elsewhere.traces.maps import Box, Map, Regions, in_box, parsed_box, places_beside, read_places, read_regions
 from elsewhere.traces.model import Floats, Ints, Traces, clock_minutes, in_space
 from elsewhere.traces.prepare import check_settings, prepare_fixes, prepare_slots, seconds_of
-from elsewhere.traces.rows import Shape, fixes_of, slots_of
+from elsewhere.traces.rows import Shape, fixes_of, long_table, slots_of
 from elsewhere.traces.sources import opened_once, shown
 from elsewhere.traces.tables import Parts, Table, labels
 from elsewhere.traces.zones import zone_of
@@ -38,7 +38,7 @@ def read_traces(
     source: Any,
     *,
     format: str = "auto",  # noqa: A002 (the word users expect)
-    step: str | float | timedelta = "20min",
+    step: str | float | timedelta = "auto",
     cells: int | None = 400,
     tz: str | None = None,
     columns: Mapping[str, str | None] | None = None,
@@ -76,7 +76,9 @@ def read_traces(
       dropoff or alike: a fix where and when it begins, and one where and when it ends;
     - *lines*: a time and a list `[[lon, lat], ...]`: a fix every 15 seconds from that time on (the taxis of Porto);
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
-      several rows;
+      several rows, else each return to an earlier slot begins a new day without a date;
+    - *wide slots*: a user and a column for each slot of the day, called by numbers that follow each other or by clock
+      times; every line is a day;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
 
     A folder that `elsewhere prepare` wrote (or a file in it) is read back as it was prepared, whatever the options.
@@ -104,7 +106,8 @@ def read_traces(
         "auto", or "csv", "parquet", "sglt", "json", "gpx", "geojson", "geolife", "google", "owntracks", "foursquare"
         to refuse anything else.
     step
-        Length of a slot.
+        Length of a slot. "auto" is 20 minutes; numbered slots of which there are 24, 48, 72, 96, 144, 288 or 1440 are a
+        whole day.
     cells
         Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
         merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
@@ -185,13 +188,17 @@ def read_traces(
     roles = _roles(parts.sample, format)
     if people is not None and "user" in roles:
         parts = _of_people(parts, roles["user"], people)
+    wide = None
+    if f"{WIDE}0" in roles:
+        wide, roles, first, seconds = long_table(parts.joined(max_bad=1.0), roles)
+        start, step = start or first, seconds / 60 if step == "auto" and seconds is not None else step
     told: list[str] = []
     if given is None and "place" in roles:
-        ids = () if "lat" in roles else labels(parts.sample, roles["place"])[1]
+        ids = () if "lat" in roles else labels(parts.sample if wide is None else wide, roles["place"])[1]
         if (beside := places_beside(source, ids, encoding)) is not None:
             given, told = beside[0], [f"places are where {shown(beside[1].name)} says"]
     shape = Shape(
-        parts.sample if "slot" not in roles else parts.joined(max_bad=1.0),
+        wide or (parts.sample if "slot" not in roles else parts.joined(max_bad=1.0)),
         roles,
         tz,
         date_format,
@@ -203,10 +210,9 @@ def read_traces(
     )
     if "slot" in roles:
         base = 1 if shape.table.format == "sglt" else 0
-        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=base)
+        slots, counted = slots_of(shape, given, None if step == "auto" else seconds_of("step", step), start, base=base)
         traces, prepared = prepare_slots(
             slots,
-            step=step,
             cells=cells,
             gaps=gaps,
             max_gap=max_gap,
@@ -220,6 +226,7 @@ def read_traces(
             so_far=counted,
         )
     else:
+        step = "20min" if step == "auto" else step
         # the sample has told what there is: all that can be refused is, before the input is read
         check_settings(
             step=step,
@@ -290,7 +297,7 @@ def _check_options(
     encoding: str,
 ) -> None:
     """Refuse options that no input can make right, before a large one is read."""
-    if not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
+    if step != "auto" and not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
         raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
     if max_gap != "auto":
         seconds_of("max_gap", max_gap)
@@ -436,7 +443,7 @@ def read_apart(
             "regions": place,
             "columns": {**(options.get("columns") or {}), "place": None},
             "tz": found.tz,
-            "places": found.places_by,
+            "places": "grid" if found.places_by == "points" else found.places_by,
             "max_gap": found.max_gap_minutes,
         },
     )

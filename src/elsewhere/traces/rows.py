@@ -26,8 +26,8 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_both,
 )
-from elsewhere.traces.columns import AT_ITS_END, FILE, Found, missing_roles, what_is_missing
-from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.columns import AT_ITS_END, FILE, WIDE, Found, missing_roles, what_is_missing
+from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
@@ -47,6 +47,8 @@ REASONS = {
 }
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
+USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
+WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
@@ -473,12 +475,13 @@ def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def slots_of(
-    shape: Shape, given: Map | None, width: int, start: str | None, base: int = 0
+    shape: Shape, given: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
     """
-    Slots of `width` seconds from columns user, slot, and place (or lat and lon), with date or trace if there are any.
+    Return slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
 
-    `base` is the number of the first slot and of the first place: 0, or 1 in SGLT files.
+    A slot lasts `width` seconds; None tells it by how many slots there are, see `_slot_width`. `base` is the number of
+    the first slot and of the first place: 0, or 1 in SGLT files.
     """
     shape.require_all()
     table, roles = shape.table, shape.roles
@@ -507,9 +510,15 @@ def slots_of(
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
         raise table.refuse(f"a slot below {base}, the first.", "E_INDEX", row)
     wall = None if clock is None else clock.wall[good]
+    width, told = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
     trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
-    row_key, date = _rows(user, slot, None if date is None else date[good], trace, _day_begun(wall, slot, width))
     here = None if position is None else (position[0][good], position[1][good])
+    begun = _day_begun(wall, slot, width)
+    row_key, date = _rows(user, slot, None if date is None else date[good], trace, begun)
+    if date is None and trace is None and begun is None:
+        where = codes[good] if here is None else np.unique(here[0] + 1j * here[1], return_inverse=True)[1]
+        row_key, noted = _days_in_order(user, slot, where)
+        told += noted
     locations, place = None, None
     if "place" in roles:
         locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
@@ -523,6 +532,7 @@ def slots_of(
         row=row_key,
         slot=slot,
         start=start or _start(shape, slot, wall, width, base),
+        width=width,
         lat=None if here is None else here[0],
         lon=None if here is None else here[1],
         place=place,
@@ -533,8 +543,50 @@ def slots_of(
         words=categories,
     )
     fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
-    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *_look_alikes(names)]
+    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *told, *_look_alikes(names)]
     return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, told)
+
+
+def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
+    """
+    Return a table with a column for each slot of a day as one with a line for each, its roles, and start and seconds.
+
+    A line is a row of the traces: where a user has several and they have no date, their number tells them apart. Start
+    and seconds of a slot are None where the names of the columns are no clock times.
+    """
+    import pyarrow as pa
+
+    slots = [roles[f"{WIDE}{i}"] for i in range(sum(role.startswith(WIDE) for role in roles))]
+    n, L = table.rows, len(slots)
+    if "user" not in roles:
+        raise table.refuse(
+            f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "
+            "a column called uid, or type --columns user=NAME.",
+            "E_COLUMN",
+        )
+    refuse_rows(n * L, table.name)
+    line = np.tile(np.arange(n), L)
+    columns: dict[str, Any] = {
+        name: table.encoded(name).take(line) for role, name in roles.items() if role in ("user", "date", "trace")
+    }
+    kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+    if not {"date", "trace"} & kept.keys():
+        user, _ = labels(table, kept["user"])
+        if len(np.unique(user)) < n:
+            kept["trace"], columns["day"] = "day", line
+    texts = []
+    for name in slots:
+        code, known = labels(table, name)
+        texts.append(np.array([*known, "\ufffd", ""], dtype=object)[code])
+    columns |= {"slot": np.repeat(np.arange(L), n), "location": pa.array(np.concatenate(texts), pa.string())}
+    kept |= {"slot": "slot", "place": "location"}
+    found = Found(kept, table.found.notes if table.found is not None else ())
+    origin = line if table.origin is None else table.origin[line]
+    long = replace(table, columns=columns, rows=n * L, names=tuple(columns), found=found, origin=origin)
+    if ":" not in slots[0]:
+        return long, kept, None, None
+    first, second = (60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in slots[:2])
+    return long, kept, f"{first // 60:02}:{first % 60:02}", 60 * (second - first)
 
 
 def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
@@ -584,15 +636,74 @@ def _rows(
     return key, begun if np.array_equal(begun, begun[first[group.ravel()]]) else None
 
 
+def _days_in_order(user: Ints, slot: Ints, where: Ints) -> tuple[Ints, list[str]]:
+    """
+    Return the day of each entry where nothing but the order of lines tells days apart, and a note if there are several.
+
+    A day begins wherever a user's slots return to an earlier one, if that gives nobody more days than the own commonest
+    slot has lines, and days two slots or more on average: lines in another order are no days, and neither are lines
+    that all stand there twice.
+    """
+    order = np.argsort(user, kind="stable")
+    u, s, at = user[order], slot[order], where[order]
+    again = np.zeros(len(u), dtype=bool)
+    again[1:] = (u[1:] == u[:-1]) & (s[1:] <= s[:-1])
+    one = np.zeros(len(user), dtype=np.int64)
+    if not again.any():
+        return one, []
+    first = np.flatnonzero(np.insert(u[1:] != u[:-1], 0, True))
+    day = np.cumsum(again) - np.repeat(np.cumsum(again)[first], np.diff(np.append(first, len(u))))
+    _, of_pair, times = np.unique(u * (int(s.max()) + 1) + s, return_inverse=True, return_counts=True)
+    most, last = np.zeros(int(u.max()) + 1, dtype=np.int64), np.zeros(int(u.max()) + 1, dtype=np.int64)
+    np.maximum.at(most, u, times[of_pair])
+    np.maximum.at(last, u, day)
+    spots = np.full(len(times), -1, dtype=np.int64)
+    spots[of_pair[day == 0]] = at[day == 0]
+    people, days = int((last > 0).sum()), int((last[np.unique(u)] + 1).sum())
+    in_order = np.all(last + 1 <= np.maximum(most, 1)) and 2 * days <= len(u)
+    if not in_order or np.array_equal(spots[of_pair], at):
+        return one, []
+    one[order] = day
+    return one, [
+        f"{people:,} people have several rows of slots and no column of days: each return to an earlier slot begins a "
+        f"new day without a date, {days:,} days in all (`columns`, date=NAME or trace=NAME, names a column of days)"
+    ]
+
+
+def _slot_width(slot: Ints, wall: Times | None, max_bad: float) -> tuple[int, list[str]]:
+    """
+    Return the length of a slot in seconds where nobody gives it, and a note where it is not the usual 20 minutes a day.
+
+    24, 48, 72, 96, 144, 288 or 1440 numbered slots are a whole day; any other number is of 20 minutes each. Times
+    beside the slots go first, where they advance by 20 minutes.
+    """
+    n = int(slot.max()) + 1
+    whole = SECONDS_PER_DAY // n if n in WHOLE_DAYS else USUAL_WIDTH
+    if wall is not None and np.mean(_begins(slot, wall, USUAL_WIDTH)[1] > 0.75 * USUAL_WIDTH) <= max_bad:
+        return USUAL_WIDTH, []
+    if n * whole == SECONDS_PER_DAY:
+        note = f"{n} slots, and no `step` given: read as a whole day of {n} slots of {spoken_length(whole / 60)}"
+    else:
+        hours = n * whole / 3600
+        note = f"{n} slots, and no `step` given: read as {hours:.3g} hours, in slots of {spoken_length(whole / 60)}"
+    return whole, [] if n * USUAL_WIDTH == SECONDS_PER_DAY else [f"{note}; `step` sets another length"]
+
+
+def _begins(slot: Ints, wall: Times, width: int) -> tuple[Ints, Ints]:
+    """Return the second of the day at which slot 0 of each entry begins, and how far that is from the usual one."""
+    of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
+    begins = (of_day - slot * width) % SECONDS_PER_DAY
+    usual = int(np.median(begins))
+    half = SECONDS_PER_DAY // 2
+    return begins, np.abs((begins - usual + half) % SECONDS_PER_DAY - half)
+
+
 def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) -> str:
-    """Local time of the first slot that occurs: by the times beside the slots, else slot 0 is midnight."""
+    """Return the local time of the first slot that occurs: by times beside the slots, else slot 0 is midnight."""
     first = int(slot.min())
     second = first * width
     if wall is not None:
-        of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
-        begins = (of_day - slot * width) % SECONDS_PER_DAY
-        usual = int(np.median(begins))
-        away = np.abs((begins - usual + SECONDS_PER_DAY // 2) % SECONDS_PER_DAY - SECONDS_PER_DAY // 2)
+        begins, away = _begins(slot, wall, width)
         # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
         if np.mean(away > 0.75 * width) > shape.max_bad:
             raise shape.table.refuse(
@@ -600,7 +711,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
                 "E_ALIGN",
             )
         aligned = begins // width
-        zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else usual
+        zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else int(np.median(begins))
         second = (zero + first * width) % SECONDS_PER_DAY
     elif first == 1 and not base:
         raise shape.table.refuse(

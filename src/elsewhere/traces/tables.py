@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, Found, Roles, plain
+from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, WIDE, Found, Roles, plain
 from elsewhere.traces.model import Floats, Ints
 from elsewhere.traces.sources import refuse_rows
 
@@ -277,7 +277,7 @@ def has_positions(found: Found | None) -> bool:
     """Whether anything tells where rows are, and when, as far as that was asked."""
     roles = set() if found is None else set(found.roles)
     when = {"time", "utc", "local", "date", "arrived", "slot"}
-    return found is None or bool({"lat", "geometry", "place"} & roles and when & roles)
+    return found is None or f"{WIDE}0" in roles or bool({"lat", "geometry", "place"} & roles and when & roles)
 
 
 def first_records(table: Table) -> list[tuple[str, ...]]:

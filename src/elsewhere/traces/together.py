@@ -84,7 +84,7 @@ class First:
             found, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
             return found, (*notes, *more)
         merged = self.made.places < self.made.places_found
-        if (merged or self.made.places_by == "stays") and told.places_found <= on.R:
+        if (merged or self.made.places_by in ("stays", "points")) and told.places_found <= on.R:
             placed = self._on_places(source)
             if placed is not None:
                 return placed, notes
@@ -116,6 +116,8 @@ class First:
     def _settled(self) -> dict[str, Any]:
         """What the first reading has found out for itself, so that another one does the same."""
         found: dict[str, Any] = {}
+        if self.keywords.get("step", "auto") == "auto" and self.made.step_minutes is not None:
+            found["step"] = self.made.step_minutes
         if self.made.grid_metres is not None:
             found["grid_metres"] = self.made.grid_metres
         if self.made.max_gap_minutes is not None:
