@@ -46,6 +46,13 @@ class Pool:
         """The opaque id of each fake."""
         return self.traces.users
 
+    def lives(self) -> list[NDArray[np.int64]]:
+        """Return the rows of each life, in order of their dates; lives in order of first appearance."""
+        t = self.traces
+        order = np.arange(len(t)) if t.dates is None else np.argsort(t.dates, kind="stable")
+        order = order[np.argsort(t.user[order], kind="stable")]
+        return np.split(order, np.flatnonzero(np.diff(t.user[order])) + 1)
+
     def on(self, locations: Locations) -> Traces:
         """
         Return the fakes on another map of the same places, such as that of the real traces.
