@@ -29,7 +29,7 @@ MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes
 
 def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
     """
-    Visits as one fix per slot they last in, at their last moment there, and how many visits have none.
+    Return visits as one fix per slot they last in, at their last moment there, and how many visits have none.
 
     Of several visits of one person in a slot the longest there wins, of equals the first.
     """
@@ -60,7 +60,7 @@ def cleaned(
     fixes: Fixes, width: int, metres: float | None, box: Box | None, jitter: bool, name: str
 ) -> tuple[Fixes, dict[str, int], int, int, float]:
     """
-    Fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
+    Return fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
 
     Where they may `jitter`, those near a spot where their person stays are put there, see `anchored`; the share of
     these comes last.
@@ -105,7 +105,7 @@ def cleaned(
 
 def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
     """
-    One entry for all fixes of a user in one slot and one cell (or place, or point if `metres` is 0), with their number.
+    Return one entry, with a count, for all fixes of a user in one slot and cell (or place, or point if `metres` is 0).
 
     The entry is the first of these fixes, and the last fix of every slot is one too, which counts for none. So the
     place of most fixes of a slot, of equals the first, the first and the last fix of a slot are what they were;
@@ -135,7 +135,7 @@ def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
 
 
 def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
-    """Sorted by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
+    """Sort by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
     fixes = fixes.select(np.lexsort((_instant(fixes), fixes.user)))
     instant, user = _instant(fixes), fixes.user
     repeated = np.zeros(len(fixes), dtype=bool)
@@ -167,7 +167,7 @@ def _second_passing(instant: Ints, offset: NDArray[np.timedelta64]) -> Mask:
 
 
 def grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
-    """Distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
+    """Return distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
     low, span = int(minor.min()), int(np.ptp(minor)) + 1
     pairs, first, group = np.unique(major * span + (minor - low), return_index=True, return_inverse=True)
     return len(pairs), first, group
@@ -175,7 +175,7 @@ def grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
 
 def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
     """
-    Which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
+    Tell which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
 
     A fix goes if the way to it and the way from it are both faster than any airliner, and the way past it is not.
     Fixes must be sorted by user and time; those at 0, 0 are no positions, and not judged.

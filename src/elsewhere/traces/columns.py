@@ -126,28 +126,28 @@ Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Found]
 
 
 def is_time(text: str) -> bool:
-    """Whether a field holds a date, a clock time, or both."""
+    """Tell whether a field holds a date, a clock time, or both."""
     return any(form.fullmatch(text) for form in (DATE, CLOCK, DATE_TIME))
 
 
 def is_number(text: str) -> bool:
-    """Whether a field holds a number, with a point or a comma."""
+    """Tell whether a field holds a number, with a point or a comma."""
     return bool(A_NUMBER.fullmatch(text) or COMMA_NUMBER.fullmatch(text))
 
 
 def plain(name: str) -> str:
-    """A name without case, accents and punctuation."""
+    """Return a name without case, accents and punctuation."""
     letters = name.casefold() if name.isascii() else unicodedata.normalize("NFKD", name.casefold())
     return re.sub(r"[^a-z0-9]", "", letters)
 
 
 def is_known(name: str) -> bool:
-    """Whether a column of this name has a role."""
+    """Tell whether a column of this name has a role."""
     return plain(name) in KNOWN
 
 
 def check_columns(columns: Any) -> dict[str, str | None]:
-    """The caller's `columns` if they are role -> name (or None), else `InvalidParameter`."""
+    """Return the caller's `columns` if they are role -> name (or None), else `InvalidParameter`."""
     if columns is None:
         return {}
     try:
@@ -169,7 +169,7 @@ def roles_of(
     records: Sequence[Sequence[str]] = (),
 ) -> dict[str, str]:
     """
-    Role -> name of its column, by the caller's `columns` first, then by synonyms.
+    Return role -> name of its column, by the caller's `columns` first, then by synonyms.
 
     `columns={"place": None}` leaves a role out. "#3" is the third column, and "file", for the user, the name of the
     file; a column that is really called so goes first.
@@ -209,7 +209,7 @@ def roles_of(
 
 def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
     """
-    The same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time.
+    Return the same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time.
 
     A date stays beside them: they may be clock times.
     """
@@ -240,7 +240,7 @@ def meaning(
     source: str = "the input",
 ) -> Found:
     """
-    What the columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
+    Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
 
     Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
@@ -300,7 +300,7 @@ def _with_clocks(
     shown: Mapping[str, str],
     notes: list[str],
 ) -> dict[str, str]:
-    """The roles with arrivals and departures that have other names (SPANS), and with days and clocks, by content."""
+    """Return the roles, with arrivals and departures of other names (SPANS), and with days and clocks by content."""
     roles = dict(roles)
     if not {"arrived", "left"} & {*roles, *asked}:
         for span in SPANS:
@@ -364,7 +364,7 @@ def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
 
 def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]:
     """
-    The roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
+    Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
 
 
 def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], asked: Mapping[str, str | None]) -> bool:
-    """Whether what people do stands for where they are: who and when are told, and nothing could be a coordinate."""
+    """Tell whether what people do stands for where they are: who and when are known, and nothing is a coordinate."""
     where = {*PLACE_ROLES, "lon", "category"}
     free = [kind for name, kind in kinds.items() if name not in roles.values()]
     return (
@@ -412,7 +412,7 @@ def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], asked: Mapping
 
 def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
     """
-    How messages call columns: by name, or by number where the name is among the values or does not look like a name.
+    Return how messages call columns: by name, or by number where it is among the values or does not look like a name.
 
     Where the line of names is missing, the first row stands for it, and that is somebody's data.
     """
@@ -426,7 +426,7 @@ def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> 
 
 
 def kind_of(values: Sequence[str]) -> str:
-    """What a column holds, by some of its values, in words."""
+    """Return what a column holds, by some of its values, in words."""
     filled = [v for v in values if v and v not in NOTHING]
     if not filled:
         return "nothing"
@@ -458,7 +458,7 @@ def guessed(
     names: Sequence[str], records: Sequence[Sequence[str]], kinds: Mapping[str, str], asked: Mapping[str, str | None]
 ) -> dict[str, str]:
     """
-    The roles of columns without names, as far as what they hold makes them certain.
+    Return the roles of columns without names, as far as what they hold makes them certain.
 
     One column of times, or one of dates and one of clock times; two columns of degrees of at least three decimals, of
     which one cannot be a latitude, or would put everybody into the sea; and as the user the first column, if its values
@@ -505,7 +505,7 @@ def _float(value: str) -> float:
 
 
 def _are_degrees(values: Sequence[str]) -> bool:
-    """Whether numbers are within 180 and have three decimals or more, as positions have."""
+    """Tell whether numbers are within 180 and have three decimals or more, as positions have."""
     filled = [v for v in values if is_number(v)]
     fine = sum(len(re.split("[.,]", v)[-1]) >= 3 for v in filled if re.search("[.,]", v))
     within = sum(abs(_float(v)) <= 180 for v in filled)
@@ -517,7 +517,7 @@ def _repeats(values: Sequence[str]) -> bool:
 
 
 def _is_place(values: Sequence[str], where: tuple[Floats, Floats]) -> bool:
-    """Whether every value stands for one spot, and there are several."""
+    """Tell whether every value stands for one spot, and there are several."""
     spots: dict[str, set[tuple[float, float]]] = {}
     for value, lat, lon in zip(values, *where, strict=True):
         spots.setdefault(value, set()).add((round(float(lat), 3), round(float(lon), 3)))
@@ -525,7 +525,7 @@ def _is_place(values: Sequence[str], where: tuple[Floats, Floats]) -> bool:
 
 
 def lat_first(a: Floats, b: Floats) -> bool | None:
-    """Whether of two columns of degrees the first is the latitude; None where that cannot be told."""
+    """Tell whether of two columns of degrees the first is the latitude; None where that cannot be told."""
     high = [float(np.mean(np.abs(side[np.isfinite(side)]) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
@@ -535,7 +535,7 @@ def lat_first(a: Floats, b: Floats) -> bool | None:
 
 
 def missing_roles(roles: Mapping[str, str]) -> list[str]:
-    """The roles that traces need and have no column for; of a slot no time is needed."""
+    """Return the roles that traces need and have no column for; of a slot no time is needed."""
     missing = [] if "user" in roles else ["user"]
     missing += [] if {"slot", *TIME_ROLES} & roles.keys() else ["time"]
     if {"lat", "lon"} & roles.keys() and "geometry" not in roles:
@@ -544,7 +544,7 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
 
 
 def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, headed: bool) -> str:
-    """One sentence: which roles have no column, all columns that there are, and what to type."""
+    """Return one sentence: which roles have no column, all columns that there are, and what to type."""
     free = [name for name in names if name not in found.roles.values()]
     # one column of numbers alone is hardly half a position
     lone = {"lat", "lon"} <= set(missing) and sum(found.kinds.get(n) == "decimal numbers" for n in free) == 1
@@ -585,7 +585,7 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
 
 
 def _decoded(names: Sequence[str]) -> str:
-    """What to try where names of columns are no UTF-8."""
+    """Return what to try where names of columns are no UTF-8."""
     return "some of these names are no UTF-8, try --encoding cp1252; " if any("\ufffd" in n for n in names) else ""
 
 

@@ -135,7 +135,7 @@ def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
 
 
 def _width_km(x: Floats) -> float:
-    """Twice the distance of the farthest point from the middle of a box around all."""
+    """Return twice the distance of the farthest point from the middle of a box around all."""
     return float(2 * np.linalg.norm(x - (x.min(axis=0) + x.max(axis=0)) / 2, axis=1).max())
 
 

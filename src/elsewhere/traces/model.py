@@ -71,7 +71,7 @@ class Periods:
 
     @property
     def T(self) -> int:
-        """Number of periods."""
+        """Return number of periods."""
         return len(self.bounds) - 1
 
     def of_minute(self, minute: ArrayLike) -> Places:
@@ -238,7 +238,7 @@ class Locations:
 
     @property
     def has_coordinates(self) -> bool:
-        """Whether distances mean kilometres."""
+        """Tell whether distances mean kilometres."""
         return self.lat is not None or self.xy is not None
 
     def select(self, places: ArrayLike) -> "Locations":
@@ -491,17 +491,17 @@ class Traces:
 
     @property
     def L(self) -> int:
-        """Slots per row."""
+        """Return slots per row."""
         return int(self.r.shape[1])
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return number of places."""
         return len(self.locations)
 
     @property
     def U(self) -> int:
-        """Number of distinct users."""
+        """Return number of distinct users."""
         return len(self.labels)
 
     @property

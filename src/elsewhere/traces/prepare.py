@@ -64,7 +64,7 @@ MUCH = 0.25  # of the slots: so many filled ones are spoken of
 
 def seconds_of(name: str, length: str | float | timedelta) -> int:
     """
-    A length of time in whole seconds: "20min", "1h", "90s", a number of minutes, or a `timedelta`.
+    Return a length of time in whole seconds: "20min", "1h", "90s", a number of minutes, or a `timedelta`.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def prepare_fixes(
     so_far: Preparation | None = None,
 ) -> tuple[Traces, Preparation]:
     """
-    Fixes as traces: one row per user and local day, one place per slot of `step`.
+    Return fixes as traces: one row per user and local day, one place per slot of `step`.
 
     A slot's place is that of most of its fixes, of equals the earliest seen (B35); in the hour that a day of 25 hours
     has twice, the first passing counts (B33). What is missing after the policy `gaps` is -1.
@@ -294,7 +294,7 @@ def prepare_slots(
     so_far: Preparation | None = None,
 ) -> tuple[Traces, Preparation]:
     """
-    Slots as traces: one row per user and day (or other row of the input), on the grid of all slots that occur.
+    Return slots as traces: one row per user and day (or other row of the input), on the grid of all slots that occur.
 
     Places that are numbered already are kept as they are, all of them; positions become places as those of fixes do.
     Slots that a row lacks are gaps, and filled as those of fixes are, from the row itself or, where rows are whole days
@@ -408,14 +408,14 @@ def prepare_slots(
 
 
 def _longest(max_gap: str | float | timedelta) -> int | None:
-    """The longest gap to be filled, in seconds; None where the people decide it."""
+    """Return the longest gap to be filled, in seconds; None where the people decide it."""
     return None if isinstance(max_gap, str) and max_gap == "auto" else seconds_of("max_gap", max_gap)
 
 
 def _area(
     found: Fixes | Slots, slot: Ints, where: str, box: Box | None, drawn: Regions | None, name: str
 ) -> tuple[Area, Mask, list[str]]:
-    """The map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
+    """Return the map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
     position = _position(found)
     if position is None:
         return area_of(where, box, drawn, found.user, slot, None, name), np.zeros(len(found), dtype=bool), []
@@ -435,7 +435,7 @@ def _area(
 
 
 def _position(found: Fixes | Slots) -> tuple[Floats, Floats] | None:
-    """Where each entry is, NaN where it is nowhere; None where places have no coordinates."""
+    """Return where each entry is, NaN where it is nowhere; None where places have no coordinates."""
     if found.lat is not None and found.lon is not None:
         return found.lat, found.lon
     known = found.locations
@@ -446,7 +446,7 @@ def _position(found: Fixes | Slots) -> tuple[Floats, Floats] | None:
 
 
 def _off(found: Fixes | Slots, area: Area) -> Mask:
-    """Which entries are outside the map."""
+    """Tell which entries are outside the map."""
     position = None if area.by == "whole" else _position(found)
     if position is None:
         return np.zeros(len(found), dtype=bool)
@@ -457,7 +457,7 @@ def _off(found: Fixes | Slots, area: Area) -> Mask:
 
 
 def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
-    """(owner, day) of each row: dated whole days of a user follow each other, any other row is alone."""
+    """Return (owner, day) of each row: dated whole days of a user follow each other, any other row is alone."""
     alone = np.column_stack([np.arange(len(user)), np.zeros(len(user), dtype=np.int64)])
     if date is None or length != SECONDS_PER_DAY:
         return alone
@@ -484,7 +484,7 @@ def _some(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _on_jitter(calm: float) -> list[str]:
-    """A word where a share of positions worth speaking of was put on the anchors of their people."""
+    """Return a word where a share of positions worth speaking of was put on the anchors of their people."""
     what = (
         f"positions jitter: {calm:.0%} of them lie within {STAY_METRES:.0f} m of a spot where the same person stays "
         f"for {STAY_SECONDS // 60} minutes or more, and count as there"
@@ -493,7 +493,7 @@ def _on_jitter(calm: float) -> list[str]:
 
 
 def _calmed(slots: Slots, row: Ints, width: int) -> tuple[Slots, float]:
-    """The same slots with positions near an anchor of their person put there, and the share of these."""
+    """Return the same slots with positions near an anchor of their person put there, and the share of these."""
     if slots.lat is None or slots.lon is None:
         return slots, 0.0
     order = np.lexsort((slots.slot, row))  # rows are numbered by user
@@ -530,7 +530,7 @@ def finish(
     words: Words | None,
     so_far: Preparation,
 ) -> tuple[Traces, Preparation]:
-    """Thin days or users dropped, unvisited places left out unless given, places merged, everything counted."""
+    """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
     require_between("min_coverage", min_coverage, 0, 1)
     known = r >= 0
     coverage = Coverage(user, labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])

@@ -63,7 +63,7 @@ def read_traces(
     report: Callable[[Preparation], None] | None = None,
 ) -> Traces:
     """
-    Traces from a file or a frame: users by rows of local days, time by slots, space by places.
+    Return traces from a file or a frame: users by rows of local days, time by slots, space by places.
 
     What the columns hold decides how they are read:
 
@@ -265,7 +265,7 @@ def read_traces(
 
 
 def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:
-    """The rows of some people alone, in the sample too: nothing is decided by rows of others."""
+    """Return the rows of some people alone, in the sample too: nothing is decided by rows of others."""
 
     def chosen(table: Table) -> Table:
         code, names = labels(table, column)
@@ -321,7 +321,7 @@ def _check_options(
 
 
 def _roles(table: Table, asked: str) -> dict[str, str]:
-    """What the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
+    """Return what the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
     found = table.found
     if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
@@ -337,7 +337,7 @@ def _tomorrow() -> np.datetime64:
 
 
 def _pace(fixes: Fixes, width: int) -> list[str]:
-    """A word where fixes come much faster or slower than slots: the median interval of some users."""
+    """Return a word where fixes come much faster or slower than slots: the median interval of some users."""
     if len(fixes) < 2 or fixes.until is not None:
         return []
     some = np.isin(fixes.user, np.linspace(0, len(fixes.labels) - 1, min(20, len(fixes.labels))).astype(np.int64))

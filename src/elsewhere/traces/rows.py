@@ -69,7 +69,7 @@ class Tally:
         self.fault: InvalidTraces | None = None
 
     def keep(self, table: Table, faults: Mapping[str, Mask]) -> Mask:
-        """The rows of a table without a fault; all others are counted."""
+        """Return the rows of a table without a fault; all others are counted."""
         good = np.ones(table.rows, dtype=bool)
         self.rows += table.rows + table.unequal
         if table.unequal:
@@ -130,14 +130,14 @@ class Shape:
             raise self.table.refuse(said, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
-        """Rows without a time, or with one that no trace is from (B31)."""
+        """Return rows without a time, or with one that no trace is from (B31)."""
         odd = np.isnat(wall)
         if self.latest is not None:
             odd |= (wall < EARLIEST) | (wall > self.latest)
         return odd
 
     def counted(self, fixed: Mapping[str, int], tz: str, times: str, notes: list[str]) -> Preparation:
-        """What is known before the traces are made; `times` is how they were written, for `write_traces`."""
+        """Return what is known before the traces are made; `times` is how they were written, for `write_traces`."""
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         tabular = self.table.format in (*TABLES, "frame", "json") and self.table.headed
@@ -162,7 +162,7 @@ class Shape:
         )
 
     def _left_out(self) -> list[str]:
-        """A word on columns that nobody asked for: the output will not have them."""
+        """Return a word on columns that nobody asked for: the output will not have them."""
         extra = [
             self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
         ]
@@ -171,7 +171,7 @@ class Shape:
 
 
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
-    """Latitude and longitude of every row, NaN where there is none; None where no column has them."""
+    """Return latitude and longitude of every row, NaN where there is none; None where no column has them."""
     if {"lat", "lon"} <= shape.roles.keys():
         lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
@@ -206,7 +206,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
 
 
 def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Rows whose coordinates are none, or off the globe."""
+    """Return rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
     lat, lon = position
@@ -215,13 +215,13 @@ def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dic
 
 
 def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
-    """A word on positions that are possible and seldom meant (B25)."""
+    """Return a word on positions that are possible and seldom meant (B25)."""
     pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
     return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
-    """Share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+    """Return share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
     if position is None:
         return 0.0
     lat, lon = position
@@ -244,7 +244,7 @@ def number_places(
     base: int = 0,
 ) -> tuple[Locations, Ints]:
     """
-    Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+    Return places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
     `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
     numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
@@ -303,12 +303,12 @@ class _Ids:
         self.number: dict[str, int] = {}
 
     def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
-        """The same codes, by the numbers of all tables; those below 0 stay."""
+        """Return the same codes, by the numbers of all tables; those below 0 stay."""
         known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
         return known[codes]
 
     def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """The codes of all rows by the order of labels, and these."""
+        """Return the codes of all rows by the order of labels, and these."""
         names = sorted_labels(self.number)
         rank = np.empty(len(names) + 1, dtype=np.int32)
         rank[[self.number[n] for n in names]] = np.arange(len(names), dtype=np.int32)
@@ -318,7 +318,7 @@ class _Ids:
 
 def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
-    Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
+    Return fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
     How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
     kept.
@@ -441,7 +441,7 @@ def _gathered(
 
 
 def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
-    """The tables of trips, each twice: as it is, and with what is known of the end where that of the beginning was."""
+    """Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start."""
     ends = {roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles}
 
     def tables() -> Iterator[Table]:
@@ -453,7 +453,7 @@ def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
 
 
 def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good: Mask) -> dict[str, NDArray[Any]]:
-    """The good rows with one entry for each point of their lines, 15 seconds after each other."""
+    """Return the good rows with one entry for each point of their lines, 15 seconds after each other."""
     lat, lon, count = line
     of = np.repeat(np.arange(len(count)), count)
     real = good[of] & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
@@ -590,7 +590,7 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
 
 
 def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
-    """The times beside the slots, if there are any that can be read, and how they are written: they tell slot 0."""
+    """Return the times beside the slots, which tell slot 0, if any can be read, and how they are written."""
     if not any(role in shape.roles for role in ("time", "utc", "local")):
         return None, "local"
     try:
@@ -606,7 +606,7 @@ def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
 
 
 def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
-    """The local date on which slot 0 of each entry's row was, by the time of the entry itself."""
+    """Return the local date on which slot 0 of each entry's row was, by the time of the entry itself."""
     if wall is None or np.isnat(wall).any():
         return None
     # half a slot of slack for a clock that runs early
@@ -618,7 +618,7 @@ def _rows(
     user: Ints, slot: Ints, date: Times | None, trace: Ints | None, begun: Times | None
 ) -> tuple[Ints, Times | None]:
     """
-    What tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
+    Return what tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
 
     Rows are told apart by `date`, else by `trace`, else, where a user has a slot twice, by the day their times tell. A
     row may be put together of several days (as in PF Tokyo): then it has no date.
