@@ -310,7 +310,7 @@ def _inside(x: Floats, y: Floats, ring: Floats) -> Any:
 
 
 def _middle(rings: tuple[Floats, ...]) -> tuple[float, float]:
-    """Return the centroid of the first ring's area, on the plane of its degrees; the mean of its corners if that is 0."""
+    """Return the centroid of the first ring's area, on the plane of its degrees; else that of its corners."""
     x, y = rings[0][:-1].T
     x_next, y_next = rings[0][1:].T
     cross = x * y_next - x_next * y

@@ -205,7 +205,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
         raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
 
-def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
+def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
     """Return rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
@@ -367,7 +367,7 @@ def _gathered(
             "E_ENCODING": user == -2,
             "E_USER": user < 0,
             "E_DATE": shape.odd_times(clock.wall),
-        } | position_faults(shape, position)
+        } | position_faults(position)
         row: dict[str, NDArray[Any]] = {"user": users.add(user, names), "wall": clock.wall}
         if clock.utc is not None and clock.utc is not clock.wall:
             row["utc"] = clock.utc
@@ -496,7 +496,7 @@ def slots_of(
     if "place" not in roles or given is None:
         # a slot that is marked as missing needs no coordinates
         refuse_positions(shape, position)
-        for code, fault in position_faults(shape, position).items():
+        for code, fault in position_faults(position).items():
             faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
     clock, written = _clock_of_slots(shape)
     date = None
