@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import WIDE, check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
-from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.inputs import open_parts
 from elsewhere.traces.kept import kept_in, refuse_pool
-from elsewhere.traces.locate import COARSE_METRES, PLACES
+from elsewhere.traces.locate import COARSE_METRES
 from elsewhere.traces.maps import Box, Map, Regions, in_box, parsed_box, places_beside, read_places, read_regions
 from elsewhere.traces.model import Floats, Ints, Traces, clock_minutes, in_space
-from elsewhere.traces.prepare import check_settings, prepare_fixes, prepare_slots, seconds_of
+from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
 from elsewhere.traces.rows import Shape, fixes_of, long_table, slots_of
 from elsewhere.traces.sources import opened_once, shown
 from elsewhere.traces.tables import Parts, Table, labels
@@ -127,13 +126,13 @@ def read_traces(
     gaps, max_gap, min_coverage
         What happens to slots without a fix: "hold", "interpolate", "split" or "drop", up to which gap ("auto": the
         shortest of 1, 3, 6, 12, 24 h that keeps enough people), and how much of a day must be known, see
-        `prepare_fixes`.
+        `Settings`.
     map, box
         "auto": where people are nearly all the time, travellers' slots are left out; "whole": everywhere anybody was.
         A `box` (south, west, north, east) in degrees is the map. Rows outside are counted, and are no bad rows.
     places, regions, grid_metres
         What places coordinates become: "shared", "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
-        `prepare_fixes`.
+        `Settings`.
     evidence
         Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
     date_format
@@ -173,9 +172,20 @@ def read_traces(
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
-    _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
-    around = parsed_box(box)
-    drawn = None if regions is None else read_regions(regions)
+    _check_options(start, date_format, encoding)
+    settings = Settings(
+        step=step,
+        cells=cells,
+        gaps=gaps,
+        max_gap=max_gap,
+        min_coverage=min_coverage,
+        map=map,
+        box=parsed_box(box),
+        places=places,
+        regions=None if regions is None else read_regions(regions),
+        grid_metres=grid_metres,
+        evidence=evidence,
+    )
     given = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
@@ -191,7 +201,9 @@ def read_traces(
     wide = None
     if f"{WIDE}0" in roles:
         wide, roles, first, seconds = long_table(parts.joined(max_bad=1.0), roles)
-        start, step = start or first, seconds / 60 if step == "auto" and seconds is not None else step
+        start = start or first
+        if step == "auto" and seconds is not None:
+            settings = replace(settings, step=seconds / 60)
     told: list[str] = []
     if given is None and "place" in roles:
         ids = () if "lat" in roles else labels(parts.sample if wide is None else wide, roles["place"])[1]
@@ -204,60 +216,28 @@ def read_traces(
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
-        box=around,
+        box=settings.box,
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
+    if given is not None:
+        settings = replace(settings, map="whole")
     if "slot" in roles:
         base = 1 if shape.table.format == "sglt" else 0
-        slots, counted = slots_of(shape, given, None if step == "auto" else seconds_of("step", step), start, base=base)
-        traces, prepared = prepare_slots(
-            slots,
-            cells=cells,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            map="whole" if given is not None else map,
-            box=shape.box,
-            places=places,
-            regions=drawn,
-            grid_metres=grid_metres,
-            aligned=kept is not None,
-            so_far=counted,
-        )
+        width = None if settings.step == "auto" else settings.width
+        slots, counted = slots_of(shape, given, width, start, base=base)
+        traces, prepared = prepare_slots(slots, settings, counted, aligned=kept is not None)
     else:
-        step = "20min" if step == "auto" else step
         # the sample has told what there is: all that can be refused is, before the input is read
-        check_settings(
-            step=step,
-            cells=cells,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            map=map,
-            places=places,
-            grid_metres=grid_metres,
-            evidence=evidence,
-        )
+        settings = replace(settings, step="20min") if settings.step == "auto" else settings
+        settings.require_equal_slots()
         fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
-        counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
+        counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
+        if given is not None:
+            settings = replace(settings, cells=None)
         handed = [fixes]
         del fixes  # so that they can go as soon as they are reduced
-        traces, prepared = prepare_fixes(
-            handed.pop(),
-            step=step,
-            cells=cells if given is None else None,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            map="whole" if given is not None else map,
-            box=shape.box,
-            places=places,
-            regions=drawn,
-            grid_metres=grid_metres,
-            evidence=evidence,
-            so_far=counted,
-        )
+        traces, prepared = prepare_fixes(handed.pop(), settings, counted)
     if report is not None:
         by = "slots" if "slot" in roles else "fixes"
         report(replace(prepared, by=by, notes=(*prepared.notes, *told)))
@@ -285,27 +265,8 @@ def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Part
     return replace(parts, sample=sample, tables=tables)
 
 
-def _check_options(
-    step: Any,
-    gaps: str,
-    max_gap: Any,
-    min_coverage: float,
-    places: str,
-    cells: int | None,
-    start: str | None,
-    date_format: str | None,
-    encoding: str,
-) -> None:
+def _check_options(start: str | None, date_format: str | None, encoding: str) -> None:
     """Refuse options that no input can make right, before a large one is read."""
-    if step != "auto" and not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
-        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
-    if max_gap != "auto":
-        seconds_of("max_gap", max_gap)
-    require_choice("gaps", gaps, tuple(GAPS))
-    require_choice("places", places, PLACES)
-    require_between("min_coverage", min_coverage, 0, 1)
-    if cells is not None:
-        require_whole("cells", cells, 1)
     if start is not None:
         clock_minutes(start)
     if date_format is not None:
