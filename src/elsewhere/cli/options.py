@@ -79,7 +79,7 @@ Draws = Annotated[
 # the options of `Reading`, which every command that reads real traces has
 READING: dict[str, Any] = {
     "cells": Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")],
-    "step": Annotated[str, typer.Option("--step", help="Time between two instants.")],
+    "step": Annotated[str, typer.Option("--step", help="Length of a slot; auto: 20min, or as numbered slots tell.")],
     "tz": Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")],
     "locations": Annotated[
         Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")

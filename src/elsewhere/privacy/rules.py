@@ -38,7 +38,7 @@ from elsewhere.errors import (
 from elsewhere.privacy import _rules_kernels as _kernels
 from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Visitors
 from elsewhere.traces.days import People
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Periods, Traces
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Periods, Traces, place_numbers
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -258,7 +258,7 @@ class PrivacyTest:
             )
         if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(p.r)):
             raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(p.r) - 1}.", code="E_INDEX")
-        places = _checked("fakes", rows, Locations(n=p.R)).r if len(rows) else rows
+        places = place_numbers(rows, p.R, "fakes") if len(rows) else rows
         F = len(rows)
         rejected = np.zeros(F, np.uint8)
         sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
@@ -37,7 +38,7 @@ class Reading:
     """
 
     cells: int | None = 400
-    step: str | float | timedelta = "20min"
+    step: str | float | timedelta = "auto"
     tz: str | None = None
     locations: Any = None
     columns: Mapping[str, str | None] | str | None = None
@@ -463,12 +464,18 @@ class WholeJobOptions(PresetOptions, total=False):
     allow_truncated: bool
 
 
-def check_names(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return `parameters` if each is one of some preset, else raise `InvalidParameter` with the list of all."""
+def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
+    """Return `parameters` if each is one of some preset, else raise `InvalidParameter`; `beside` are others."""
     known = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
-    for name in parameters:
-        if name not in known:
-            raise InvalidParameter(f"`{name}` is no parameter of a preset; these are: {', '.join(known)}.")
+    wrong = []
+    for name in (name for name in parameters if name not in known):
+        near = get_close_matches(name, [*beside, *known], n=1)
+        wrong.append(f"`{name}`" + (f" (perhaps `{near[0]}`)" if near else ""))
+    if wrong:
+        others = f" Others here: {', '.join(beside)}." if beside else ""
+        raise InvalidParameter(
+            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(known)}.{others}"
+        )
     return parameters
 
 

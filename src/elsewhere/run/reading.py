@@ -50,13 +50,14 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
-        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
-        f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
+        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each) and about {places:,} "
+        f"places that enough of those visit who are learnt from (`m_min` = {settings.m_min})."
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, 2 * settings.c_min):,} such places; of people, {', '.join(others[:-1])} and {others[-1]}."
+        f"{max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places (`c_min` = "
+        f"{settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
     if traces.U < needed:

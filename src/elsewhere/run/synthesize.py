@@ -31,7 +31,7 @@ from elsewhere.run.finish import (
 )
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, preset_of
+from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -221,7 +221,8 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     if not isinstance(reading, Reading):
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
-    return replace(reading, **changes), {name: value for name, value in options.items() if name not in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:

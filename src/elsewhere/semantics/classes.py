@@ -153,7 +153,8 @@ def semantic_clustering(
     places = np.flatnonzero(graph.visited)
     if len(places) < 2:
         raise InvalidTraces(
-            "all people are at one place, or at places that too few share: there is nothing to classify.",
+            f"{len(places)} place is left to classify, and at least 2 are needed: all people are there, or too few of "
+            "those who are learnt from visit the other places (`m_min`). Give more people, or fewer and larger places.",
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
@@ -249,8 +250,9 @@ def _auto(graph: LocationGraph, rows: Floats, w: Floats, c_min: int, entropy: in
     n = len(rows)
     if n < c_min:
         raise InvalidParameter(
-            f"only {n} places are shared by enough people, and a class needs `c_min` = {c_min}; give more "
-            "people (a lower `c_min` or `m_min` is less privacy).",
+            f"{n} places are visited by enough of the people who are learnt from (`m_min`), and at least {c_min} are "
+            f"needed for one class of places (`c_min` = {c_min}). Give more people, or fewer, larger places; a lower "
+            "`c_min` or `m_min` is less privacy.",
             code="E_TOO_FEW_PLACES",
         )
     most = most_classes(n, c_min)

@@ -135,7 +135,7 @@ def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
 
 
 def _width_km(x: Floats) -> float:
-    """Twice the distance of the farthest point from the middle of a box around all."""
+    """Return twice the distance of the farthest point from the middle of a box around all."""
     return float(2 * np.linalg.norm(x - (x.min(axis=0) + x.max(axis=0)) / 2, axis=1).max())
 
 
@@ -191,6 +191,10 @@ def locate(
     if lat is None or lon is None:
         raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
     lat, lon = lat[on], lon[on]
+    if places == "points":
+        both, of_both = np.unique(np.append(lat, north) + 1j * np.append(lon, east), return_inverse=True)
+        n = len(lat)
+        return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
     if places == "stays":
         if second is None or not isinstance(found, Fixes):
             raise InvalidParameter('`places="stays"` needs times; numbered slots have none: use "shared" or "grid".')

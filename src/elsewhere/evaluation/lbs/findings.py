@@ -219,7 +219,8 @@ def _served(
 ) -> LbsResult:
     """The scenario on some of `people`, the adversary knowing `others`."""
     chosen = np.sort(rng.permutation(people.U)[:MOST_USERS])
-    test = _traces(people, ground, "attacked").select(np.isin(people.user, chosen))
+    rows = np.isin(people.user, chosen)
+    test = _traces(People(people.r[rows], people.user[rows], people.U), ground, "attacked")
     train = _traces(others, ground, "known")
 
     def decoys(user: int, n: int, rng: np.random.Generator) -> Any:
