@@ -13,7 +13,7 @@ from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import Fixes, Slots
 from elsewhere.traces.maps import Box, in_box
 from elsewhere.traces.model import Ints, Mask, in_space
-from elsewhere.traces.places import MANY_ENOUGH, MOST_GRID_CELLS, anchored, grid_cells
+from elsewhere.traces.places import MANY_ENOUGH, MOST_GRID_CELLS, anchored, as_keys, grid_cells
 from elsewhere.traces.sources import refuse_rows
 
 RAW = 1 << 20  # fixes up to which every one is kept
@@ -221,7 +221,7 @@ def are_places(found: Fixes | Slots) -> bool:
     are at least five entries for each point.
     """
     assert found.lat is not None and found.lon is not None  # noqa: PT018, S101 - that is what makes them points
-    points, at = np.unique(found.lat + 1j * found.lon, return_inverse=True)
+    points, at = np.unique(as_keys(found.lat, found.lon), return_inverse=True)
     users = int(found.user.max()) + 1
     visitors = np.bincount(np.unique(at * users + found.user) // users, minlength=len(points))
     enough = visitors >= min(MANY_ENOUGH, users // 2)
@@ -235,7 +235,7 @@ def few_points(found: Fixes | Slots, most: int) -> bool:
     seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
     for at in range(0, len(found), POINTS):
         some = slice(at, at + POINTS)
-        seen = np.unique(np.append(seen, np.unique(found.lat[some] + 1j * found.lon[some])))
+        seen = np.unique(np.append(seen, np.unique(as_keys(found.lat[some], found.lon[some]))))
         if len(seen) > most:
             return False
     return True

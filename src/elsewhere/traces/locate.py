@@ -13,7 +13,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.fixes import Fixes, Slots
 from elsewhere.traces.maps import Box, Regions, in_box, nearest_places
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
-from elsewhere.traces.places import MOST_GRID_CELLS, cell_centres, grid_cells, make_grid, stay_places
+from elsewhere.traces.places import MOST_GRID_CELLS, as_keys, cell_centres, grid_cells, make_grid, stay_places
 
 PLACES = ("shared", "merge", "grid", "stays")
 MAPS = ("auto", "whole")
@@ -192,7 +192,7 @@ def locate(
         raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
     lat, lon = lat[on], lon[on]
     if places == "points":
-        both, of_both = np.unique(np.append(lat, north) + 1j * np.append(lon, east), return_inverse=True)
+        both, of_both = np.unique(as_keys(np.append(lat, north), np.append(lon, east)), return_inverse=True)
         n = len(lat)
         return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
     if places == "stays":

@@ -11,6 +11,7 @@ import heapq
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.traces.fixes import Words
@@ -52,6 +53,12 @@ def cell_centres(cells: Ints, metres: float) -> tuple[Floats, Floats]:
     lat = -90 + (row + 0.5) * _row_height(metres)
     lon = -180 + (column + 0.5) * 360 / _column_count(row, metres)
     return np.round(lat, 6), np.round(lon, 6)
+
+
+def as_keys(lat: Floats, lon: Floats) -> NDArray[np.complex128]:
+    """Return one number for each point, equal where the points are: at a pole, at longitudes 180 and -180."""
+    east = np.where(np.abs(lat) == 90, 0.0, np.where(lon == 180, -180.0, lon))
+    return np.asarray(lat + 1j * east)
 
 
 def _row_count(metres: float) -> int:

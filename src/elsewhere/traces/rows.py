@@ -31,7 +31,7 @@ from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
-from elsewhere.traces.places import mean_points
+from elsewhere.traces.places import as_keys, mean_points
 from elsewhere.traces.sources import refuse_rows
 from elsewhere.traces.tables import TABLES, Parts, Table, labels, lines, numbers, points, sorted_labels, words
 
@@ -516,7 +516,7 @@ def slots_of(
     begun = _day_begun(wall, slot, width)
     row_key, date = _rows(user, slot, None if date is None else date[good], trace, begun)
     if date is None and trace is None and begun is None:
-        where = codes[good] if here is None else np.unique(here[0] + 1j * here[1], return_inverse=True)[1]
+        where = codes[good] if here is None else np.unique(as_keys(*here), return_inverse=True)[1]
         row_key, noted = _days_in_order(user, slot, where)
         told += noted
     locations, place = None, None
