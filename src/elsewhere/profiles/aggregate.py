@@ -250,9 +250,9 @@ class AggregateModel:
 
     def first(self, tau: int = 0) -> Floats:
         """
-        Law of the first instant of a trace that begins in tau, (R,).
+        Law of the first slot of a trace that begins in tau, (R,).
 
-        The mean of Pr{r | tau} over the users that have instants in tau; `pi_bar` if nobody has.
+        The mean of Pr{r | tau} over the users that have slots in tau; `pi_bar` if nobody has.
         """
         require_whole("tau", tau, 0, self.T - 1)
         lived = self.sums.lived[tau]
@@ -301,7 +301,7 @@ class AggregateModel:
         r
             (N, L) places, without gaps.
         tau
-            (L,) period of each instant; may be left out if the model has one period.
+            (L,) period of each slot; may be left out if the model has one period.
 
         """
         traces = np.asarray(r)

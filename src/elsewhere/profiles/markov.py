@@ -39,7 +39,7 @@ class MobilityProfile:
     """
     <p(u), pi(u)> of one user, as counts on the user's own support.
 
-    `visits[tau, k]` counts the instants in period tau at place `support[k]`. Move number m, seen `count[m]` times,
+    `visits[tau, k]` counts the slots in period tau at place `support[k]`. Move number m, seen `count[m]` times,
     leads from `support[origin[m]]` in period `tau[m]` to `support[target[m]]` in period `tau_next[m]`.
     """
 
@@ -67,7 +67,7 @@ class MobilityProfile:
 
     @property
     def w(self) -> Floats:
-        """w_tau: share of the user's instants in each period, (T,)."""
+        """w_tau: share of the user's slots in each period, (T,)."""
         lived = self.visits.sum(axis=1)
         return np.asarray(lived / lived.sum(), dtype=np.float64)
 
@@ -78,7 +78,7 @@ class MobilityProfile:
 
     @property
     def pi_tau(self) -> Floats:
-        """Conditional Pr{r | tau}, (T, K); the row of a period without any instant is 0."""
+        """Conditional Pr{r | tau}, (T, K); the row of a period without any slot is 0."""
         lived = self.visits.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(self.visits, lived, out=np.zeros(self.visits.shape), where=lived > 0))
 
@@ -118,7 +118,7 @@ class MobilityProfile:
         return np.asarray(np.divide(table, leaving, out=np.zeros(table.shape), where=leaving > 0))
 
     def p_tau(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """p_{r,tau}^{tau'}: share of the departures from (r, tau) whose next instant lies in tau', (K,) (E7)."""
+        """p_{r,tau}^{tau'}: share of the departures from (r, tau) whose next slot lies in tau', (K,) (E7)."""
         here = self.tau == tau
         leaving = np.bincount(self.origin[here], self.count[here], self.K)
         chosen = here & (self.tau_next == tau_next)
@@ -129,7 +129,7 @@ class MobilityProfile:
         """
         pi^{r,tau} p_{r,tau}^{tau'}: share of all departures that leave r in tau for tau', (K,).
 
-        Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next instant.
+        Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next slot.
         """
         total = self.count.sum()
         leaving = self.moves(tau, tau_next).sum(axis=1)
@@ -313,7 +313,7 @@ def fit_profiles(
     periods
         Number of equal parts of the local day, or hour bounds from 0 to 24 (E24).
     missing
-        "refuse": a missing instant is an error. "skip": it is left out, with the moves to and from it. "gibbs": it
+        "refuse": a missing slot is an error. "skip": it is left out, with the moves to and from it. "gibbs": it
         is drawn, many times over, from what the user and others do around it, and by the evidence on it.
     rng
         For "gibbs".
@@ -350,7 +350,7 @@ def fit_profiles(
 
 
 def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
-    """Count visits and moves of (N, L) rows `r` of `user`, instants in periods `tau`; -1 is no instant."""
+    """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
     N, L = r.shape
     place = r.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))

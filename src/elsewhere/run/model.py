@@ -113,7 +113,7 @@ class Learnt:
     carried: Carried | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
-        """Period of each instant of these traces; a model of one period serves any clock."""
+        """Period of each slot of these traces; a model of one period serves any clock."""
         if self.model.T == 1:
             return np.zeros(traces.L, dtype=np.int64)
         clock = Periods.of(self.preset.periods)
@@ -138,7 +138,7 @@ class Learnt:
         """
         The same traces with rare places replaced by those that stand for them.
 
-        On a map without coordinates nothing does: such instants become missing, and rows without any other are left
+        On a map without coordinates nothing does: such slots become missing, and rows without any other are left
         out.
         """
         require_one_map(self.model.locations, traces.locations)

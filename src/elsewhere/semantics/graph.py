@@ -49,7 +49,7 @@ class Ranked:
     user: Ints
     tau: Ints
     place: Ints
-    share: Floats  # of the user's instants in the period
+    share: Floats  # of the user's slots in the period
     rank: Ints  # position in the sorted order; ties in any order, their shares being equal
     first: Ints
     size: Ints

@@ -118,7 +118,7 @@ def geographic_similarity(
 
     Order 0 compares visits (E13): sum_tau w_tau(u) (1 - M_d(pi_tau(u), pi_tau(v))). Order 1 compares moves (eq:ds1ex,
     eq:as1): the same for the rows of p(u) and p(v), weighted by the share of u's departures. A period in which v has
-    no instant, and a row that v never leaves, add 0 (E3, E13).
+    no slot, and a row that v never leaves, add 0 (E3, E13).
 
     Parameters
     ----------

@@ -244,7 +244,7 @@ def simulate_town(
     rng
         Where all chance comes from.
     step_minutes
-        Minutes between instants, a divisor of 1440.
+        Minutes between slots, a divisor of 1440.
 
     Examples
     --------
