@@ -53,6 +53,21 @@ def test_every_public_function_has_an_example(name):
     assert not inspect.isfunction(thing) or ">>> " in inspect.getdoc(thing)
 
 
+VERBS = set(re.findall(r"\w+", "Attack Cluster Compare Do Draw Gather Learn Make Read Return Say Simulate Write"))
+
+
+@pytest.mark.parametrize("name", ew._HOME)
+def test_docstrings_of_public_names_begin_with_a_verb(name):
+    thing, said = getattr(ew, name), {}
+    if inspect.isfunction(thing):
+        said[name] = thing
+    elif inspect.isclass(thing) and not issubclass(thing, ew.ElsewhereError):
+        plain = {each: getattr(member, "__func__", member) for each, member in vars(thing).items()}
+        said = {each: member for each, member in plain.items() if inspect.isfunction(member) and each[0] != "_"}
+
+    assert [each for each, member in said.items() if (inspect.getdoc(member) or " ").split()[0] not in VERBS] == []
+
+
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
@@ -177,7 +192,7 @@ def test_readings_and_attacks_are_complete():
     assert anchors("attacks") == set(ALL)
 
 
-def tests_named(text):
+def named_tests(text):
     return re.findall(r"`(tests/\w+\.py)::([\w:]+)`", text)
 
 
@@ -185,7 +200,7 @@ def tests_named(text):
 def test_every_reading_names_a_test_that_exists(number):
     text = (ROOT / "docs" / "readings.md").read_text()
     (entry,) = re.findall(rf"^### E{number}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    named = tests_named(entry)
+    named = named_tests(entry)
 
     assert named or "No test:" in entry
     for file, name in named:

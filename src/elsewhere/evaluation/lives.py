@@ -383,7 +383,7 @@ class LivesResult:
         return {m.id: m for m in self.measures}[measure]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers: `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`; ready for JSON."""
+        """Return `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`, ready for JSON."""
         fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "word", "words"]
         found: dict[str, Any] = plain(
             {
@@ -399,7 +399,7 @@ class LivesResult:
         return {**found, "in_words": self.summary()}
 
     def summary(self) -> str:
-        """How many of the first measures are as near as real people are, which are not, and whether lives are told."""
+        """Say how many of the first measures are as near as real people's, which are not, whether lives are told."""
         known = [m for m in self.measures if m.first and m.within is not None]
         # the title up to its first remark
         off = [
@@ -417,7 +417,7 @@ class LivesResult:
         )
 
     def in_words(self) -> list[str]:
-        """One line per measure that people ask first, then the summary."""
+        """Return one line per measure that people ask first, then the summary."""
         return [*(f"{m.word:<12}  {m.words}" for m in self.measures if m.first), self.summary()]
 
 

@@ -286,7 +286,7 @@ def privacy_test(
     min_sim: float | None = None,
 ) -> Verdict:
     """
-    The verdict on one fake of one seed (PrivacyTest of fig:alg). Every rule is evaluated; nothing is drawn.
+    Return the verdict on one fake of one seed (PrivacyTest of fig:alg). All rules are evaluated; nothing is drawn.
 
     Parameters
     ----------

@@ -105,20 +105,20 @@ class MobilityProfile:
         return np.asarray(law / law.sum(), dtype=np.float64)
 
     def moves(self, tau: int = 0, tau_next: int = 0) -> Counts:
-        """(K, K) counts of moves r -> r' between these two periods."""
+        """Return (K, K) counts of moves r -> r' between these two periods."""
         chosen = (self.tau == tau) & (self.tau_next == tau_next)
         table = np.zeros((self.K, self.K), dtype=self.count.dtype)
         np.add.at(table, (self.origin[chosen], self.target[chosen]), self.count[chosen])
         return table
 
     def p(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """p_{r,tau,tau'}^{r'}, (K, K); an undefined row is 0 everywhere (E3)."""
+        """Return p_{r,tau,tau'}^{r'}, (K, K); an undefined row is 0 everywhere (E3)."""
         table = self.moves(tau, tau_next)
         leaving = table.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(table, leaving, out=np.zeros(table.shape), where=leaving > 0))
 
     def p_tau(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """p_{r,tau}^{tau'}: share of the departures from (r, tau) whose next slot lies in tau', (K,) (E7)."""
+        """Return p_{r,tau}^{tau'}, the share of departures from (r, tau) whose next slot lies in tau', (K,) (E7)."""
         here = self.tau == tau
         leaving = np.bincount(self.origin[here], self.count[here], self.K)
         chosen = here & (self.tau_next == tau_next)
@@ -127,7 +127,7 @@ class MobilityProfile:
 
     def alpha(self, tau: int = 0, tau_next: int = 0) -> Floats:
         """
-        pi^{r,tau} p_{r,tau}^{tau'}: share of all departures that leave r in tau for tau', (K,).
+        Return pi^{r,tau} p_{r,tau}^{tau'}, the share of all departures that leave r in tau for tau', (K,).
 
         Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next slot.
         """
@@ -136,7 +136,7 @@ class MobilityProfile:
         return np.asarray(leaving / total if total > 0 else np.zeros(self.K), dtype=np.float64)
 
     def period_pairs(self) -> list[tuple[int, int]]:
-        """The (tau, tau') between which the user has at least one transition, sorted."""
+        """Return the (tau, tau') between which the user has at least one transition, sorted."""
         return sorted(set(zip(self.tau.tolist(), self.tau_next.tolist(), strict=True)))
 
 
@@ -166,7 +166,7 @@ class Profiles(Sequence[MobilityProfile]):
     sampling: Sampling | None = None
 
     def sampled(self, sampling: Sampling) -> "Profiles":
-        """The same, with a note on how they were sampled."""
+        """Return the same, with a note on how they were sampled."""
         return replace(self, sampling=sampling)
 
     def __len__(self) -> int:
@@ -301,7 +301,7 @@ def fit_profiles(
     burn_in: int = 100,
 ) -> Profiles:
     """
-    The mobility profile of every user, by maximum likelihood: counts of visits and of moves (eq:p_and_pi).
+    Return the mobility profile of every user: counts of visits and of moves, maximum likelihood (eq:p_and_pi).
 
     With `missing="gibbs"` counts are posterior means, no longer whole, and `.sampling` of the result says how many
     sweeps they rest on and how well these agree (E4).

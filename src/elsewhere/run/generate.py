@@ -57,7 +57,7 @@ def generate_fakes(
     **parameters: Any,
 ) -> Fakes:
     """
-    Fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
+    Make fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
 
     Parameters
     ----------

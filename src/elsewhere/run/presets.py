@@ -103,7 +103,7 @@ class Preset:
         return cls(**found)
 
     def changed(self, **parameters: Any) -> "Preset":
-        """The same preset with these parameters; an unknown name is refused with the list of all."""
+        """Return the same preset with these parameters; an unknown name is refused with the list of all."""
         return replace(self, **check_names(parameters))
 
 

@@ -90,7 +90,7 @@ class SemanticClasses:
         return np.bincount(self.label[self.label >= 0], minlength=self.kappa).astype(np.int64)
 
     def members(self, i: int) -> Ints:
-        """The places of class i."""
+        """Return the places of class i."""
         return np.flatnonzero(self.label == require_whole("i", i, 0, self.kappa - 1))
 
 

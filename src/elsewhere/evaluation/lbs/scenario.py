@@ -261,14 +261,14 @@ class LbsResult:
     def figure(
         self, generator: str, n: int, adversary: str = "aggregate", attack: str = "tracking", where: str = "exposed"
     ) -> dict[str, Any]:
-        """Median over users of the probability of error, its 95 % interval (users resampled), and the mean."""
+        """Return the median over users of the probability of error, its 95 % interval, and the mean."""
         g, m, a = (
             x.index(y) for x, y in ((self.generators, generator), (self.n_fakes, n), (self.adversaries, adversary))
         )
         return self._summary(self.error[:, g, m, a, ATTACKS.index(attack), WHERE.index(where)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
+        """Return numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
         found: dict[str, Any] = {}
         for generator in self.generators:
             found[generator] = {}
@@ -294,7 +294,7 @@ class LbsResult:
         return {**whole, "version": __version__}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per generator, number of fakes, adversary and attack: error, interval, overheads, ceiling."""
+        """Return one row per generator, number of fakes, adversary and attack: error, interval, overheads, ceiling."""
         rows = []
         for g, generator in enumerate(self.generators):
             for m, n in enumerate(self.n_fakes):
@@ -358,7 +358,7 @@ def evaluate_lbs(
     progress: Callable[[int, int], None] | None = None,
 ) -> LbsResult:
     """
-    Privacy against overhead of decoys (fig:locationprivacy): error of the service's attacks on every test user.
+    Attack users behind decoys: the service's error on every test user, against the overhead (fig:locationprivacy).
 
     Error is the share of true places that the attack misses: at exposed slots, and at all (E67); of each user the
     mean over all runs, over users the median. Users of `train` and `test` are the same where their labels are equal.
