@@ -228,6 +228,13 @@ def test_every_decision_begins_in_short():
     assert late == []
 
 
+def test_architecture_names_every_room():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {path.stem for path in (ROOT / "src" / "elsewhere").iterdir() if path.suffix == ".py" or path.is_dir()}
+
+    assert sorted(room for room in rooms if room[0] != "_" and f"`{room}`" not in text) == []
+
+
 def test_glossary_defines_every_term_once():
     rows = re.findall(r'^\| <a id="([\w-]+)"></a>(.*?) \|', (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
 
