@@ -6,7 +6,7 @@ say in which other role they met the generator.
 
 Class agreement: how much of its seed's life a fake leads, and how much of anybody's.
 
-Agreement of a fake f and a person s is the share of instants t, both classes known, at which f(t) and s(t) are places
+Agreement of a fake f and a person s is the share of slots t, both classes known, at which f(t) and s(t) are places
 of one class. What a fake keeps of its own seed is the agreement with it minus the mean agreement with all other seeds:
 whoever lives like everybody agrees with everybody.
 

@@ -55,7 +55,7 @@ def generate_fakes(
     **options: Unpack[GeneratingOptions],
 ) -> Fakes:
     """
-    Fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
+    Make fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
 
     Parameters
     ----------

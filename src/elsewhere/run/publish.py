@@ -342,7 +342,7 @@ def publish(
     rng: np.random.Generator | None = None,
 ) -> Pool:
     """
-    A pool of fakes that can leave the house: no seed, no order, no likelihood, no entropy.
+    Return a pool of fakes that may leave the house: no seed, no order, no likelihood, no entropy.
 
     Parameters
     ----------

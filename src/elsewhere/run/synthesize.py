@@ -78,7 +78,7 @@ class Result:
         return tuple(self.told["notes"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and words, ready for JSON, as `elsewhere synthesize --json` prints them."""
+        """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
         told = {**self.told, "files": self.files, "private_files": self.private_files}
         return dict(json.loads(json.dumps(told, allow_nan=False)))  # lists for tuples, and the caller's own
 
@@ -101,7 +101,7 @@ def synthesize(
     **options: Unpack[WholeJobOptions],
 ) -> Result:
     """
-    The whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
+    Do the whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
 
     The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report of
     aggregates and fakes only. What only the owner may see goes into another folder: who was made from whom, the owner's

@@ -337,11 +337,11 @@ class AuditResult:
         return in_one_sentence({named(f.id, f.details.get("role")): f.outcome for f in self.findings})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
+        """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
         return {f.id: f.to_dict() for f in self.findings}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, outcome, words."""
+        """Return a row per attack: id, attack, main, low, high, control, baseline, bar, passed, outcome, words ...."""
         rows = []
         for f in self.findings:
             row = f.to_dict()
