@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests import naive
 
 import elsewhere as ew
-from elsewhere.synthesis.streams._kernels import open_stream
+from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk.lives import _clusters, learn_lives
 from elsewhere.traces.model import Locations

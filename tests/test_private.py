@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.privacy.sums import (
+from elsewhere.privacy.private._fit_kernels import scores
+from elsewhere.privacy.private.sums import (
     SIGMA,
     bound_of,
     discrete_gaussian,
@@ -23,8 +24,7 @@ from elsewhere.privacy.sums import (
     noisy_sum,
     on_grid,
 )
-from elsewhere.synthesis.private._kernels import scores
-from elsewhere.synthesis.private.vectors import MOST, SHARES, Design
+from elsewhere.privacy.private.vectors import MOST, SHARES, Design
 
 ALPHA = 1e-6  # of a sampler's test to fail by chance
 
@@ -92,7 +92,7 @@ def test_the_bounds_are_what_keeps_vectors_short(small, rng, monkeypatch):
     assert np.linalg.norm(twice) > 1.5
     # and without bounds a day of many moves is longer than 1
     loose = MOST / 100
-    monkeypatch.setattr("elsewhere.synthesis.private.vectors.MOST", loose)
+    monkeypatch.setattr("elsewhere.privacy.private.vectors.MOST", loose)
     assert np.linalg.norm(small.matrix(days[:1]).toarray()) <= 1  # tighter bounds only shorten
     raw = naive.person_vector(
         days[:1].tolist(),
@@ -302,7 +302,7 @@ def crowd():
 @pytest.fixture
 def quick(monkeypatch):
     for name, value in (("WALKS", 400), ("ROUNDS", 5), ("PAIRS_FROM", 2), ("POOL", 1500)):
-        monkeypatch.setattr(f"elsewhere.synthesis.private.fit.{name}", value)
+        monkeypatch.setattr(f"elsewhere.privacy.private.fit.{name}", value)
 
 
 def test_everybody_in_the_file_has_a_certificate(crowd, quick):
@@ -339,7 +339,9 @@ def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, quick):
 
 def test_noise_comes_from_the_operating_system(crowd, quick, monkeypatch):
     asked = []
-    monkeypatch.setattr("elsewhere.private.from_the_system", lambda m, n: asked.append(n) or from_the_system(m, n))
+    monkeypatch.setattr(
+        "elsewhere.privacy.private.release.from_the_system", lambda m, n: asked.append(n) or from_the_system(m, n)
+    )
 
     ew.generate_fakes(crowd, preset="private", n=5)
 
@@ -384,11 +386,11 @@ def test_other_parameters_have_no_effect_and_it_is_said(crowd, quick):
 
 def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
     """Two files with the same sum make the same fakes: no constant is tuned on people, no count is taken beside."""
-    from elsewhere.private import _parts
+    from elsewhere.privacy.private.release import _parts
 
     design = Design.of(crowd.locations, crowd.L)
     fixed = noisy_sum(_parts(crowd, design, 0.8), design.cells, 0.8, from_generator(np.random.default_rng(5)))
-    monkeypatch.setattr("elsewhere.private.noisy_sum", lambda *_: fixed)
+    monkeypatch.setattr("elsewhere.privacy.private.release.noisy_sum", lambda *_: fixed)
     others = crowd.of_users(range(300))
 
     one, two = (ew.generate_fakes(t, preset="private", n=40, rng=np.random.default_rng(1)) for t in (crowd, others))
@@ -398,7 +400,7 @@ def test_nothing_but_the_noisy_sum_reaches_the_fakes(crowd, quick, monkeypatch):
 
 
 def test_order_of_rows_and_names_of_people_do_not_matter(crowd):
-    from elsewhere.private import _parts
+    from elsewhere.privacy.private.release import _parts
 
     design = Design.of(crowd.locations, crowd.L)
     order = np.random.default_rng(2).permutation(len(crowd))
@@ -410,7 +412,7 @@ def test_order_of_rows_and_names_of_people_do_not_matter(crowd):
 @given(people(most_days=5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 11)), max_size=20))
 @settings(max_examples=15, deadline=None)
 def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
-    from elsewhere.private import _parts
+    from elsewhere.privacy.private.release import _parts
 
     r = np.array(days)
     for day, slot in gaps:
@@ -423,9 +425,9 @@ def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
 
 
 def test_the_fit_does_not_run_away_where_sums_are_precise():
-    from elsewhere.private import _parts
-    from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, fit_walk
-    from elsewhere.synthesis.walk._kernels import stroll
+    from elsewhere.privacy.private.fit import Maps, Smoother, Sums, fit_walk
+    from elsewhere.privacy.private.release import _parts
+    from elsewhere.synthesis.walk._walk_kernels import stroll
 
     # matched at once to the precision of 3,000 people, these sums led to 1.5 moves a day in place of 8
     town = ew.simulate_town(users=4000, locations=400, rng=np.random.default_rng(17)).traces
@@ -447,7 +449,7 @@ def test_the_fit_does_not_run_away_where_sums_are_precise():
 
 def canary_runs(crowd, eps, n, *, noise=True):
     """The best attack there is on the sum: its likelihood ratio, with a canary in the file and without."""
-    from elsewhere.private import _parts
+    from elsewhere.privacy.private.release import _parts
 
     design = Design.of(crowd.locations, crowd.L)
     mu = noise_of(eps, 1e-6, design.cells)
@@ -488,8 +490,8 @@ def test_releases_of_a_whole_file_prove_less_than_the_claim_and_nearly_half_of_i
 @pytest.mark.soak
 def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it():
     """About 20 minutes: one person of odd moves in and out of a file, counted by places and moves in the fakes."""
-    from elsewhere.private import _parts
-    from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
+    from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
+    from elsewhere.privacy.private.release import _parts
 
     runs, eps = 200, 2.0
     town = ew.simulate_town(users=1500, locations=36, rng=np.random.default_rng(5)).traces
@@ -526,8 +528,7 @@ def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_
 @given(st.floats(-80, 80), st.floats(-180, 180), st.floats(0.01, 5), st.floats(0.01, 20), st.integers(1, 60))
 @settings(max_examples=40, deadline=None)
 def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
-    from elsewhere.traces.lattice import make_lattice
-    from elsewhere.traces.regions import Regions
+    from elsewhere.traces.maps import Regions, make_lattice
 
     grid = make_lattice(south, west, south + high, (west + wide + 180) % 360 - 180, cells)
     rng = np.random.default_rng(1)
@@ -540,7 +541,7 @@ def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5,6", "a,2,3,4,5", "5,2,3,4,9", "1,2,3,4,1.5", "1,2,3,4,0"])
 def test_a_grid_that_is_none_is_refused(text):
-    from elsewhere.traces.lattice import read_grid
+    from elsewhere.traces.maps import read_grid
 
     with pytest.raises(ew.InvalidParameter, match="grid"):
         read_grid(text)

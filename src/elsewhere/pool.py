@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
 from elsewhere.files import check_folder, read_index, read_regular, write_folder
-from elsewhere.traces.locations import numbers_on
-from elsewhere.traces.model import Locations, Traces
+from elsewhere.traces.model import Locations, Traces, numbers_on
 
 KIND, FORMAT = "elsewhere pool", 1
 LARGEST_FILE = 4 * 2**30

@@ -1,0 +1,143 @@
+"""Kernels of `town`: people live their diaries by the clock, and their place is written down once per slot."""
+
+import math
+from typing import Any, NamedTuple
+
+from elsewhere._jit import njit
+
+DAY = 1440.0
+DRAWS_PER_ACTIVITY = 4  # whether, which place, when, how long
+DOOR = 4.0  # minutes lost at the two ends of a trip
+PAUSE = 45.0  # nobody goes home between two activities for less
+LATE = 90.0  # nobody sets out for what began so long ago
+BRIEFEST = 10.0  # the shortest stay
+
+
+class Streets(NamedTuple):
+    """Where places are (R, 2), in km from the centre, and the road nearest to each cell (G, G) of the map."""
+
+    xy: Any
+    road: Any
+    cell: float
+
+
+class Diaries(NamedTuple):
+    """
+    Kinds of day: `cdf[habit, part of week, kind]`; kind b owns activities `first[b] : first[b + 1]`.
+
+    An activity leads to one of the person's places `keep .. keep + choice - 1`; `hour`, `spread` and `hours` are in
+    minutes here.
+    """
+
+    cdf: Any
+    first: Any
+    keep: Any
+    choice: Any
+    chance: Any
+    hour: Any
+    spread: Any
+    hours: Any
+
+
+class People(NamedTuple):
+    """Habit, places kept (n, F), home first; how late, how outgoing; minutes per km."""
+
+    habit: Any
+    keep: Any
+    late: Any
+    outgoing: Any
+    pace: Any
+
+
+@njit
+def bell(u: float) -> float:
+    """Logistic variable of mean 0 and standard deviation about 1 from a uniform one, cut at 2.5."""
+    v = min(max(u, 1e-3), 1 - 1e-3)
+    return min(max(math.log(v / (1 - v)) * 0.5513, -2.5), 2.5)
+
+
+@njit
+def trip_minutes(xy: Any, a: int, b: int, pace: float) -> float:
+    """Door to door; nothing from a place to itself."""
+    if a == b:
+        return 0.0
+    return DOOR + pace * math.hypot(xy[a, 0] - xy[b, 0], xy[a, 1] - xy[b, 1])
+
+
+@njit
+def on_the_way(streets: Any, a: int, b: int, f: float) -> int:
+    """The road nearest to the point at fraction `f` of the way, or an end of it if no road is as near as the ends."""
+    xy, G = streets.xy, len(streets.road)
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    x, y = xy[a, 0] + f * dx, xy[a, 1] + f * dy
+    i = min(max(math.floor(x / streets.cell + 0.5) + G // 2, 0), G - 1)
+    j = min(max(math.floor(y / streets.cell + 0.5) + G // 2, 0), G - 1)
+    road = streets.road[i, j]
+    # a walk round the corner meets no artery
+    if math.hypot(xy[road, 0] - x, xy[road, 1] - y) > math.hypot(dx, dy):
+        return a if f < 0.5 else b
+    return road
+
+
+@njit
+def stay(out: Any, k: int, step: float, until: float, place: int) -> int:
+    """Be at `place` at every instant before minute `until`, from instant k on; the next instant."""
+    while k < len(out) and k * step < until:
+        out[k] = place
+        k += 1
+    return k
+
+
+@njit
+def travel(out: Any, k: int, step: float, leave: float, arrive: float, streets: Any, a: int, b: int) -> int:
+    """Wait at `a`, leave, be on the road until `arrive`; the next instant."""
+    k = stay(out, k, step, leave, a)
+    while k < len(out) and k * step < arrive:
+        out[k] = on_the_way(streets, a, b, (k * step - leave) / (arrive - leave))
+        k += 1
+    return k
+
+
+@njit
+def live(streets: Any, diaries: Any, people: Any, u: Any, step: float, out: Any) -> None:
+    """
+    Places `out` (n, D * L) of n people at every instant of D days, the first of them a Monday.
+
+    `u` (n, D + 1, W) holds uniform numbers. The day before the first is lived too, and not written down: midnight
+    must find night workers at work.
+    """
+    for i in range(len(out)):
+        places, pace = people.keep[i], people.pace[i]
+        home = places[0]
+        here, free, k = home, -DAY, 0
+        for day in range(-1, u.shape[1] - 1):
+            luck = u[i, day + 1]
+            kinds = diaries.cdf[people.habit[i], max(0, day % 7 - 4)]
+            kind = 0
+            while luck[0] >= kinds[kind]:
+                kind += 1
+            for a in range(diaries.first[kind], diaries.first[kind + 1]):
+                w = 1 + DRAWS_PER_ACTIVITY * (a - diaries.first[kind])
+                # what is certain stays certain, whatever the temper
+                if luck[w] < (1 - diaries.chance[a]) ** people.outgoing[i]:
+                    continue
+                # squared: the first of one's favourites is the favourite
+                there = places[diaries.keep[a] + int(diaries.choice[a] * luck[w + 1] ** 2)]
+                lateness = 0.8 * people.late[i] + 0.5 * bell(luck[w + 2])
+                start = DAY * day + diaries.hour[a] + diaries.spread[a] * lateness
+                back, out_again = (
+                    trip_minutes(streets.xy, here, home, pace),
+                    trip_minutes(streets.xy, home, there, pace),
+                )
+                if here != home and start - free > PAUSE + back + out_again:
+                    k = travel(out[i], k, step, free, free + back, streets, here, home)
+                    here, free = home, free + back
+                trip = trip_minutes(streets.xy, here, there, pace)
+                leave = max(free, start - trip)
+                if leave + trip > start + LATE:
+                    continue
+                k = travel(out[i], k, step, leave, leave + trip, streets, here, there)
+                here = there
+                free = leave + trip + max(BRIEFEST, diaries.hours[a] * (1 + 0.2 * bell(luck[w + 3])))
+        k = travel(out[i], k, step, free, free + trip_minutes(streets.xy, here, home, pace), streets, here, home)
+        stay(out[i], k, step, math.inf, home)

@@ -1,0 +1,483 @@
+"""
+Read delimited text as named columns: CSV and kin, with or without a line of names, block by block.
+
+How a text is cut into fields is decided on a sample of it (`Dialect`). Then it is read in blocks of whole lines.
+Columns whose role is known are parsed at once, in threads, as what they should hold; if a single field of a block is
+anything else, that block is read again as text, and rows are judged one by one (B48).
+"""
+
+import codecs
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from elsewhere.errors import InvalidTraces
+from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Found, is_known, is_number, is_time
+from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of, whole_characters
+from elsewhere.traces.tables import BLANKS, CUT, Dialect, Reading, Table, check_names, has_positions, records_in
+
+DELIMITERS = (",", ";", "\t", "|", BLANKS)
+WITH_SECONDS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(?P<z>Z)?", re.ASCII)
+SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # Excel's own first line
+COMMENT = ("#", "//", "%")
+LONGEST_FIELD = 1 << 20
+LONGEST_LINE = 10 << 20
+BLOCK = 1 << 24
+PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and its end
+SAMPLED = 1000  # records of each piece
+MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
+UNEQUAL = " columns, got "  # in Arrow's words on a line of another width
+LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
+TIMES = ("time", "utc", "local", "arrived", "left")
+
+
+def read_text(
+    source: Source,
+    reading: Reading,
+    like: tuple[Dialect, Found] | None = None,
+    fixed: tuple[Dialect, Found] | None = None,
+) -> Iterator[Table]:
+    """
+    The columns of delimited text, one table per block of lines.
+
+    Lines with more or fewer fields than the first are left out and counted. A last line that is too short is no such
+    line, it was cut off (B8): it is refused, or left out if the caller allows that. A file of a folder is cut as the
+    others (`like`) if its first line is; where the format is known, so is the dialect (`fixed`).
+    """
+    known = fixed or (like if like is not None and _alike(source, reading, like[0]) else None)
+    dialect, found = known or (None, Found({}))
+    before, rows = 0, 0
+    for block, last, cut in _blocks(source, reading, dialect is None or dialect.quotes):
+        if dialect is None:
+            if not block.strip():
+                if last:
+                    break
+                continue
+            dialect = dialect_of(block if last else sampled(source, reading, block), source.name)
+            if reading.roles is not None:
+                found = reading.roles(dialect.names, dialect.headed, dialect.records)
+                if like is not None and not has_positions(found):
+                    # in a folder of tables, a text beside them
+                    yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, found=found)
+                    return
+        table = _table(block, source.name, dialect, found, reading, before, last and not reading.sample, cut)
+        if table is not None:
+            rows += table.rows + table.unequal
+            yield table
+        before += block.count(b"\n") or block.count(b"\r")
+    if dialect is None:
+        raise InvalidTraces(f"{source.name} is empty.", code="E_EMPTY")
+    if rows == 0:
+        raise InvalidTraces(f"{source.name} holds column names and nothing else.", code="E_EMPTY")
+
+
+def _alike(source: Source, reading: Reading, dialect: Dialect) -> bool:
+    """Whether the first line of a file is the line of names of another one, or data cut into as many fields."""
+    first = source.head(1 << 14).removeprefix(codecs.BOM_UTF8)
+    line = first.splitlines()[0] if first else b""
+    if dialect.headed:
+        return bool(dialect.head) and dialect.skip == 1 and line == dialect.head and reading.encoding == "utf-8"
+    fields = split(line.decode(errors="replace"), dialect.delimiter)
+    return dialect.skip == 0 and len(fields) == len(dialect.names) and _is_data(fields)
+
+
+def sampled(source: Source, reading: Reading, first: bytes) -> bytes:
+    """The beginning of a large text, which is at hand, and lines of its middle and its end."""
+    pieces = [first[:PIECE].rpartition(b"\n")[0]]
+    if not source.packed and encoding_of(first, reading.encoding) == "utf-8":
+        for at in (source.size // 2, source.size - PIECE):
+            if at > PIECE:
+                piece = source.piece(at, PIECE).partition(b"\n")[2].rpartition(b"\n")[0]
+                pieces.append(piece if piece.count(b'"') % 2 == 0 else b"")
+    return b"\n".join(_valid(piece) for piece in pieces)
+
+
+def dialect_of(content: bytes, name: str) -> Dialect:
+    """How a text is cut into columns, by its first lines and those that follow."""
+    head = content[: 4 * PIECE]
+    lines = head.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if len(content) > len(head):
+        lines.pop()
+    at, delimiter, commented = 0, None, -1
+    while at < len(lines):
+        said, comment = SEPARATOR.fullmatch(lines[at]), lines[at].lstrip().startswith(COMMENT)
+        if lines[at].strip() and not said and not comment:
+            break
+        delimiter, commented = (said[1] if said else delimiter), (at if comment else commented)
+        at += 1
+    if at == len(lines):
+        raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
+    notes = []
+    delimiter = delimiter or _delimiter(lines[at])
+    if delimiter == BLANKS and _are_tabbed(lines[at : at + SAMPLED]):
+        delimiter = "\t"
+    names, first = split(lines[at], delimiter), at
+    headed = not _is_data(names)
+    width = len(names)
+    if not headed and commented >= 0:
+        # names behind the mark of a comment
+        words = split(lines[commented].lstrip("#/% "), delimiter)
+        if len(words) == width and not _is_data(words):
+            names, first, headed = words, commented, True
+    if commented >= 0 and first != commented:
+        notes.append("lines of comments before the table were not read")
+    skip = at + (headed and first == at)
+    records = _sampled(lines[skip:], delimiter)
+    if headed:
+        names = _widened(names, records)
+        width = len(names)
+        if _is_units(records):
+            skip += 1 + next(i for i, line in enumerate(lines[skip:]) if line.strip())
+            records = records[1:]
+            notes.append("the line below the names was not read: it holds no data")
+    names = [n if n and headed else f"#{i}" for i, n in enumerate(names, 1)]
+    check_names(names, name)
+    rows = tuple(tuple(f.strip() for f in r) for r in records if len(r) == width)
+    commas = sum(COMMA_NUMBER.fullmatch(f) is not None for r in rows for f in r)
+    comma = commas > sum("." in f and A_NUMBER.fullmatch(f) is not None for r in rows for f in r)
+    if comma:
+        notes.append("numbers have decimal commas")
+    line = lines[first].encode() if headed and first == at else b""
+    return Dialect(delimiter, tuple(names), headed, skip, line, comma, rows, tuple(notes))
+
+
+def _typed(record: Sequence[str]) -> int:
+    return sum(is_number(f) or is_time(f.strip()) for f in record)
+
+
+def _is_data(fields: Sequence[str]) -> bool:
+    """
+    Whether a line holds data where names are expected: numbers or times, and no name that is known.
+
+    A full time or two decimal numbers are data, whatever words stand beside them: a taxi may be called "taxi".
+    """
+    decimals = sum(is_number(f) and bool(re.search("[.,]", f)) for f in fields)
+    if decimals >= 2 or any(DATE_TIME.fullmatch(f.strip()) for f in fields):
+        return True
+    return _typed(fields) > 0 and not any(is_known(f) for f in fields)
+
+
+def _delimiter(line: str) -> str:
+    """The delimiter that cuts a line into most numbers and times, of equals into most fields; else blanks."""
+    inside = [d for d in DELIMITERS[:-1] if d in line]
+
+    def worth(delimiter: str) -> tuple[int, int]:
+        fields = split(line, delimiter)
+        return _typed(fields), len(fields)
+
+    best = max(inside, key=worth, default=BLANKS)
+    # blanks stand within names and times too: they must tell more than any other
+    return BLANKS if inside and worth(BLANKS)[0] > max(1, worth(best)[0]) else best
+
+
+def _are_tabbed(lines: Sequence[str]) -> bool:
+    """Whether all of these lines have the same number of tabs, two or more, and blanks stand within their fields."""
+    tabs = {line.count("\t") for line in lines if line.strip()}
+    return len(tabs) == 1 and min(tabs) >= 2
+
+
+def split(line: str, delimiter: str) -> list[str]:
+    """The fields of one line, stripped."""
+    if delimiter == BLANKS:
+        return line.split()
+    try:
+        return [part.strip() for part in next(csv.reader([line], delimiter=delimiter), [])]
+    except csv.Error:
+        return []
+
+
+def _sampled(lines: list[str], delimiter: str) -> list[list[str]]:
+    """Some records, evenly from all of these lines, and the first ones."""
+    if delimiter == BLANKS:
+        records = [split(line, delimiter) for line in lines if line.strip()]
+    else:
+        records = [record for _, record in records_in("\n".join(lines), delimiter)]
+    few = records[: SAMPLED // 2]
+    rest = records[len(few) :]
+    return few + [rest[i] for i in np.linspace(0, len(rest) - 1, min(SAMPLED, len(rest))).astype(int)]
+
+
+def _widened(names: list[str], records: list[list[str]]) -> list[str]:
+    """The names, and one more where every row has one field more: nothing at its end, or its number in front (R)."""
+    wider = [r for r in records if len(r) == len(names) + 1]
+    if wider and len(wider) == len(records):
+        if all(not r[-1].strip() for r in wider):
+            return [*names, ""]
+        if len(wider) > 1 and [r[0] for r in wider[:9]] == [str(i) for i in range(1, len(wider[:9]) + 1)]:
+            return ["", *names]
+    return names
+
+
+def _is_units(records: list[list[str]]) -> bool:
+    """Whether the first record holds neither numbers nor times, and those after it do."""
+    typed = [_typed(r) for r in records[:4]]
+    return len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2
+
+
+def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
+    """Whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
+    first = source.head(1 << 16)
+    known = encoding_of(first, reading.encoding)
+    _refuse_bytes(first, source.name, known)
+    if reading.sample and not source.packed and known == "utf-8" and source.size > BLOCK:
+        yield sampled(source, reading, source.piece(0, PIECE)).removeprefix(codecs.BOM_UTF8), True, False
+        return
+    decoder = None if known == "utf-8" else codecs.getincrementaldecoder(known)(errors="replace")
+    waiting, cut, started = bytearray(), source.cut, False
+    for part in source.blocks():
+        if part is None:
+            cut = True
+            break
+        waiting += decoder.decode(part).encode(errors="replace") if decoder is not None else part
+        if not started:
+            started = True
+            if waiting.startswith(codecs.BOM_UTF8):
+                del waiting[:3]
+        if len(waiting) > BLOCK:
+            end = _line_end(waiting, source.name, quotes)
+            block = bytes(waiting[:end])
+            del waiting[:end]
+            _refuse_endless(block, source.name)
+            yield _valid(block), False, False
+            if reading.sample:
+                return
+    if decoder is not None and decoder.getstate()[0]:
+        raise InvalidTraces(f"{source.name}: half a character at its end; give `encoding`.", code="E_ENCODING")
+    block = bytes(waiting)
+    _refuse_endless(block, source.name)
+    if reading.allow_truncated and not cut and decoder is None:
+        whole = whole_characters(block)
+        block, cut = whole, len(whole) < len(block)
+    yield _valid(block), True, cut
+
+
+def _refuse_bytes(first: bytes, name: str, encoding: str) -> None:
+    """Refuse bytes that are no text: a share of control characters that no text has (B6)."""
+    if encoding in ("utf-8", "ascii") and len(first):
+        share = NOT_TEXT[np.frombuffer(first, np.uint8)].mean()
+        if share > max(MOST_CONTROL, 1.5 / len(first)):
+            hint = "; give `encoding`, utf-16-le?" if first.count(b"\0") > 0.3 * len(first) else ""
+            raise InvalidTraces(f"{name} is no text{hint}.", code="E_ENCODING")
+
+
+def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
+    """Where the last whole record of a block ends: at a line end that is not within quotes."""
+    mark = b"\n" if waiting.find(b"\n") >= 0 else b"\r"
+    end = waiting.rfind(mark) + 1
+    if end == 0 or len(waiting) - end > LONGEST_LINE:
+        raise InvalidTraces(f"{name}: a field or a line without end.", code="E_TOO_LARGE")
+    while quotes and end and waiting.find(b'"', 0, end) >= 0 and waiting.count(b'"', 0, end) % 2:
+        end = waiting.rfind(mark, 0, waiting.rfind(b'"', 0, end)) + 1
+    if end == 0:
+        raise InvalidTraces(f"{name} is no table: look for an unbalanced quote.", code="E_CSV")
+    return end
+
+
+def _valid(block: bytes) -> bytes:
+    """A block in valid UTF-8: what is none becomes a mark that no id has."""
+    if block.isascii():
+        return block
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return block.decode(errors="replace").encode()
+    return block
+
+
+def _table(
+    block: bytes,
+    name: str,
+    dialect: Dialect,
+    found: Found,
+    reading: Reading,
+    before: int,
+    last: bool,
+    cut: bool,
+) -> Table | None:
+    """The rows of one block; None if it has none. `before` lines stand before it."""
+    if cut:
+        block = without_last_line(block)
+    if not block.strip():
+        return None
+    skip = dialect.skip if before == 0 else 0
+    body, again = _repeated(block, dialect, before == 0)
+    body = _one_blank(body) if dialect.delimiter == BLANKS else body
+    odd = _Unequal(body[slice(*_last_line(body))].decode() if last and not cut else None)
+    parsed = _parse(body, dialect, skip, found.roles, _guessed(dialect, found.roles, reading.plain_times), odd)
+    if odd.cut and reading.allow_truncated:
+        return _table(block, name, dialect, found, reading, before, last, True)
+    fault = None
+    if parsed is None or odd.cut or odd.met:
+        fault = _unequal_record(body, name, dialect, skip, before, odd.cut)
+        # one that spans lines has swallowed others: a quote too many, and no single bad line (B12)
+        if parsed is None or odd.cut or odd.swallowed:
+            raise fault
+    if parsed.num_rows == 0 and not odd.met:
+        return None
+    return Table(
+        name,
+        dict(zip(parsed.column_names, parsed.columns, strict=True)),
+        parsed.num_rows,
+        dialect.headed,
+        "sglt" if found.sglt else "csv",
+        body,
+        names=dialect.names,
+        notes=(*(dialect.notes if before == 0 else ()), *([CUT] if cut else [])),
+        unequal=odd.met,
+        fault=fault,
+        found=found if reading.roles is not None else None,
+        dialect=dialect,
+        skip=skip,
+        before=before,
+        fixed={"further lines of column names": again} if again else {},
+    )
+
+
+def _repeated(block: bytes, dialect: Dialect, first: bool) -> tuple[bytes, int]:
+    """The text without further lines of names (of files put one after the other), which stay as blank lines."""
+    if not dialect.head:
+        return block, 0
+    after = block.find(dialect.head) + len(dialect.head) if first else 0
+    if block.find(dialect.head, after) < 0:
+        return block, 0
+    line = re.compile(rb"(?:(?<=[\r\n])|\A)" + re.escape(dialect.head) + rb"(?=[\r\n]|\Z)")
+    rest, times = line.subn(b"", block[after:])
+    return block[:after] + rest, times
+
+
+def _one_blank(content: bytes) -> bytes:
+    """The text with one tab for every run of blanks, none at the ends of lines."""
+    return re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content))
+
+
+def without_last_line(content: bytes) -> bytes:
+    """All lines but the last that is not blank."""
+    return content[: _last_line(content)[0]]
+
+
+def _last_line(content: bytes) -> tuple[int, int]:
+    end = len(content)
+    while end and content[end - 1] in b"\r\n":
+        end -= 1
+    return max(content.rfind(b"\n", 0, end), content.rfind(b"\r", 0, end)) + 1, end
+
+
+class _Unequal:
+    """Lines with too many or too few fields, left out by the parser and counted; `last` is the last of the file."""
+
+    def __init__(self, last: str | None) -> None:
+        self.last = last
+        self.clear()
+
+    def clear(self) -> None:
+        self.met, self.cut, self.swallowed = 0, False, False
+
+    def __call__(self, row: Any) -> str:
+        self.met += 1
+        self.cut |= row.text == self.last and row.actual_columns < row.expected_columns
+        self.swallowed |= "\n" in row.text or "\r" in row.text
+        return "skip"
+
+
+def _parse(
+    body: bytes, dialect: Dialect, skip: int, roles: Mapping[str, str], guessed: dict[str, Any], odd: _Unequal
+) -> Any:
+    """The table of the wanted columns, of the types `guessed` if every field allows it; None if it is no table."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    wanted = list(dict.fromkeys(n for n in roles.values() if n in dialect.names)) or list(dialect.names)
+    labels = {roles[role]: pa.dictionary(pa.int32(), pa.string()) for role in LABELS if roles.get(role) in wanted}
+    texts = dict.fromkeys(wanted, pa.string()) | labels
+    quoted = dialect.quotes and body.find(b'"') >= 0
+    # Threads of Arrow may let go of what they hold when Python is already gone, and abort if that is Python's: they
+    # get memory of Arrow's own, and lines of another width are judged by `odd` without threads.
+    owned = pa.allocate_buffer(len(body))
+    np.frombuffer(owned, np.uint8)[:] = np.frombuffer(body, np.uint8)
+    attempts = [(texts | guessed, 1 << 21, False), (texts, LONGEST_LINE, False)]
+    while attempts:
+        kinds, size, judged = attempts.pop(0)
+        odd.clear()
+        try:
+            return arrow_csv.read_csv(
+                pa.BufferReader(owned),
+                read_options=arrow_csv.ReadOptions(
+                    column_names=dialect.names,
+                    skip_rows=skip,
+                    block_size=min(size, max(1 << 20, len(body))),
+                    use_threads=not judged,
+                ),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter="\t" if dialect.delimiter == BLANKS else dialect.delimiter,
+                    quote_char='"' if dialect.quotes else False,
+                    newlines_in_values=quoted,
+                    invalid_row_handler=odd if judged else None,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=kinds,
+                    include_columns=wanted,
+                    null_values=NOTHING,
+                    strings_can_be_null=False,
+                    check_utf8=False,
+                    decimal_point="," if dialect.comma else ".",
+                ),
+            )
+        except pa.ArrowException as error:
+            if UNEQUAL in str(error) and not judged:
+                attempts = [(k, s, True) for k, s, _ in ((kinds, size, True), *attempts)]
+    return None
+
+
+def _guessed(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dict[str, Any]:
+    """What numbers and times should be parsed as, by the first record."""
+    import pyarrow as pa
+
+    field = dict(zip(dialect.names, dialect.records[0], strict=True)) if dialect.records else {}
+    kinds = {roles[role]: pa.float64() for role in NUMBERS if roles.get(role) in dialect.names}
+    for role in TIMES if plain_times else ():
+        if roles.get(role) in field:
+            value = field[roles[role]].strip()
+            full = WITH_SECONDS.fullmatch(value)
+            if full:
+                kinds[roles[role]] = pa.timestamp("us", "UTC" if full["z"] else None)
+            elif A_NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (8, 12, 14):
+                kinds[roles[role]] = pa.float64()  # not a date of digits alone
+    return kinds
+
+
+def _refuse_endless(content: bytes, name: str) -> None:
+    """Refuse lines above 10 MB and fields above 1 MB (B14), at the price of a look per megabyte."""
+    at, line = 0, 1
+    while len(content) - at > LONGEST_FIELD:
+        end = max(content.rfind(mark, at, at + LONGEST_FIELD) for mark in (b"\n", b"\r"))
+        if end < 0:
+            ends = [e for e in (content.find(mark, at, at + LONGEST_LINE) for mark in (b"\n", b"\r")) if e >= 0]
+            whole = content[at : min(ends)] if ends else content[at:]
+            line += content.count(b"\n", 0, at)
+            if len(whole) > LONGEST_LINE or max(map(len, re.split(rb"[,;\t| ]", whole))) > LONGEST_FIELD:
+                raise InvalidTraces(f"{name}, line {line}: a field or a line without end.", code="E_TOO_LARGE")
+            end = at + len(whole)
+        at = end + 1
+
+
+def _unequal_record(body: bytes, name: str, dialect: Dialect, skip: int, before: int, cut: bool) -> InvalidTraces:
+    width, line = len(dialect.names), 0
+    wider = 0
+    for line, record in records_in(body.decode(), dialect.delimiter, dialect.quotes):
+        if line <= skip or cut or len(record) == width:
+            continue
+        if any("\n" in part or "\r" in part for part in record):
+            break
+        wider = len(record)
+        hint = "; do its numbers have decimal commas?" if dialect.delimiter == "," and wider > width else ""
+        return InvalidTraces(
+            f"{name}, line {before + line}: {wider} fields where the first line has {width}{hint}.", code="E_CSV"
+        )
+    if cut:
+        return InvalidTraces(f"{name}, line {before + line}: the last line is cut off.", code="E_TRUNCATED")
+    return InvalidTraces(
+        f"{name}, line {before + line}: no table of {width} columns: look for an unbalanced quote.", code="E_CSV"
+    )
