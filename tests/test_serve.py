@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -435,6 +436,17 @@ def test_killed_under_load_it_loses_no_token_and_gives_no_life_twice(pool):
     assert odd == []
     assert len(given_away) > 3
     assert len(every) == len(set(every))
+
+
+@pytest.mark.soak
+def test_two_hundred_devices_for_a_minute():
+    bench = Path(__file__).resolve().parents[1] / "bench" / "load.py"
+    done = subprocess.run([sys.executable, bench], capture_output=True, text=True, check=True)
+    print(done.stdout)
+    found = json.loads(done.stdout)
+
+    assert (found["errors"], found["given_twice"]) == (0, 0)
+    assert found["given"] == 200 * 4 * 16
 
 
 def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
