@@ -505,6 +505,38 @@ def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
     assert told["owner_token"].encode() not in kept
 
 
+def test_the_readme_hides_a_question(pool, tmp_path, monkeypatch, capsys):
+    from geopy.adapters import BaseSyncAdapter
+    from geopy.geocoders import options
+
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    script = next(b for b in re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if "Wallet" in b)
+    asked_of_the_geocoder = []
+
+    class Geocoder(BaseSyncAdapter):
+        """Answers with the position it is asked for."""
+
+        def get_json(self, url, **_):
+            asked_of_the_geocoder.append(url)
+            lat, lon = re.search(r"lat=([^&]+)&lon=([^&]+)", url).groups()
+            return {"lat": lat, "lon": lon, "display_name": f"{lat} {lon}"}
+
+        get_text = None
+
+    monkeypatch.setattr(options, "default_adapter_factory", Geocoder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("elsewhere.lbs.time.sleep", lambda _: None)
+    with serving(pool) as (told, _):
+        monkeypatch.setenv(
+            "TOKEN", json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
+        )
+        exec(compile(script.replace("http://127.0.0.1:8765", told["url"]), "README.md", "exec"), {})  # noqa: S102
+
+    assert len([line for line in script.splitlines() if line]) <= 10
+    assert capsys.readouterr().out == "46.0132 -12.0305\n"
+    assert len(asked_of_the_geocoder) == len(set(asked_of_the_geocoder)) == 6
+
+
 # the command
 
 
