@@ -20,8 +20,8 @@ from pathlib import Path
 import captured
 import numpy as np
 import pytest
+from conftest import BIN
 from scipy.stats import chi2
-from test_store import BIN
 
 from elsewhere.lbs import Wallet
 

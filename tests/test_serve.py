@@ -237,6 +237,9 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     assert service("GET", "/v1/buckets/0", two).status_code == 200
     assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
     assert service("GET", "/v1/health").status_code == 200
+    service.client.app.of_all.most = 3
+    service.client.app.of_all.left.clear()
+    assert [service("GET", "/v1/health").status_code for _ in range(4)] == [200] * 3 + [429]
 
 
 def test_rates_come_back_with_time_and_forget_strangers():
@@ -447,6 +450,27 @@ def test_two_hundred_devices_for_a_minute():
 
     assert (found["errors"], found["given_twice"]) == (0, 0)
     assert found["given"] == 200 * 4 * 16
+
+
+def test_two_servers_share_a_pool_in_postgres(pool, postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    shared = ("--store", postgres, "--bucket", "10")
+    with serving(pool, *shared) as (one, _), serving(pool, *shared) as (two, _):
+        owner = one["owner_token"]
+        tokens = [json.loads(asked(two["url"], "POST", "/v1/devices", owner)[1])["token"] for _ in range(6)]
+        got = [
+            [json.loads(asked(url, "GET", "/v1/buckets/0", token)[1])["lives"] for url in (one["url"], two["url"])]
+            for token in tokens
+        ]
+
+    assert two["owner_token"] is None
+    assert one["store"] == "PostgreSQL"
+    assert all(first == second for first, second in got)
+    assert len({life["id"] for first, _ in got for life in first}) == 60
 
 
 def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):

@@ -78,7 +78,7 @@ class Guard:
 
     def __init__(self, app: App, store: Store, *, rate: float) -> None:
         self.app, self.store = app, store
-        self.by_token, self.by_address = Rates(rate), Rates(10 * rate)
+        self.by_token, self.by_address, self.of_all = Rates(rate), Rates(10 * rate), Rates(100 * rate)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -116,14 +116,15 @@ class Guard:
         if not _small(headers.get(b"content-length", b"0")):
             raise _TooLarge
         path = scope["path"]
+        if wait := self.of_all.wait(""):
+            await _refuse_for_now(send, wait)
+            return
         if path not in OPEN and not path.startswith("/page/"):
             address = (scope.get("client") or ("",))[0]
             token = _token(headers)
             who = None if token is None else await run_in_threadpool(self.store.known, digest_of(token))
-            wait = self.by_address.wait(address) if who is None else self.by_token.wait(who.id)
-            if wait:
-                more = [(b"retry-after", str(wait).encode())]
-                await refuse(send, 429, "E_RATE", f"too many requests: again in {wait} s.", more)
+            if wait := self.by_address.wait(address) if who is None else self.by_token.wait(who.id):
+                await _refuse_for_now(send, wait)
                 return
             if who is None:
                 more = [(b"www-authenticate", b"Bearer")]
@@ -140,6 +141,11 @@ class Guard:
             return message
 
         await self.app(scope, receive_guarded, send)
+
+
+async def _refuse_for_now(send: Send, wait: int) -> None:
+    more = [(b"retry-after", str(wait).encode())]
+    await refuse(send, 429, "E_RATE", f"too many requests: again in {wait} s.", more)
 
 
 async def _body(receive: Receive) -> bytes:
