@@ -52,6 +52,7 @@ class Preset:
     archetypes: int | None = None  # None: as many as the model's people can be told into
     eps: float = 4.0  # CERTIFICATE.md section 2: of the noisy sums over everybody
     delta: float = 1e-6
+    days: int = 1  # that a fake of the private preset lives: public, whatever people have
 
     def __post_init__(self) -> None:
         for f in fields(self):  # a number of numpy's is a number, but not for the manifest
@@ -93,6 +94,7 @@ class Preset:
             require_whole("archetypes", self.archetypes, 1)
         require_between("eps", self.eps, 0, 10, open_low=True)
         require_between("delta", self.delta, 0, 0.01, open_low=True)
+        require_whole("days", self.days, 1, 60)
 
     @classmethod
     def of_file(cls, told: Mapping[str, Any]) -> "Preset":
@@ -120,7 +122,7 @@ OF_THE_TESTS = (
 )
 
 # what only the private preset reads, and all that it does read
-OF_THE_SUM = ("eps", "delta")
+OF_THE_SUM = ("eps", "delta", "days")
 
 NOT_READ = {
     "paper": (*OF_THE_COUNT, *OF_THE_SUM, "shift", "balance"),

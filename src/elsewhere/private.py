@@ -7,13 +7,14 @@ whether there are enough, the number of fakes and the fakes themselves follow fr
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.fakes import Fakes
-from elsewhere.frame import Frame
+from elsewhere.frame import Frame, weekdays
 from elsewhere.presets import Preset
 from elsewhere.privacy.certificate import ENTROPY, Certificate
 from elsewhere.privacy.sums import (
@@ -28,12 +29,15 @@ from elsewhere.privacy.sums import (
     on_grid,
 )
 from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
-from elsewhere.synthesis.private.vectors import PIECE, Design
+from elsewhere.synthesis.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Ints, Traces
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
+# dates of fakes that live for several days: any weeks, the same for everybody, that tell weekdays from weekends
+WEEKS = np.arange("2001-01-01", "2001-03-26", dtype="datetime64[D]")
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
 KEPT_BACK = "nothing else that was computed from these people is published: no report, no figure, no private folder"
@@ -85,7 +89,7 @@ def release_private(
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     noise_rng, rng = (np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2))
     done = _steps(progress)
-    design = Design.of(traces.locations, traces.L)
+    design = Design.of(traces.locations, traces.L, settings.days)
     mu = noise_of(settings.eps, settings.delta, design.cells)
     next(done)
     below = from_generator(noise_rng) if in_laboratory else from_the_system
@@ -95,9 +99,10 @@ def release_private(
     next(done)
     maps = Maps(sums, Smoother(design))
     next(done)
-    tables = fit_walk(sums, maps, rng)
+    model = fit_walk(sums, maps, rng)
     next(done)
-    r, notes = draw_fakes(sums, maps, tables, max(1, round(sums.people)) if n is None else n, rng)
+    lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    r = lives.r
     next(done, None)
     certificate = certificate_of(settings.eps, settings.delta, design.cells)
     return Fakes(
@@ -111,7 +116,7 @@ def release_private(
         frame=Frame(
             traces.locations,
             np.ones(traces.R, dtype=bool),
-            None,  # which days people have data on is theirs
+            None if design.days == 1 else WEEKS,  # which days people have data on is theirs
             traces.step_minutes,
             traces.start,
             traces.tz,
@@ -123,8 +128,21 @@ def release_private(
         notes=notes,
         published=np.zeros(len(r), dtype=bool),
         seed_rows=np.empty(0, dtype=np.int64),
+        weekend=None if design.days == 1 else lives.weekend,
+        life=np.repeat(np.arange(len(r) // design.days), design.days),
+        day=None if design.days == 1 else _calendar(lives.weekend.reshape(-1, design.days)),
         certificate=certificate.in_laboratory() if in_laboratory else certificate,
     )
+
+
+def _calendar(weekend: NDArray[np.bool_]) -> Ints:
+    """Return the day of each row in a calendar of weeks that begins on a Monday, from kinds (lives, days) on end."""
+    out = np.empty(weekend.shape, dtype=np.int64)
+    kinds, of = np.unique(weekend, axis=0, return_inverse=True)
+    rng = np.random.default_rng(0)  # only the kinds count: `Frame.weeks` draws weekdays anew
+    for i, kind in enumerate(kinds):
+        out[of.ravel() == i] = weekdays(kind, rng)
+    return out.ravel()
 
 
 def _steps(progress: Callable[[int, int], None] | None, total: int = 5) -> Iterator[None]:
@@ -135,24 +153,48 @@ def _steps(progress: Callable[[int, int], None] | None, total: int = 5) -> Itera
 
 
 def _parts(traces: Traces, design: Design, mu: float) -> Iterator[NDArray[np.int64]]:
-    """Yield sums on the grid, some people at a time."""
-    r, user = _whole(traces)
-    people, start = np.unique(user, return_index=True)
-    start = np.append(start, len(user))
-    for first in range(0, len(people), PIECE):
-        some = start[first : first + PIECE + 1]
-        matrix = design.matrix(r[some[0] : some[-1]], some - some[0])
+    """
+    Yield sums on the grid, some people at a time.
+
+    A person's days are cut into windows of `design.days` on end, as many as a fake has, or one shorter window where
+    there are fewer. The person is the mean of the vectors of these windows, and so no longer than 1.
+    """
+    r, user, weekend = _whole(traces)
+    if len(r) == 0:
+        return
+    D = design.days
+    begins = np.append(True, user[1:] != user[:-1])
+    person = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    number = np.arange(len(user)) - first[person]
+    days = np.bincount(person)
+    kept = number < np.where(days >= D, days // D * D, days)[person]
+    r, weekend, person, number = r[kept], weekend[kept], person[kept], number[kept]
+    start = np.flatnonzero(number % D == 0)  # of windows
+    owner, start = person[start], np.append(start, len(person))
+    windows = np.bincount(owner)
+    done = np.append(0, np.cumsum(windows))
+    ends = np.unique(np.append(np.searchsorted(done, np.arange(PIECE, done[-1], PIECE)), len(windows)))
+    for a, b in pairwise([0, *ends.tolist()]):
+        mine = start[done[a] : done[b] + 1]
+        some = slice(mine[0], mine[-1])
+        matrix = mean_of(design.matrix(r[some], mine - mine[0], weekend[some]), done[a : b + 1] - done[a])
         total = np.zeros(design.cells, dtype=np.int64)
         np.add.at(total, matrix.indices, on_grid(matrix.data, mu))
         yield total
 
 
-def _whole(traces: Traces) -> tuple[Ints, Ints]:
-    """Return days in the order of people, with gaps as stays; days without any place are left out."""
-    order = np.argsort(traces.user, kind="stable")
-    r = traces.r[order]
-    somewhere = (r >= 0).any(axis=1)
-    return without_gaps(r.astype(np.int64)), traces.user[order][somewhere]
+def _whole(traces: Traces) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """
+    Return days in the order of people and dates, with gaps as stays, whose they are, and which are at a weekend.
+
+    Days without any place are left out.
+    """
+    when = np.zeros(len(traces), dtype=np.int64) if traces.dates is None else traces.dates.astype(np.int64)
+    order = np.lexsort((when, traces.user))
+    order = order[(traces.r[order] >= 0).any(axis=1)]
+    off = np.zeros(len(order), dtype=bool) if traces.dates is None else is_weekend(traces.dates[order])
+    return without_gaps(traces.r[order].astype(np.int64)), traces.user[order], off
 
 
 def _require_enough(people: float, mu: float, settings: Preset) -> None:
