@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.deny import codes_of
-from elsewhere.evaluation.agreement import class_agreement
 from elsewhere.evaluation.attacks.candidates import shared_top
+from elsewhere.evaluation.judge import class_agreement
 from elsewhere.evaluation.referee import tp_tv
-from elsewhere.learnt import carrying
-from elsewhere.presets import preset_of
-from elsewhere.privacy.count import mixture, noisy_count
-from elsewhere.synthesis.deniable.laws import pool_for
+from elsewhere.privacy.deniable.count import mixture, noisy_count
+from elsewhere.privacy.deniable.laws import pool_for
+from elsewhere.privacy.deniable.release import codes_of
+from elsewhere.run.model import carrying
+from elsewhere.run.presets import preset_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 KAPPA, FAKES = 20, 2000

@@ -66,7 +66,7 @@ def draw(table: Path, picture: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from elsewhere.private import people_needed
+    from elsewhere.privacy.private.release import people_needed
 
     mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "people-eps", "font.family": "sans-serif", "font.size": 11}
     figure, axes = plt.subplots(figsize=(7.6, 4.4), layout="constrained")

@@ -20,10 +20,10 @@ import numpy as np
 
 import elsewhere as ew
 from elsewhere.evaluation.referee import tp_tv
-from elsewhere.privacy.sums import SIGMA, bound_of, from_generator, gaussian_mu, noise_of, noisy_sum
-from elsewhere.private import _parts
-from elsewhere.synthesis.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
-from elsewhere.synthesis.private.vectors import Design
+from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
+from elsewhere.privacy.private.release import _parts
+from elsewhere.privacy.private.sums import SIGMA, bound_of, from_generator, gaussian_mu, noise_of, noisy_sum
+from elsewhere.privacy.private.vectors import Design
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -39,7 +39,7 @@ def ours(people: ew.Traces, eps: float, n: int, rng: Rng) -> Any:
     y = noisy_sum(parts, design.cells, mu, from_generator(rng)) if eps else sum(parts) / (mu * SIGMA)
     sums = Sums.of(design, y, 1 / mu if eps else 0.0)
     maps = Maps(sums, Smoother(design))
-    return draw_fakes(sums, maps, fit_walk(sums, maps, rng), n, rng)[0]
+    return draw_fakes(sums, maps, fit_walk(sums, maps, rng), n, rng)[0].r
 
 
 def bounded(keys: Any, who: Any, n: int, size: int, most: float) -> Any:

@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.evaluation.agreement import class_agreement
+from elsewhere.evaluation.judge import WhiteBox, class_agreement
+from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
 from elsewhere.evaluation.referee import TOP, tm_emd, tp_tv
-from elsewhere.judge.run import WhiteBox
-from elsewhere.judge.service import OURS, judge_service, two_days
-from elsewhere.reports.figures import location_privacy
-from elsewhere.reports.sheet import png
+from elsewhere.reports.figures import location_privacy, png
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.presets import PRESETS
-from elsewhere.privacy.tests import PrivacyTest
-from elsewhere.synthesis.attempt import FakeMaker
-from elsewhere.synthesis.semseed import Blur, ClassSets
+from elsewhere.privacy.rules import PrivacyTest
+from elsewhere.run.presets import PRESETS
+from elsewhere.synthesis.paper.attempt import FakeMaker
+from elsewhere.synthesis.paper.semseed import Blur, ClassSets
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 # the original tool's acceptance on its own 5,000 fakes: sim_G < .1, and with set intersection 0 (kappa -> per cent)

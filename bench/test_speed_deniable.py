@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from deniable import DATA, Bench
 
-from elsewhere.privacy.count import laboratory, mixture, noisy_count
+from elsewhere.privacy.deniable.count import laboratory, mixture, noisy_count
 
 TARGET = 20_000
 

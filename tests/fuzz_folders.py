@@ -17,8 +17,8 @@ import makefiles
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.links import links_file, read_links
-from elsewhere.presets import PRESETS
+from elsewhere.run.presets import PRESETS
+from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.kept import keep_traces
 from elsewhere.traces.model import Locations
 from elsewhere.traces.regions import read_regions

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.evaluation.baselines import from_pool, uniform_iid
+from elsewhere.evaluation.lbs.generators import from_pool, uniform_iid
 
 HOSTILE = "</script><b onclick=alert(1)>&'\""
 CANARY = "canary-user"

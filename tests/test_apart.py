@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.deny import COINS, THE_MAP
+from elsewhere.privacy.deniable.release import COINS, THE_MAP
 from elsewhere.traces.apart import coin, read_apart
 
 KEY = b"a key of 32 bytes, of the system"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.evaluation.agreement import class_agreement
-from elsewhere.synthesis.deniable.archetypes import Archetypes, learn_archetypes, scores
+from elsewhere.evaluation.judge import class_agreement
+from elsewhere.privacy.deniable.archetypes import Archetypes, learn_archetypes, scores
 
 
 def kinds_of_people(rng, N=120, L=10, kappa=5, noise=0.3):

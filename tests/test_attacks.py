@@ -13,17 +13,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks import background, copies, filters, linkage, membership, realism, reconstruct
-from elsewhere.evaluation.attacks.candidates import shared_top
-from elsewhere.evaluation.attacks.finding import verdict
+from elsewhere.evaluation.attacks import candidates, copies, linkage, membership, realism
+from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatter_tells
+from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
+from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
 from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks, users_per_place
-from elsewhere.evaluation.attacks.intervals import Rate, auc, user_rate, wilson
-from elsewhere.evaluation.attacks.reidentify import first_maximum
-from elsewhere.evaluation.attacks.side_channel import order_tells, scatter_tells
-from elsewhere.evaluation.attacks.suite import ALL, ATTACKS
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
-from elsewhere.presets import preset_of
+from elsewhere.run.presets import preset_of
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
 RUN = tuple(a for a in ATTACKS if a not in SERVICE)
@@ -178,7 +175,7 @@ def test_forgetting_a_user_is_undone_exactly(case):
 @settings(max_examples=40)
 def test_reconstruction_equals_its_slow_twin(case, n):
     link, R = case
-    found = reconstruct.recover(link, R, n)
+    found = linkage.recover(link, R, n)
     arguments = link.fakes.tolist(), link.owner.tolist(), link.people.r.tolist(), link.people.user.tolist(), R
 
     assert found.row.tolist() == np.flatnonzero(np.bincount(link.owner, minlength=1) >= n).tolist()
@@ -192,7 +189,7 @@ def test_avoidance_by_hand():
     # class {0, 1, 2}; the seed lives at 0, its fakes at 1 and 2, other fakes everywhere: 0 is what they avoid
     people = People(np.array([[0, 0], [3, 3]]), np.array([0, 1]), 2)
     fakes = np.array([[1, 2], [2, 1], [0, 1], [2, 0]])
-    found = reconstruct.avoided(Link(fakes, np.array([0, 0, 1, 1]), people), np.array([0, 0, 0, 1]), 4, 2)
+    found = linkage.avoided(Link(fakes, np.array([0, 0, 1, 1]), people), np.array([0, 0, 0, 1]), 4, 2)
 
     assert found.exact.tolist() == [1.0, 0.0]
 
@@ -228,10 +225,10 @@ def test_likelihood_ratio_equals_its_slow_twin(case):
 def test_background_equals_its_slow_twin(case, h):
     link, R = case
     L = link.fakes.shape[1]
-    known = background.knowledge(len(link.fakes), L, min(h, L), np.random.default_rng(5))
-    found = background.singled_out(link.fakes, known, link.people, R)
+    known = candidates.knowledge(len(link.fakes), L, min(h, L), np.random.default_rng(5))
+    found = candidates.singled_out(link.fakes, known, link.people, R)
     for f, fake in enumerate(link.fakes.tolist()):
-        for i, kind in enumerate(background.KINDS):
+        for i, kind in enumerate(candidates.KINDS):
             for k, instants in enumerate(known[f].tolist()):
                 who = [u for u, s in enumerate(link.people.r.tolist()) if naive.fits(kind, instants, fake, s)]
 
@@ -242,7 +239,7 @@ def test_two_rows_of_one_user_are_one_candidate():
     people = People(np.array([[0, 1], [0, 1], [2, 3]]), np.array([0, 0, 1]), 2)
     known = np.array([[[0, 1]]])
 
-    assert background.singled_out(np.array([[0, 1]]), known, people, 4)[0, :4, 0].tolist() == [0, 0, 0, 0]
+    assert candidates.singled_out(np.array([[0, 1]]), known, people, 4)[0, :4, 0].tolist() == [0, 0, 0, 0]
 
 
 @given(links())
@@ -910,7 +907,7 @@ def test_filters_throw_out_what_nobody_does():
     where = ew.Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
     real = ew.Traces(np.clip(people(60, rng, R=20, L=12), 0, 9), where)
     ground = ew.evaluation.attacks.ground.Ground.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
-    throw = filters.learn(ground.seeds, ground)
+    throw = realism.learn(ground.seeds, ground)
     jump, known = np.tile([15, 3], (1, 6)), real.r[:1].astype(np.int64)
 
     assert throw["too_fast"](jump)[0] == 1.0

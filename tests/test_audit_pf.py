@@ -15,10 +15,9 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.copies import common_with_owner
+from elsewhere.evaluation.attacks.finding import user_rate
 from elsewhere.evaluation.attacks.ground import Link, People
-from elsewhere.evaluation.attacks.intervals import user_rate
-from elsewhere.evaluation.attacks.linkage import class_aware, semantic_rank, timing_top
-from elsewhere.evaluation.attacks.reconstruct import recover
+from elsewhere.evaluation.attacks.linkage import class_aware, recover, semantic_rank, timing_top
 from elsewhere.evaluation.referee import TOP, membership_rates, reidentification_rate, tm_emd, tp_tv
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.presets import preset_of
-from elsewhere.synthesis.deniable.archetypes import _counted, learn_archetypes
-from elsewhere.synthesis.deniable.carried import OF_WALK, number_of_archetypes
-from elsewhere.synthesis.walk._kernels import COLUMNS, LENGTHS, all_columns
+from elsewhere.privacy.deniable.archetypes import _counted, learn_archetypes
+from elsewhere.privacy.deniable.carried import OF_WALK, number_of_archetypes
+from elsewhere.run.presets import preset_of
+from elsewhere.synthesis.walk._walk_kernels import COLUMNS, LENGTHS, all_columns
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
 from elsewhere.synthesis.walk.habits import geometry
 

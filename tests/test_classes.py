@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 
 import elsewhere as ew
 from elsewhere.profiles.markov import count
+from elsewhere.run.model import merge_rare
 from elsewhere.semantics import classes as room
-from elsewhere.semantics.ranks import RANKS, roles
-from elsewhere.semantics.rare import merge_rare
+from elsewhere.semantics.graph import RANKS, roles
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 

@@ -21,7 +21,7 @@ import elsewhere as ew
 from elsewhere.cli import COMMANDS, app
 from elsewhere.cli.door import Door, front
 from elsewhere.cli.options import typed
-from elsewhere.cli.words import speak_of, spoken
+from elsewhere.cli.output import speak_of, spoken
 from elsewhere.run.reading import Reading
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]

@@ -13,13 +13,11 @@ import pytest
 from rich.console import Console
 
 import elsewhere as ew
-from elsewhere.cli.attack import tables as audit_tables
-from elsewhere.evaluation.attacks.finding import Finding
-from elsewhere.evaluation.attacks.intervals import Rate
-from elsewhere.evaluation.attacks.suite import ATTACKS
-from elsewhere.evaluation.audit import AuditResult
-from elsewhere.links import links_file, read_links
+from elsewhere.cli.evaluate import tables as audit_tables
+from elsewhere.evaluation.attacks.audit import ATTACKS, AuditResult
+from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS
+from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.together import onto, read_together
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")

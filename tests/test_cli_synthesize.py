@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import elsewhere as ew
-from elsewhere.cli.told import made_by
-from elsewhere.contributors import contributed, contributors_file
-from elsewhere.deny import COINS, THE_MAP
-from elsewhere.frame import is_weekend
-from elsewhere.links import read_links
+from elsewhere.cli.sources import made_by
+from elsewhere.privacy.deniable.release import COINS, THE_MAP
+from elsewhere.run.public_map import is_weekend
+from elsewhere.run.publish import read_links
+from elsewhere.run.roles import contributed, contributors_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import elsewhere as ew
-from elsewhere.deny import codes_of
 from elsewhere.errors import NotEnoughUsers
-from elsewhere.evaluation.attacks.neighbours import Neighbours, found_without_noise
-from elsewhere.presets import preset_of
-from elsewhere.privacy.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
+from elsewhere.evaluation.attacks.deniable import Neighbours, found_without_noise
+from elsewhere.privacy.deniable import laws as made
+from elsewhere.privacy.deniable.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
 from elsewhere.run.plan import plan
-from elsewhere.split import split_users
-from elsewhere.synthesis.deniable import laws as made
+from elsewhere.run.presets import preset_of
+from elsewhere.run.roles import split_users
 
 LAWS = [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]  # of two archetypes over three walks
 ALPHA = 1e-6
@@ -27,6 +26,11 @@ ALPHA = 1e-6
 
 def lab(number=0):
     return np.random.default_rng(number)
+
+
+def codes_of(learnt, r, user):
+    """The archetype of each user, as the deniable preset counts them."""
+    return learnt.carried.archetypes.nearest(learnt.classes_of(r), user)
 
 
 def worst(larger, smaller):

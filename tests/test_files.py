@@ -19,7 +19,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.files import check_folder, clean_up, whole_folder, whole_folders, write_files
-from elsewhere.links import published_links
+from elsewhere.run.publish import published_links
 
 OLD = {"a.bin": b"old", "b.bin": b"old", "index.json": b"old", "mine.txt": b"mine"}
 NEW = {"a.bin": b"new", "c.bin": b"new", "index.json": b"new"}

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.presets import PRESETS
-from elsewhere.split import evenly, split_users
+from elsewhere.run.presets import PRESETS
+from elsewhere.run.roles import evenly, split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from strategies import traces as small_traces
 
 import elsewhere as ew
-from elsewhere.profiles._kernels import draw_missing
-from elsewhere.profiles.gibbs import SMALLEST, Moves, Seen, chain_of, log_dirichlet, sample_user, split_r_hat
+from elsewhere.profiles._profiles_kernels import draw_missing
+from elsewhere.profiles.markov import SMALLEST, Moves, Seen, chain_of, log_dirichlet, sample_user, split_r_hat
 
 CHAINS, Z = 300, 4.9  # independent runs; two-sided normal quantile of 1e-6 (R8)
 

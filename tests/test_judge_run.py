@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.cli.summary import closing
-from elsewhere.deny import certificate_of
-from elsewhere.evaluation.agreement import category_agreement
-from elsewhere.fakes import publish_linked
-from elsewhere.judge import run as judge
-from elsewhere.reports.claims import claims
-from elsewhere.run.summary import verdicts
+from elsewhere.cli.output import closing
+from elsewhere.evaluation import judge
+from elsewhere.evaluation.judge import category_agreement
+from elsewhere.privacy.deniable.release import certificate_of
+from elsewhere.reports.attacks import claims
+from elsewhere.run.finish import verdicts
+from elsewhere.run.publish import publish_linked
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 

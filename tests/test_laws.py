@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import elsewhere as ew
-from elsewhere.synthesis.deniable import laws as made
-from elsewhere.synthesis.deniable.archetypes import Archetypes, scores
-from elsewhere.synthesis.deniable.laws import LEAST_POOL, MOST_POOL, Laws, pool_for
+from elsewhere.privacy.deniable import laws as made
+from elsewhere.privacy.deniable.archetypes import Archetypes, scores
+from elsewhere.privacy.deniable.laws import LEAST_POOL, MOST_POOL, Laws, pool_for
 from elsewhere.synthesis.walk.fit import learn_walk
 
 R, L, KAPPA = 8, 6, 3

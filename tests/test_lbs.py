@@ -15,13 +15,21 @@ from numpy.testing import assert_allclose
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks.ground import Ground
-from elsewhere.evaluation.baselines import aggregate_iid, from_pool, uniform_iid, walk_on_aggregate, walk_on_user
 from elsewhere.evaluation.lbs import findings
-from elsewhere.evaluation.lbs._kernels import localize, track
+from elsewhere.evaluation.lbs._scenario_kernels import localize, track
 from elsewhere.evaluation.lbs.days import Company, likeness, over_days, portrait, recurring
 from elsewhere.evaluation.lbs.findings import attack_A17, attack_A18, attack_A19
-from elsewhere.evaluation.lbs.knowledge import Chain, chain_of, class_hours, period_steps, popular
-from elsewhere.evaluation.lbs.service import Sightings, attack, overhead
+from elsewhere.evaluation.lbs.generators import aggregate_iid, from_pool, uniform_iid, walk_on_aggregate, walk_on_user
+from elsewhere.evaluation.lbs.scenario import (
+    Chain,
+    Sightings,
+    attack,
+    chain_of,
+    class_hours,
+    overhead,
+    period_steps,
+    popular,
+)
 
 STUDENTS = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "studentlife"
 Z = 4.9  # standard deviations: alpha 1e-6
@@ -445,7 +453,7 @@ def test_walks_know_periods_large_maps_and_dead_ends(monkeypatch):
     tau = ew.Periods.of(2).of_minute(traces.minutes())
     walk = walk_on_aggregate(model, 4, tau=tau)
     found = walk(0, 50, np.random.default_rng(1))
-    monkeypatch.setattr("elsewhere.evaluation.baselines.TABLE_PLACES", 2)
+    monkeypatch.setattr("elsewhere.evaluation.lbs.generators.TABLE_PLACES", 2)
 
     assert np.array_equal(found, walk_on_aggregate(model, 4, tau=tau)(0, 50, np.random.default_rng(1)))
     assert {tuple(row) for row in found.tolist()} == {(0, 0, 1, 1), (2, 2, 3, 3)}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests import naive
 
 import elsewhere as ew
-from elsewhere.synthesis.streams._kernels import open_stream
+from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _lives_kernels as kernels
 from elsewhere.synthesis.walk.lives import _clusters, learn_lives
 from elsewhere.traces.model import Locations
@@ -250,3 +250,12 @@ def test_clusters_of_few_people_join_another(m_min, labels):
     rows, who = np.array([[0.0], [0.1], [0.2], [9.0], [9.1]]), np.array([0, 1, 2, 3, 3])
 
     assert len(np.unique(_clusters(rows, 2, who, m_min, np.random.default_rng(0)))) == labels
+
+
+def test_diaries_are_chosen_among_many(lives):
+    # a factor on what was hardly ever rehearsed must not decide which diary is taken
+    for kind in range(len(lives.law.start)):
+        told = np.empty((3000, 4), dtype=np.int64)
+        kernels.rehearse(lives.law, kind, np.random.default_rng(1).choice(3, 3000, p=lives.law.start[kind]), KEY, told)
+        weight = lives.law.like[kind, told].prod(axis=1)
+        assert weight.sum() ** 2 / (weight**2).sum() > 0.05 * len(weight)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._kernels import life_of, take
+from elsewhere.synthesis.walk._walk_kernels import life_of, take
 from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
 
 

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.fakes import publish_linked
-from elsewhere.frame import weekdays
-from elsewhere.links import links_file, read_links
-from elsewhere.privacy.tests import PrivacyTest
+from elsewhere.privacy.rules import PrivacyTest
+from elsewhere.run.public_map import weekdays
+from elsewhere.run.publish import links_file, publish_linked, read_links
 from elsewhere.traces.days import People, is_weekend
 
 SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1}

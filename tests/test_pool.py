@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import elsewhere as ew
-from elsewhere.fakes import _reading, publish_linked
 from elsewhere.files import write_files
-from elsewhere.frame import Frame, calendar, is_weekend
-from elsewhere.presets import PRESETS
-from elsewhere.run.published import as_read, on_output, with_withheld
+from elsewhere.run.presets import PRESETS
+from elsewhere.run.public_map import Frame, calendar, is_weekend
+from elsewhere.run.publish import _reading, as_read, on_output, publish_linked, with_withheld
 from elsewhere.traces.fixes import Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")

@@ -13,8 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.privacy import _kernels
-from elsewhere.privacy.tests import PrivacyTest, check_disjoint
+from elsewhere.privacy import _rules_kernels as _kernels
+from elsewhere.privacy.rules import PrivacyTest, check_disjoint
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 unhurried = settings(deadline=None)  # the first call compiles

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from strategies import traces
 
 import elsewhere as ew
-from elsewhere.evaluation.publishing import allocation, divergence, likeness
-from elsewhere.evaluation.publishing.habits import Steps, habits, step_distance
-from elsewhere.evaluation.publishing.scene import Scene, datasets_of
+from elsewhere.evaluation.publishing import metrics, scenario
+from elsewhere.evaluation.publishing.metrics import Scene, Steps, datasets_of, habits, step_distance
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 COUNTS = st.lists(st.integers(0, 9), min_size=3, max_size=6).filter(any)
@@ -28,9 +27,9 @@ def small(rng, N=6, L=9, R=5):
 def test_golden_kl_of_small_counts():
     real = [6, 3, 1, 0]
 
-    assert divergence.kl(real, [4, 4, 2, 0]) == pytest.approx(0.086792, abs=5e-7)
-    assert divergence.kl(real, np.ones(4)) == pytest.approx(0.441693, abs=5e-7)
-    assert divergence.kl(real, [10, 0, 0, 0]) == pytest.approx(0.954383, abs=5e-7)
+    assert metrics.kl(real, [4, 4, 2, 0]) == pytest.approx(0.086792, abs=5e-7)
+    assert metrics.kl(real, np.ones(4)) == pytest.approx(0.441693, abs=5e-7)
+    assert metrics.kl(real, [10, 0, 0, 0]) == pytest.approx(0.954383, abs=5e-7)
 
 
 def test_golden_baselines_of_the_paper():
@@ -41,14 +40,14 @@ def test_golden_baselines_of_the_paper():
         bend = (low + high) / 2
         tail = np.exp(-bend * np.arange(R - 1))
         p = np.concatenate([[p1], (1 - p1) * tail / tail.sum()])
-        low, high = (bend, high) if divergence.entropy(p) > H else (low, bend)
+        low, high = (bend, high) if metrics.entropy(p) > H else (low, bend)
     counts = N * p
     single = np.zeros(R)
     single[0] = N
 
     assert counts.min() > 0
-    assert divergence.kl(counts, np.ones(R)) == pytest.approx(1.1918, abs=1e-4)
-    assert divergence.kl(counts, single) == pytest.approx(4.6666, abs=1e-4)
+    assert metrics.kl(counts, np.ones(R)) == pytest.approx(1.1918, abs=1e-4)
+    assert metrics.kl(counts, single) == pytest.approx(4.6666, abs=1e-4)
 
 
 @given(COUNTS, COUNTS)
@@ -59,12 +58,12 @@ def test_divergences_equal_their_slow_twins_and_keep_their_bounds(real, other):
         return
     p, q = (np.array(x) / sum(x) for x in (real, other))
 
-    assert divergence.kl(real, other) == pytest.approx(naive.kl_of_counts(real, other), abs=1e-12)
-    assert divergence.kl(real, real) == divergence.js(real, real) == divergence.tv(real, real) == 0
-    assert divergence.js(real, other) == pytest.approx(divergence.js(other, real))
-    assert 0 <= divergence.js(real, other) <= math.log(2) + 1e-12
-    assert divergence.tv(real, other) == pytest.approx(1 - np.minimum(p, q).sum())
-    assert divergence.kl(real, other, ordered=True) == pytest.approx(
+    assert metrics.kl(real, other) == pytest.approx(naive.kl_of_counts(real, other), abs=1e-12)
+    assert metrics.kl(real, real) == metrics.js(real, real) == metrics.tv(real, real) == 0
+    assert metrics.js(real, other) == pytest.approx(metrics.js(other, real))
+    assert 0 <= metrics.js(real, other) <= math.log(2) + 1e-12
+    assert metrics.tv(real, other) == pytest.approx(1 - np.minimum(p, q).sum())
+    assert metrics.kl(real, other, ordered=True) == pytest.approx(
         naive.kl_of_counts(sorted(real), sorted(other)), abs=1e-12
     )
 
@@ -75,26 +74,26 @@ def test_top_overlap_shares_ties_and_is_blind_to_names_of_places(count, n, rando
     order = random.sample(range(len(count)), len(count))
     a, b = np.array(count), np.array(other)
 
-    assert divergence.top_overlap(a, a, n) == pytest.approx(1)
-    assert divergence.top_overlap(a, b, n) == pytest.approx(divergence.top_overlap(a[order], b[order], n))
-    assert 0 <= divergence.top_overlap(a, b, n) <= 1 + 1e-12
+    assert metrics.top_overlap(a, a, n) == pytest.approx(1)
+    assert metrics.top_overlap(a, b, n) == pytest.approx(metrics.top_overlap(a[order], b[order], n))
+    assert 0 <= metrics.top_overlap(a, b, n) <= 1 + 1e-12
 
 
 def test_top_overlap_by_hand():
-    assert divergence.top_overlap([5, 4, 3, 0], [5, 0, 3, 4], 2) == 0.5
+    assert metrics.top_overlap([5, 4, 3, 0], [5, 0, 3, 4], 2) == 0.5
     # two places share the second rank
-    assert divergence.top_overlap([5, 4, 0], [5, 4, 4], 2) == 0.75
-    assert divergence.top_overlap([5, 4, 0, 0], [0, 0, 1, 1], 50) == 0
+    assert metrics.top_overlap([5, 4, 0], [5, 4, 4], 2) == 0.75
+    assert metrics.top_overlap([5, 4, 0, 0], [0, 0, 1, 1], 50) == 0
 
 
 def test_samples_are_as_far_as_their_quantiles():
     rng = np.random.default_rng(3)
     x, y = rng.random(200), rng.random(200) * 3
 
-    assert divergence.sample_emd(x, y) == pytest.approx(np.abs(np.sort(x) - np.sort(y)).mean())
-    assert divergence.sample_emd(np.array([1.0]), np.array([1.0, 4.0])) == 1.5
-    assert divergence.sample_emd(x, x) == pytest.approx(0, abs=1e-12)
-    assert math.isnan(divergence.sample_emd(x, x[:0]))
+    assert metrics.sample_emd(x, y) == pytest.approx(np.abs(np.sort(x) - np.sort(y)).mean())
+    assert metrics.sample_emd(np.array([1.0]), np.array([1.0, 4.0])) == 1.5
+    assert metrics.sample_emd(x, x) == pytest.approx(0, abs=1e-12)
+    assert math.isnan(metrics.sample_emd(x, x[:0]))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_samples_are_as_far_as_their_quantiles():
     ],
 )
 def test_counts_that_are_none_are_refused(real, other, code):
-    for distance in (divergence.kl, divergence.js, divergence.tv):
+    for distance in (metrics.kl, metrics.js, metrics.tv):
         with pytest.raises(ew.InvalidParameter) as error:
             distance(real, other)
 
@@ -159,35 +158,35 @@ def test_steps_equal_their_slow_twin(data):
 @given(traces(min_users=2, max_instants=8), st.integers(0, 2))
 def test_time_allocation_equals_its_slow_twin(t, rank):
     other = (t.r + t.r[:, ::-1]) % t.R
-    a, b = allocation.top_shares(t.r)[:, rank], allocation.top_shares(other)[:, rank]
+    a, b = metrics.top_shares(t.r)[:, rank], metrics.top_shares(other)[:, rank]
 
-    assert allocation.allocation_kl(a, b, t.L) == pytest.approx(
+    assert metrics.allocation_kl(a, b, t.L) == pytest.approx(
         naive.allocation_kl(t.r.tolist(), other.tolist(), rank, t.L), abs=1e-12
     )
-    assert allocation.allocation_kl(a, a, t.L) == 0
+    assert metrics.allocation_kl(a, a, t.L) == 0
     # a third each, whatever the rank: the uniform law over traces
-    uniform = allocation.allocation_kl(a, np.full(len(a), 1 / 3), t.L)
+    uniform = metrics.allocation_kl(a, np.full(len(a), 1 / 3), t.L)
     smooth = np.where(a > 0, a * t.L, 0.1) if a.any() else np.ones(len(a))
-    assert uniform == pytest.approx(math.log(len(a)) - divergence.entropy(smooth), abs=1e-12)
+    assert uniform == pytest.approx(math.log(len(a)) - metrics.entropy(smooth), abs=1e-12)
 
 
 def test_random_lies_above_uniform_by_one_minus_ln_2():
     rng = np.random.default_rng(5)
     real = np.full(30, 0.5)
-    found = allocation.random_allocation(real, 72, rng)
+    found = metrics.random_allocation(real, 72, rng)
     # sum_i p_i (-ln x_i) + ln mean(x): one value has standard deviation about .18 at 30 users
-    tolerance = 4.9 * 0.18 / math.sqrt(allocation.RANDOM_DRAWS)
+    tolerance = 4.9 * 0.18 / math.sqrt(metrics.RANDOM_DRAWS)
 
     assert found.mean() == pytest.approx(1 - math.log(2), abs=tolerance)
-    assert allocation.random_allocation(real, 72, rng, ordered=True).mean() == pytest.approx(found.mean(), abs=0.1)
+    assert metrics.random_allocation(real, 72, rng, ordered=True).mean() == pytest.approx(found.mean(), abs=0.1)
 
 
 def test_other_numbers_of_traces_are_read_at_quantiles():
     real = np.array([0.1, 0.2, 0.3, 0.4])
 
-    assert allocation.allocation_kl(real, np.repeat(real, 5), 72) < 0.01
-    assert allocation.allocation_kl(real, real[::-1], 72) == 0
-    assert allocation.allocation_kl(real, real[::-1], 72, paired=True) > 0.1
+    assert metrics.allocation_kl(real, np.repeat(real, 5), 72) < 0.01
+    assert metrics.allocation_kl(real, real[::-1], 72) == 0
+    assert metrics.allocation_kl(real, real[::-1], 72, paired=True) > 0.1
 
 
 @settings(max_examples=25)
@@ -360,8 +359,7 @@ def test_mean_median_and_standard_deviation_are_over_the_datasets():
         scene(10, 40)._replace(real=train, fakes=fakes, places=ew.Locations(n=6)), 4, np.random.default_rng(9)
     )
     each = [
-        divergence.tv(np.bincount(train.ravel(), minlength=6), np.bincount(fakes[d].ravel(), minlength=6))
-        for d in chosen
+        metrics.tv(np.bincount(train.ravel(), minlength=6), np.bincount(fakes[d].ravel(), minlength=6)) for d in chosen
     ]
 
     assert found.beyond["visits_tv"]["fakes"] == pytest.approx(
@@ -370,8 +368,8 @@ def test_mean_median_and_standard_deviation_are_over_the_datasets():
 
 
 def test_large_inputs_are_sampled_and_it_is_said(monkeypatch):
-    monkeypatch.setattr(likeness, "MOST_PAIRS", 40)
-    monkeypatch.setattr(likeness, "MOST_COMPARED", 4)
+    monkeypatch.setattr(scenario, "MOST_PAIRS", 40)
+    monkeypatch.setattr(scenario, "MOST_COMPARED", 4)
     rng = np.random.default_rng(3)
     found = ew.evaluate_publishing(
         rng.integers(6, size=(10, 8)), None, rng.integers(6, size=(20, 8)), seed_index=np.arange(20) % 10

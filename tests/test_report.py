@@ -5,11 +5,9 @@ import pytest
 from reports_made import world
 
 import elsewhere as ew
-from elsewhere.reports import figures, maps, similarity
-from elsewhere.reports.figures import save_figures, similarity_histograms
+from elsewhere.reports import figures
+from elsewhere.reports.figures import pair_similarity, png, save_figures, shares, similarity_histograms
 from elsewhere.reports.given import Given
-from elsewhere.reports.sheet import png
-from elsewhere.reports.similarity import pair_similarity, shares
 
 
 def test_shares_put_a_value_on_an_edge_to_the_right_whatever_its_last_bit():
@@ -59,7 +57,7 @@ def test_one_user_has_no_pair_and_too_many_have_too_many(monkeypatch):
 
     with pytest.raises(ew.NotEnoughUsers, match="at least 2 users, got 1"):
         pair_similarity(profiles[:1])
-    monkeypatch.setattr(similarity, "MAX_USERS", 2)
+    monkeypatch.setattr(figures, "MAX_USERS", 2)
     with pytest.raises(ew.InvalidParameter, match=r"E_TOO_LARGE: 3 users .* at most 2 users"):
         pair_similarity(profiles)
 
@@ -105,8 +103,8 @@ class TestFiguresOfResults:
         visits = np.bincount(w["fakes"].r.ravel(), minlength=w["fakes"].R)
         where = w["fakes"].locations
 
-        assert len(maps.visited_places(where, visits).axes[0].collections[0].get_offsets()) == np.sum(visits > 0)
-        drawn = maps.places_by_class(where, w["classes"]).axes[0].collections
+        assert len(figures.visited_places(where, visits).axes[0].collections[0].get_offsets()) == np.sum(visits > 0)
+        drawn = figures.places_by_class(where, w["classes"]).axes[0].collections
         assert [len(c.get_offsets()) for c in drawn] == w["classes"].sizes.tolist()
 
     def test_the_same_file_twice_and_what_cannot_be_drawn(self, tmp_path):

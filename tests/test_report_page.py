@@ -10,13 +10,11 @@ import pytest
 from reports_made import CANARY, HOSTILE, INSTANTS, LONELY, PLACES, world
 
 import elsewhere as ew
-from elsewhere.evaluation.baselines import uniform_iid
+from elsewhere.evaluation.lbs.generators import uniform_iid
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.reports.attacks import QUESTIONS
-from elsewhere.reports.calendars import calendar
-from elsewhere.reports.claims import advice, claims, may_not
-from elsewhere.reports.markup import data, number, percent, tag
-from elsewhere.reports.shell import page, section
+from elsewhere.reports.attacks import QUESTIONS, advice, claims, may_not
+from elsewhere.reports.markup import data, number, page, percent, section, tag
+from elsewhere.reports.preparation import calendar
 from elsewhere.reports.svg import Bar, Series, bars, plot, ticks
 
 VOID = {"meta", "br", "hr", "input"}
@@ -602,7 +600,7 @@ def test_a_page_without_a_script_allows_none():
 
 
 def test_many_notes_are_shown_in_both_editions():
-    from elsewhere.reports.making import making
+    from elsewhere.reports.page import making
 
     run = {"notes": [f"note {i}." for i in range(30)]}
     assert "note 29." in making(run, shareable=True)

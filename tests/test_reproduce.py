@@ -10,9 +10,8 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.judge.printed import NUMBERS
-from elsewhere.judge.reproduce import _number_row, reproduce
-from elsewhere.judge.service import OURS, judge_service, two_days
+from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
+from elsewhere.evaluation.reproduce import NUMBERS, _number_row, reproduce
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
 PAPER = Path(__file__).resolve().parents[1].parent / "shared" / "paper.tex"
@@ -66,7 +65,7 @@ def test_every_number_has_a_row_and_is_ours(found):
 def test_the_share_that_passes_is_of_single_attempts(monkeypatch):
     made = []
     monkeypatch.setattr(
-        "elsewhere.judge.reproduce.generate_fakes",
+        "elsewhere.evaluation.reproduce.generate_fakes",
         lambda *a, **given: made.append(ew.generate_fakes(*a, **given)) or made[-1],
     )
     town = ew.simulate_town(users=16, days=2, locations=60, rng=np.random.default_rng(1)).traces

@@ -8,7 +8,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli import app
-from elsewhere.evaluation.attacks.intervals import wilson
+from elsewhere.evaluation.attacks.finding import wilson
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 

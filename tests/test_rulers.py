@@ -13,14 +13,12 @@ from numpy.testing import assert_allclose
 
 import elsewhere as ew
 from elsewhere.evaluation.attacks import linkage, membership, realism
-from elsewhere.evaluation.attacks._kernels import shifted_likelihoods
+from elsewhere.evaluation.attacks._attacks_kernels import shifted_likelihoods
 from elsewhere.evaluation.attacks.candidates import fresh_flagged
-from elsewhere.evaluation.attacks.day_features import NAMES, day_features
-from elsewhere.evaluation.attacks.filters import flagged_groups
-from elsewhere.evaluation.attacks.finding import Fresh, verdict
+from elsewhere.evaluation.attacks.finding import Fresh, Rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.ground import Link, People
-from elsewhere.evaluation.attacks.intervals import Rate, wilson
+from elsewhere.evaluation.attacks.realism import NAMES, day_features, flagged_groups
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo" / "pf_tokyo_traces.csv.gz"
 

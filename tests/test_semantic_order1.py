@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.similarity import first_order
-from elsewhere.similarity._kernels import anneal, assignment, gilmore_lawler, mapped_value, swap_gain, try_all
+from elsewhere.similarity import semantic
+from elsewhere.similarity._similarity_kernels import (
+    anneal,
+    assignment,
+    gilmore_lawler,
+    mapped_value,
+    swap_gain,
+    try_all,
+)
 
 unhurried = settings(deadline=None)  # the first call compiles
 PERIODS = st.sampled_from([1, 2, 3])
@@ -121,7 +128,7 @@ def test_small_cases_are_solved_and_proven(traces, T, mapping):
 def test_start_value_optimum_bound(R, monkeypatch):
     """E25 for the search itself: with enumeration switched off, in that order, and optimal in 95 % of the cases."""
     rng = np.random.default_rng(R)
-    monkeypatch.setattr(first_order, "ALL", 0)
+    monkeypatch.setattr(semantic, "ALL", 0)
     hits, tight, cases = 0, 0, 60 if R == 6 else 8
     for _ in range(cases):
         (u, v), (a, b) = fitted(walks(rng, R, int(rng.integers(8, 60))), R)
@@ -150,8 +157,8 @@ def tables(seed, R_u, R_v, T=1):
     (u, _), _ = fitted(walks(rng, R_u, 80), R, T)
     (v, _), _ = fitted(walks(rng, R_v, 80), R, T)
     pairs = u.period_pairs()
-    a, b = first_order.tables_of(u, pairs)[None], first_order.tables_of(v, pairs)[None]
-    return a, first_order._padded(b, len(a.k))
+    a, b = semantic.tables_of(u, pairs)[None], semantic.tables_of(v, pairs)[None]
+    return a, semantic._padded(b, len(a.k))
 
 
 @pytest.mark.parametrize(("R_u", "R_v", "T"), [(8, 8, 1), (5, 11, 1), (11, 5, 1), (9, 7, 3)])
@@ -243,7 +250,7 @@ def test_laws(traces, T, mapping, random):
 def test_many_places(T, mapping):
     rng = np.random.default_rng(11)
     (u, v, w), _ = fitted(walks(rng, 25, 144, n=3), 25, T)
-    assert u.K > 2 * first_order.ALL
+    assert u.K > 2 * semantic.ALL
 
     for other in (v, w, renamed(v, rng.permutation(25))):
         match = ew.semantic_similarity(u, other, order=1, mapping=mapping)
@@ -280,7 +287,7 @@ def test_sim_s_is_not_below_sim_g_even_without_a_search(monkeypatch):
         for t in range(1, 120):
             row[t] = 10 + t % 20 if rng.random() < 0.9 else own + rng.integers(10)
     (u, v), _ = fitted(rows, 40)
-    monkeypatch.setattr(first_order, "STEPS", 1)
+    monkeypatch.setattr(semantic, "STEPS", 1)
 
     assert ew.semantic_similarity(u, v, order=1).sim >= ew.geographic_similarity(u, v, order=1) - ROUNDING
 

@@ -16,8 +16,8 @@ from scipy.optimize import linear_sum_assignment
 
 import elsewhere as ew
 from elsewhere.profiles.markov import MobilityProfile
-from elsewhere.similarity import first_order
-from elsewhere.similarity._kernels import assignment, shared_overlap, sorted_overlap
+from elsewhere.similarity import semantic
+from elsewhere.similarity._similarity_kernels import assignment, shared_overlap, sorted_overlap
 
 PERIODS = st.sampled_from([1, 2, 3])
 MAPPING = st.sampled_from(["per-period", "common"])
@@ -518,7 +518,7 @@ def test_all_pairs_are_the_single_pairs_of_sim_g(town, order, distance):
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("mapping", ["per-period", "common"])
 def test_executors_change_nothing(town, order, mapping, monkeypatch):
-    monkeypatch.setattr(first_order, "STEPS", 50)  # any budget will do
+    monkeypatch.setattr(semantic, "STEPS", 50)  # any budget will do
     profiles = ew.fit_profiles(town, periods=2)
 
     def run(executor):

@@ -13,9 +13,10 @@ from test_semseed import KEY, TWO, numpy_stream, open_stream, sets_of, within_wi
 
 import elsewhere as ew
 from elsewhere.errors import ElsewhereError, InvalidParameter, NoFeasiblePath
-from elsewhere.synthesis import _kernels, attempt, posterior, viterbi
-from elsewhere.synthesis.attempt import Chain, FakeMaker
-from elsewhere.synthesis.semseed import Blur, ClassSets, SemanticSeed, blurred_seed
+from elsewhere.synthesis.paper import _paper_kernels as _kernels
+from elsewhere.synthesis.paper import attempt, decode
+from elsewhere.synthesis.paper.attempt import Chain, FakeMaker
+from elsewhere.synthesis.paper.semseed import Blur, ClassSets, SemanticSeed, blurred_seed
 
 unhurried = settings(deadline=None)  # the first call compiles
 
@@ -31,14 +32,14 @@ def blocks_of(sets, p):
 
 
 def viterbi_of(sets, first, p, par_v=1.0, number=0):
-    found = viterbi.decode(
+    found = decode.decode(
         SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), float(par_v), open_stream(number)
     )
     return tuple(found.r.tolist()), found.loglik
 
 
 def ffbs_of(sets, first, p, number=0):
-    found = posterior.sample(SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), open_stream(number))
+    found = decode.sample(SemanticSeed.of(sets), np.array(first, float), blocks_of(sets, p), open_stream(number))
     return tuple(found.r.tolist()), found
 
 
@@ -271,7 +272,7 @@ def test_ffbs_probabilities_sum_to_one():
     sets = [[0, 1, 2]] * 4
     every = dict(naive.paths(sets, first, p))
     semseed, blocks = SemanticSeed.of(sets), blocks_of(sets, p)
-    _, log_z, _ = posterior.forward(semseed, first, blocks)
+    _, log_z, _ = decode.forward(semseed, first, blocks)
 
     assert np.exp(log_z) == pytest.approx(fsum(every.values()), rel=1e-12)
 
@@ -441,12 +442,12 @@ def test_forbidden_moves_are_never_made(town):
 @pytest.mark.parametrize("par_v", [0.99, 0, -1, inf, float("nan"), "4x"])
 def test_par_v_out_of_range(par_v, town):
     with pytest.raises(InvalidParameter, match="`par_v` must be in"):
-        viterbi.viterbi(SemanticSeed.of([[0]]), [1.0], [], par_v=par_v, rng=np.random.default_rng(1))
+        decode.viterbi(SemanticSeed.of([[0]]), [1.0], [], par_v=par_v, rng=np.random.default_rng(1))
     with pytest.raises(InvalidParameter, match="`par_v` must be in"):
         FakeMaker(town[1], town[2], town[3], Blur(), "viterbi", KEY, par_v)
 
 
-@pytest.mark.parametrize("decode", [viterbi.viterbi, posterior.ffbs])
+@pytest.mark.parametrize("decode", [decode.viterbi, decode.ffbs])
 def test_chains_that_do_not_fit(decode):
     two, rng = SemanticSeed.of([[0, 1], [1]]), np.random.default_rng(1)
     for first, blocks in (

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
-from elsewhere import learnt as learning
-from elsewhere.presets import preset_of
-from elsewhere.semantics import telling
-from elsewhere.semantics.telling import likeness, most_telling
+from elsewhere.run import model as learning
+from elsewhere.run.presets import preset_of
+from elsewhere.semantics import classes
+from elsewhere.semantics.classes import likeness, most_telling
 
 
 def lab(number=0):
@@ -53,30 +53,30 @@ class TestChoice:
 
     def test_of_very_many_people_some_are_compared(self, monkeypatch):
         seen = []
-        monkeypatch.setattr(telling, "likeness", lambda label: seen.append(len(label)) or 0.0)
+        monkeypatch.setattr(classes, "likeness", lambda label: seen.append(len(label)) or 0.0)
         most_telling([ew.SemanticClasses([0, 1])], np.zeros((2000, 3), dtype=int), lab())
-        assert seen == [telling.MOST_PEOPLE]
+        assert seen == [classes.MOST_PEOPLE]
 
     def test_of_very_many_people_any_are_compared(self, monkeypatch):
         # people come sorted: the first of them need not be like the others
         seen = []
-        monkeypatch.setattr(telling, "likeness", lambda label: seen.append(label.mean()) or 0.0)
+        monkeypatch.setattr(classes, "likeness", lambda label: seen.append(label.mean()) or 0.0)
         r = np.repeat([[0], [1]], 1000, axis=0)
         most_telling([ew.SemanticClasses([0, 1])], r, lab())
-        assert abs(seen[0] - 0.5) < 5 * np.sqrt(0.25 / telling.MOST_PEOPLE)
+        assert abs(seen[0] - 0.5) < 5 * np.sqrt(0.25 / classes.MOST_PEOPLE)
 
 
 class TestLearn:
     def test_the_deniable_mode_takes_the_most_telling_of_its_draws(self, monkeypatch):
         town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
         offered = []
-        real = telling.most_telling
+        real = classes.most_telling
 
         def spied(candidates, r, rng):
             offered.append(list(candidates))
             return real(candidates, r, rng)
 
-        monkeypatch.setattr("elsewhere.learnt.most_telling", spied)
+        monkeypatch.setattr("elsewhere.run.model.most_telling", spied)
         learnt = ew.learn(town, preset_of("deniable", m_min=2, class_draws=7), kappa=5, rng=lab(2))
 
         (candidates,) = offered
@@ -88,7 +88,7 @@ class TestLearn:
 
     def test_one_draw_is_one_clustering(self, monkeypatch):
         town = ew.simulate_town(users=40, locations=60, rng=lab(1)).traces
-        monkeypatch.setattr("elsewhere.learnt.most_telling", lambda *_: pytest.fail("nothing to choose from"))
+        monkeypatch.setattr("elsewhere.run.model.most_telling", lambda *_: pytest.fail("nothing to choose from"))
         learnt = ew.learn(town, preset_of("product", m_min=2, class_draws=1), kappa=4, rng=lab(2))
         alone = ew.semantic_clustering(learnt.graph, kappa=4, method="roles", c_min=5, rng=lab(2))
         np.testing.assert_array_equal(learnt.classes.label, alone.label)

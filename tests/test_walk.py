@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.synthesis.walk._kernels import BLOCK, COLUMNS, MOVING, moving_loss, stroll
+from elsewhere.synthesis.walk._walk_kernels import BLOCK, COLUMNS, MOVING, moving_loss, stroll
 from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
 from elsewhere.synthesis.walk.habits import LEAST, geometry, within_reach
 
@@ -144,7 +144,7 @@ def test_the_laws_know_nothing_of_any_seed():
 
 
 def test_many_fakes_of_a_small_pool_are_alike_and_it_is_said(monkeypatch):
-    monkeypatch.setattr("elsewhere.synthesis.deniable.laws.MOST_POOL", 300)
+    monkeypatch.setattr("elsewhere.privacy.deniable.laws.MOST_POOL", 300)
     fakes = of_the_town(n=400)
 
     distinct = len(np.unique(fakes.r, axis=0))

@@ -7,17 +7,12 @@ A command is a plain function: options from `options`, heavy imports inside it, 
 
 import typer
 
-from elsewhere.cli.attack import audit
 from elsewhere.cli.demo import demo
 from elsewhere.cli.door import EXITS, Door, front
-from elsewhere.cli.evaluate import evaluate
-from elsewhere.cli.pairs import similarity
-from elsewhere.cli.plan import plan
-from elsewhere.cli.prepare import prepare
-from elsewhere.cli.reproduce import reproduce
-from elsewhere.cli.service import lbs
-from elsewhere.cli.stages import fit, generate, publish
-from elsewhere.cli.synthesize import synthesize
+from elsewhere.cli.evaluate import audit, evaluate
+from elsewhere.cli.reproduce import lbs, reproduce, similarity
+from elsewhere.cli.stages import fit, generate, prepare, publish
+from elsewhere.cli.synthesize import plan, synthesize
 
 COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, plan, evaluate, audit, lbs, reproduce)
 

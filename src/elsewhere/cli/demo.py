@@ -5,14 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from elsewhere.cli.options import Force, Json, Out, Report, Seed
-from elsewhere.cli.output import bar, say, stage
-from elsewhere.cli.pairs import check_out, compare
-from elsewhere.cli.summary import closing, tables
+from elsewhere.cli.output import bar, closing, say, stage, tables
+from elsewhere.cli.reproduce import check_out, compare
 from elsewhere.errors import require_whole
 from elsewhere.files import whole_folders, write_files, write_folder
-from elsewhere.run.finish import earlier_results, private_folder, write_links, write_reports
-from elsewhere.run.published import seal, write_fakes
-from elsewhere.run.summary import summary, verdicts
+from elsewhere.run.finish import earlier_results, private_folder, summary, verdicts, write_links, write_reports
 
 FEWEST = 50  # people in a town whose places enough of them share
 
@@ -39,10 +36,10 @@ def demo(
     require_whole("--seed", seed, 0)
     import numpy as np
 
-    from elsewhere.fakes import publish_linked
-    from elsewhere.generate import generate_fakes
-    from elsewhere.judge.run import judge_run
+    from elsewhere.evaluation.judge import judge_run
     from elsewhere.profiles.markov import fit_profiles
+    from elsewhere.run.generate import generate_fakes
+    from elsewhere.run.publish import publish_linked, seal, write_fakes
     from elsewhere.traces.town import simulate_town
 
     with stage("simulating a town"):

@@ -27,7 +27,7 @@ import typer
 from typer.core import TyperGroup
 
 from elsewhere._version import __version__
-from elsewhere.cli.words import speak_of, spoken
+from elsewhere.cli.output import speak_of, spoken
 from elsewhere.errors import ElsewhereError
 
 HOUSE = Path(__file__).resolve().parents[1]

@@ -1,18 +1,23 @@
-"""Command `evaluate`: the publishing scenario, on our fakes or any other tool's."""
+"""Commands `evaluate` and `audit`: what fakes keep, and what attacks learn, on our fakes or any other tool's."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere.cli.options import AS_USUAL, Judging, judges, reads
-from elsewhere.cli.output import number, say, stage
-from elsewhere.cli.sources import Links, Made, Real, Sources, read_real, with_fakes, write_results
-from elsewhere.errors import require_whole
+from elsewhere.cli.output import bar, columns, number, say, stage
+from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
+from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.files import check_folder
 from elsewhere.run.reading import AS_IT_COMES, Reading
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from elsewhere.traces.model import Ints, Traces
 
 THEMSELVES = "these fakes are days of the real traces: every figure is as good as it can be, and nobody is protected."
 
@@ -142,3 +147,236 @@ def tables(result: Any) -> list[Any]:
                 row["words"], f"{number(row['fakes'])}{spread}", *test, number(row.get("uniform")), number(row["best"])
             )
     return [opening, kept, days]
+
+
+# column of the table -> width of a terminal that shows it
+FIGURES = {"reached": 0, "95 %": 64, "strangers": 76, "guessing": 88}
+COLUMNS = {"reached": "main", "strangers": "control", "guessing": "baseline"}
+WIDE = 110  # columns of a terminal that shows whole questions
+# input of an attack -> the option that gives it
+GIVEN_BY = {
+    "seed_index": "--links FILE, who was made from whom (--links same: fakes carry the ids of their seeds)",
+    "holdout": "--holdout FILE, real people of whom no fake was made",
+    "classes": "--model DIR, the classes of the places",
+    "sampler": "the model's probabilities, which only `synthesize --preset deniable` holds",
+}
+REALISM = ("A15", "A16")  # ask whether fakes look real, not who is behind them: any real people can be the control
+FEWEST = 10  # people in each half
+
+
+@reads
+@judges
+def audit(
+    real: Real,
+    fakes: Made,
+    links: Links = None,
+    holdout: Annotated[
+        Path | None,
+        typer.Option("--holdout", metavar="FILE", help="Real people who never met the generator: the control."),
+    ] = None,
+    model: Model = None,
+    attacks: Annotated[str, typer.Option("--attacks", metavar="ID,...", help="all, or ids such as A2,A5.")] = "all",
+    m_min: Annotated[int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).")] = 5,
+    judging: Judging = AS_USUAL,
+    reading: Reading = AS_IT_COMES,
+) -> None:
+    """
+    Attack fakes as an adversary would; say what each attack reached, beside what it reaches without any seed.
+
+    --links says who was made from whom. Without --holdout, the people of --real of whom no fake was made are the
+    control; with it they are attacked too, and the figure is that of the worst role. With -o: audit.json and
+    report.html, which shows aggregates and fakes only.
+
+    Example: elsewhere audit --real real.csv --fakes out/fakes --links out/fakes-private/links.csv --attacks A2,A4,A5
+    """
+    out = judging.out
+    if out is not None:
+        check_folder(out, force=judging.force)
+    rng = judging.rng()
+    wanted: Any = attacks if attacks == "all" else [a.strip().upper() for a in attacks.split(",") if a.strip()]
+    from elsewhere.evaluation.attacks.audit import ALL
+
+    if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
+        raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
+    sources = read_real(real, reading, fakes, model)
+    sources = with_fakes(sources, fakes, links)
+    others, sources = sources.further(holdout, "--holdout")
+    seeds, index, control, notes = split(sources, others)
+    roles = _others(sources, seeds) if others is not None and index is not None else None
+    learnt = sources.learnt(model)
+    from elsewhere.evaluation.attacks.audit import audit as attack
+
+    if model is not None and control is not None:
+        notes += _acquainted(model, control)
+    given: dict[str, Any] = {} if learnt is None else {"model": learnt.model, "classes": learnt.classes}
+    if sources.private is not None:
+        given["attempts"] = sources.private.attempts
+        if sources.private.preset.name == "deniable":
+            given |= {"k": sources.private.preset.k or None, "eps0": sources.private.preset.eps0}
+    with bar("attacking") as progress:
+        result = attack(
+            seeds,
+            control,
+            sources.fakes,
+            index,
+            attacks=wanted,
+            pool=sources.fakes if sources.published else None,
+            m_min=m_min,
+            roles=roles,
+            progress=progress,
+            rng=rng,
+            **given,
+        )
+    if control is None:
+        result, more = with_halves(result, seeds, sources.fakes, wanted, rng)
+        notes += more
+    found = result.to_dict()
+    told_first = on_copies(copies(sources), beyond_chance="A1" in result.flagged)
+    verdict = " ".join([*told_first, result.in_words()])
+    told = {
+        "command": "audit",
+        "attacks": found,
+        "flagged": list(result.flagged),
+        "in_words": verdict,
+        "sizes": result.sizes,
+        "notes": [*sources.notes, *notes, *result.notes],
+    }
+    shown = [*audit_tables(result)[:-1], verdict]
+    shown[1:1] = [note for note in told["notes"] if not note.startswith("elsewhere ")]
+    if out is not None:
+        shown[-1:-1] = write_results(out, "audit.json", told, [result], sources)
+    say(told, [*told_first, *shown], as_json=judging.as_json)
+
+
+def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
+    """What is said before all else, and again at the end, of fakes that are real days; nothing where none is."""
+    if share == 1:
+        return ["all of these fakes are days of the real traces: nobody is protected."]
+    told = f"{share:.1%} of these fakes equal a real person's day, slot by slot"
+    return [f"{told}: these people are not protected." if beyond_chance else f"{told}."] * (share > 0)
+
+
+def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
+    """The people behind the fakes, the row of each fake's seed among them, the control, and who the control is."""
+    import numpy as np
+
+    real, index = sources.real, sources.seed_index
+    if index is None:
+        fakes, known = sources.fakes, {str(label) for label in real.labels}
+        same = fakes is not None and all(str(label) in known for label in fakes.labels)
+        hint = "; the fakes carry ids of --real: if these are their seeds, add --links same" if same else ""
+        return real, None, holdout, (f"who was made from whom is not known{hint}.",)
+    private = sources.private
+    is_seed = np.zeros(real.U, dtype=bool)
+    is_seed[real.user[index]] = True
+    if private is not None and private.seed_rows is not None:
+        whole = np.flatnonzero(np.all(real.r >= 0, axis=1))
+        is_seed[real.user[whole[private.seed_rows]]] = True
+    rows = np.flatnonzero(is_seed[real.user])
+    notes: tuple[str, ...] = ()
+    if holdout is None and np.count_nonzero(~is_seed) >= 2:
+        holdout = real.of_users(np.flatnonzero(~is_seed))
+        notes = (
+            f"control: the {holdout.U} people of --real of whom no fake is known; whether they met the generator in "
+            "another role is not known here.",
+        )
+    elif holdout is None:
+        notes = ("no control: every person of --real is a seed; give others with --holdout.",)
+    return real.select(rows), np.searchsorted(rows, index), holdout, notes
+
+
+def _others(sources: Sources, seeds: "Traces") -> "dict[str, Traces | str]":
+    """The people of --real of whom no fake was made, who may have met the generator in another role."""
+    import numpy as np
+
+    behind = set(seeds.labels)
+    free = np.array([i for i, label in enumerate(sources.real.labels) if label not in behind], dtype=np.int64)
+    if len(free) == 0:
+        return {}
+    few = f"they are {len(free)}, and fewer than {FEWEST} tell nothing"
+    return {"other people of --real": few if len(free) < FEWEST else sources.real.of_users(free)}
+
+
+def with_halves(
+    result: Any, seeds: "Traces", fakes: Any, wanted: Any, rng: "np.random.Generator"
+) -> tuple[Any, tuple[str, ...]]:
+    """The same with the attacks that ask whether fakes look real, on two halves of the people in place of a control."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from elsewhere.evaluation.attacks.audit import audit as attack
+
+    asked = [a for a in REALISM if wanted == "all" or a in wanted]
+    if not asked or seeds.U < 2 * FEWEST:
+        return result, ()
+    people = rng.permutation(seeds.U)
+    halves = [seeds.of_users(np.sort(people[side::2])) for side in (0, 1)]
+    found = {f.id: f for f in attack(halves[0], halves[1], fakes, None, attacks=asked, rng=rng).findings}
+    note = (
+        f"{' and '.join(asked)} ask whether fakes look like real people: one half of the people of --real is compared "
+        "with the fakes, the other with that half."
+    )
+    return replace(result, findings=tuple(found.get(f.id, f) for f in result.findings)), (note,)
+
+
+def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
+    from elsewhere.run.roles import contributed
+
+    met = contributed(model, control)
+    if met is None:
+        return ("whether the control has met the model is not known: the model does not remember its contributors.",)
+    return (f"{int(met.sum())} of the {control.U} people of the control have contributed to the model.",)
+
+
+def audit_tables(result: Any, width: int | None = None) -> list[Any]:
+    """One line per attack, as wide as the terminal; what was learnt, in words; what was not run; a last sentence."""
+    from elsewhere.evaluation.attacks.audit import SEEDS
+    from elsewhere.reports.attacks import QUESTIONS, UNITS, shown
+
+    width = columns() if width is None else width
+    sizes = result.sizes
+    opening = (
+        f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} strangers as control, "
+        f"{sizes['places']} places, {sizes['instants']} slots a day"
+    )
+    found = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    # figures beside the main one are short, and no word of a question is cut; what does not fit goes
+    figures = [name for name in FIGURES if width >= FIGURES[name]]
+    for name in ("", "question", *figures, "the attack"):
+        found.add_column(name, no_wrap=name not in ("question", "the attack"), overflow="fold")
+    ran = [row for row in result.table() if row["status"] == "run"]
+    for row in ran:
+        about = QUESTIONS[row["id"]]
+        question = about.words if width >= WIDE else about.short
+        role = result[row["id"]].details.get("role")
+        question += f" (worst role: {role})" if role not in (None, SEEDS) else ""
+        figure = {name: shown(row[key], about.unit) for name, key in COLUMNS.items()}
+        if row["low"] is not None:
+            figure["95 %"] = f"{_bare(shown(row['low'], about.unit))} to {_bare(shown(row['high'], about.unit))}"
+        found.add_row(row["id"], question, *(figure.get(name, "") for name in figures), row["outcome"])
+    lines = [opening, found, UNITS] if ran else [opening]
+    if len(figures) < len(FIGURES):
+        left = ", ".join(name for name in FIGURES if name not in figures)
+        lines.append(f"a wider terminal, or --json, shows {left}")
+    lines += [f"{f.id} {f.outcome}: {f.words}" for f in result.findings if f.learnt]
+    return [*lines, *result.unjudged, *_not_run(result), result.in_words()]
+
+
+def _bare(figure: str) -> str:
+    return figure.split()[0]
+
+
+def _not_run(result: Any) -> list[str]:
+    """One line per thing that is missing: which option gives it, and which attacks need it."""
+    from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW
+
+    missing: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}
+    for f in result.findings:
+        if f.status == NOT_RUN:
+            lacks = [option for name, option in GIVEN_BY.items() if f"`{name}`" in f.needs]
+            for each in lacks or [f.needs]:
+                missing.setdefault(each, []).append(f.id)
+    lines = [f"not run without {what}: {', '.join(ids)}" for what, ids in missing.items() if ids]
+    reviews = [f.id for f in result.findings if f.status == REVIEW]
+    return lines + [f"for people to review, no program runs them: {', '.join(reviews)}"] * bool(reviews)

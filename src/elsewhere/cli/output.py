@@ -1,14 +1,70 @@
-"""What a command says: results on stdout, as JSON or for people; progress on stderr, only to a terminal."""
+"""
+What a command says: results on stdout, as JSON or for people; progress on stderr, only to a terminal.
+
+Messages and notes come from the library, which names its parameters; whoever typed a command knows only options:
+`max_gap` is --max-gap here, `m_min` is --set m_min, `rng` is --seed. What the running command has no option for keeps
+its own name.
+"""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
+from rich.table import Table
 
-from elsewhere.cli.words import spoken
+from elsewhere.run.finish import verdicts
+
+if TYPE_CHECKING:
+    from elsewhere.evaluation.judge import Judgement
+
+# parameters of the library whose option is called otherwise, or that are part of another input
+OTHERWISE = {"rng": "--seed", "laboratory=True": "--i-know", "seed_index": "--links", "classes": "--model"}
+# words that mean a trace, labels or a table where they stand in messages, and not the option of that name
+OTHERS = {"seed", "seeds", "users", "fakes", "real", "report", "out", "set"}
+QUOTED = re.compile(r"""`(?P<name>[A-Za-z]\w*)(?:=(?P<value>"[^"`]*"|\w+))?`""")
+
+_options: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
+
+
+def speak_of(options: Iterable[str]) -> None:
+    """From now on, messages are for somebody who typed a command with these options."""
+    _options.set(frozenset(options))
+
+
+def spoken(text: str) -> str:
+    """The text with parameters of the library called by the options of the running command."""
+    return QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
+
+
+def _option(name: str, value: str | None) -> str | None:
+    options = _options.get()
+    plain = "" if value is None else value.strip('"')
+    other = OTHERWISE.get(name if value is None else f"{name}={value}")
+    # what is repeatable by `rng` may have been made by another command
+    if other is not None and (other in options or other == "--seed"):
+        return other
+    for option in (f"--{name.replace('_', '-')}", f"-{name}"):
+        if option in options and name not in OTHERS:
+            return option if plain in ("", "True") else f"{option} {plain}"
+    if name == "out_as":  # what is prepared here is written by another command
+        return f"--out-as {plain} (of synthesize)"
+    if "--set" in options and name in _parameters():
+        return f"--set {name}={plain}" if plain else f"--set {name}"
+    return None
+
+
+def _parameters() -> set[str]:
+    from dataclasses import fields
+
+    from elsewhere.run.presets import Preset
+
+    return {field.name for field in fields(Preset)} - {"name"}
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:
@@ -86,3 +142,44 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None:
         return ""
     return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def tables(told: dict[str, Any]) -> list[Any]:
+    """The summary for people."""
+    days = f" who live {told['days']:,} days" if told["days"] > told["fakes"] else ""
+    shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes{days}, of nobody in particular"]
+    if "seeds" in told:
+        shown = [
+            f"preset {told['preset']}: {told['fakes']} fakes{days} of {told['seeds']} seeds, of {told['users']} users "
+            f"with a usable day; {told['kappa']} {'class' if told['kappa'] == 1 else 'classes'} of places"
+        ]
+    if "attempts" in told:
+        rules = Table("rule", "rejected", "share", box=SIMPLE_HEAD)
+        for name, number in told["rejected_by"].items():
+            rules.add_row(name.replace("not_made", "nothing to try"), f"{number:,}", f"{number / told['attempts']:.1%}")
+        rules.add_row("passed all", f"{told['passed']:,}", f"{told['passed'] / told['attempts']:.1%}")
+        shown.append(rules)
+        if told["k"] > 1:
+            shown.append(
+                f"every fake resembles {told['k'] - 1} or more other people about as much as the one it was made from"
+            )
+    shown.append(" ".join(told["certificate"]["words"]))
+    life = Table("per trace", "real", "fakes", box=SIMPLE_HEAD)
+    for name in ("moves", "places"):
+        life.add_row(name, *(f"{told['per_trace'][who][name]:.1f}" for who in ("real", "fakes")))
+    real, fake = (told["per_trace"][who]["moves"] for who in ("real", "fakes"))
+    slow = ["fakes move less than half as often as people: try a larger --kappa"]
+    return [*shown, life, *(slow if fake < real / 2 else []), *told["notes"]]
+
+
+def closing(judgement: "Judgement") -> list[str]:
+    """The last lines of a run: what each attack learnt, what the fakes are good for, whether to publish them."""
+    said = verdicts(judgement)["publish"]
+    lines = judgement.in_words()
+    if judgement.uses is not None:
+        lines += ["", "what the fakes are good for:", *(f"  {line}" for line in judgement.uses.in_words())]
+    if judgement.lives is not None:
+        lines += ["", "lives over days:", *(f"  {line}" for line in judgement.lives.in_words())]
+    if judgement.audit is not None:
+        lines += ["", judgement.audit.in_words()]
+    return [*lines, f"{said['words']}. {said['because']}", ""]

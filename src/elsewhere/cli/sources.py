@@ -1,6 +1,7 @@
-"""What the judging commands read: real traces, fakes of any tool on the same places, and who was made from whom."""
+"""What judging commands read: real traces, fakes of any tool on the same places, who was made from whom, and how."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,17 +10,89 @@ import typer
 
 from elsewhere.cli.options import typed
 from elsewhere.cli.output import stage
-from elsewhere.cli.told import made_by, manifest_of
 from elsewhere.errors import InvalidParameter
-from elsewhere.presets import PROVEN
-from elsewhere.run.finish import FROM_SEEDS
+from elsewhere.run.finish import FROM_SEEDS, counts, repairs
+from elsewhere.run.presets import PROVEN
 from elsewhere.run.reading import Reading
-from elsewhere.run.summary import counts, repairs
 
 if TYPE_CHECKING:
-    from elsewhere.learnt import Learnt
+    from elsewhere.run.model import Learnt
+    from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
     from elsewhere.traces.together import First
+
+FILE = "reading.json"  # beside a model
+LARGEST = 2**26
+
+
+def reading_file(read: "Preparation") -> dict[str, bytes]:
+    """The file that says how the input of a model was read, name -> content."""
+    return {FILE: (json.dumps(read.in_public(), indent=1) + "\n").encode()}
+
+
+def made_by(path: Path) -> dict[str, Any]:
+    """
+    How the input was read that fakes or a model were made of, see `Preparation.in_public`; empty where nothing tells.
+
+    A published folder or one of its files has a manifest, a private one the index of its fakes, a model its own file.
+    """
+    manifest = manifest_of(path if path.is_dir() else path.parent)
+    if manifest and (path.is_dir() or path.name in manifest["files"]):
+        return _valid({**_part(manifest, "provenance", "reading"), "step_minutes": manifest.get("step_minutes")})
+    if (path / "fakes.json").is_file():
+        told = _index(path / "fakes.json")
+        return _valid(
+            {
+                **_part(told, "input", "reading"),
+                **{n: v for n, v in _part(told, "clock").items() if n == "step_minutes"},
+            }
+        )
+    return _valid(_index(path / FILE))
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest of the pool in a folder; empty where there is none."""
+    from elsewhere.pool import KIND
+
+    manifest = _index(folder / "manifest.json")
+    return manifest if manifest.get("kind") == KIND and isinstance(manifest.get("files"), dict) else {}
+
+
+def _index(path: Path) -> dict[str, Any]:
+    from elsewhere.files import read_index
+
+    try:
+        return dict(read_index(path, LARGEST))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _part(told: Any, *names: str) -> dict[str, Any]:
+    for name in names:
+        told = told.get(name) if isinstance(told, Mapping) else None
+    return dict(told) if isinstance(told, Mapping) else {}
+
+
+def _valid(told: dict[str, Any]) -> dict[str, Any]:
+    """What can be believed of it: somebody may have written in these files."""
+    from elsewhere.traces.gaps import GAPS
+
+    def is_whole(name: str) -> bool:
+        number = told.get(name)
+        return (
+            isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < 2**31 and number % 1 == 0
+        )
+
+    good = {name: int(told[name]) for name in ("step_minutes", "cells") if is_whole(name)}
+    good |= {name: told[name] for name in ("places_by",) if isinstance(told.get(name), str)}
+    good |= {name: told[name] for name in ("gaps",) if told.get(name) in GAPS}
+    good |= {name: told[name] for name in ("max_gap_auto", "places_joined") if isinstance(told.get(name), bool)}
+    if good.get("max_gap_auto") is False:
+        good |= (
+            {"max_gap_minutes": int(told["max_gap_minutes"])} if is_whole("max_gap_minutes") else {"max_gap_auto": True}
+        )
+    return good
+
 
 Real = Annotated[
     Path,
@@ -95,7 +168,7 @@ class Sources:
         """The model in a folder of `fit`, refused where its map is another one."""
         if model is None:
             return None
-        from elsewhere.learnt import Learnt
+        from elsewhere.run.model import Learnt
 
         found = Learnt.load(model)
         if found.model.locations != self.real.locations:
@@ -109,7 +182,7 @@ class Sources:
 
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
     """The real traces, which make the map; read as the input was that fakes or a model were `made` of, if they tell."""
-    from elsewhere.run.advice import with_joined
+    from elsewhere.run.reading import with_joined
     from elsewhere.traces.together import First
 
     told = next((found for each in made if each is not None and (found := made_by(each))), {})
@@ -136,7 +209,7 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
     found = _like_fakes(found)
     if links is None:
         return found
-    from elsewhere.links import read_links
+    from elsewhere.run.publish import read_links
 
     return replace(found, seed_index=read_links(links, _there(found.fakes), found.real))
 
@@ -225,7 +298,7 @@ def _private(sources: Sources, path: Path) -> Sources:
     """The private folder of `generate`, which knows the seeds."""
     import numpy as np
 
-    from elsewhere.fakes import Fakes
+    from elsewhere.run.fakes import Fakes
     from elsewhere.traces.model import Traces
 
     private, real = Fakes.load(path), sources.real

@@ -1,21 +1,106 @@
-"""Commands `fit`, `generate`, `publish`: the stages of `synthesize`, one at a time."""
+"""Commands `prepare`, `fit`, `generate`, `publish`: the stages of `synthesize`, one at a time."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
-from elsewhere.cli.making import BY_DEFAULT, Making, Workers, kappa_of, make_fakes, makes
-from elsewhere.cli.options import Folder, Force, Formats, IKnow, Json, OutAs, PerSeed, Private, Source, reads
-from elsewhere.cli.output import say, stage
-from elsewhere.cli.summary import tables
-from elsewhere.cli.told import made_by, reading_file
+from elsewhere._version import __version__
+from elsewhere.cli.options import (
+    BY_DEFAULT,
+    Folder,
+    Force,
+    Formats,
+    IKnow,
+    Json,
+    Making,
+    OutAs,
+    PerSeed,
+    Private,
+    Source,
+    Workers,
+    kappa_of,
+    make_fakes,
+    makes,
+    reads,
+)
+from elsewhere.cli.output import say, stage, tables
+from elsewhere.cli.sources import made_by, reading_file
 from elsewhere.errors import InvalidParameter
-from elsewhere.files import check_folder, whole_folders, write_files
-from elsewhere.run.finish import LINKS, earlier_results, keep_links, private_folder, warn_of_strangers
-from elsewhere.run.published import OURS, as_read, check_forms, on_output, seal, with_withheld, write_fakes
+from elsewhere.files import check_folder, whole_folder, whole_folders, write_files
+from elsewhere.run.finish import (
+    LINKS,
+    REPORT,
+    counts,
+    earlier_results,
+    keep_links,
+    opening,
+    private_folder,
+    repairs,
+    summary,
+    warn_of_strangers,
+)
 from elsewhere.run.reading import AS_IT_COMES, Reading, read_whole
-from elsewhere.run.summary import counts, opening, summary
+
+
+@reads
+def prepare(
+    source: Source,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Private folder.", show_default=False)],
+    force: Force = False,
+    as_json: Json = False,
+    reading: Reading = AS_IT_COMES,
+) -> None:
+    """
+    Cut raw fixes into slots and places, and show how the input was understood: prepare.html.
+
+    Everything in DIR is about real people and stays with their owner. DIR is an INPUT for all other commands.
+    """
+    check_folder(out, force=force)
+    from elsewhere.reports.markup import write
+    from elsewhere.reports.preparation import preparation_page
+    from elsewhere.traces.fixes import Preparation
+    from elsewhere.traces.kept import keep_traces
+    from elsewhere.traces.read import read_traces
+
+    told: list[Preparation] = []
+    with stage("reading"):
+        traces = read_traces(source, report=told.append, **reading.keywords())
+    with stage("writing"), whole_folder(out, force=force) as new:
+        written = keep_traces(traces, told[0], new)
+        write(new / "prepare.html", preparation_page(traces, told[0]))
+    made = counts(told[0])
+    result: dict[str, Any] = {
+        "command": "prepare",
+        "version": __version__,
+        **made,
+        "files": [*written, "prepare.html"],
+    }
+    say(
+        result,
+        [*_tables(made), f"wrote {len(written) + 1} files into {out}: private, open prepare.html"],
+        as_json=as_json,
+    )
+
+
+def _tables(read: dict[str, Any]) -> list[Any]:
+    what = Table("", "kept", "dropped", box=SIMPLE_HEAD)
+    what.add_row("rows", f"{read['rows'] - sum(read['dropped'].values()):,}", f"{sum(read['dropped'].values()):,}")
+    what.add_row("users", f"{read['users']:,}", f"{read['users_dropped']:,}")
+    what.add_row("days", f"{read['days']:,}", f"{read['days_dropped']:,}")
+    slots = read["slots_observed"] + read["slots_held"] + read["slots_missing"]
+    shares = ", ".join(
+        f"{read[name] / slots:.1%} {word}"
+        for name, word in (("slots_observed", "observed"), ("slots_held", "filled"), ("slots_missing", "missing"))
+    )
+    usable = f"usable: {read['users_usable']:,} people have a day that is known from end to end"
+    places = f"places: {read['places']:,}"
+    if read["places"] < read["places_found"]:
+        places += f", joined from the {read['places_found']:,} that were found"
+    shown = [what, usable, f"slots: {shares}", places]
+    return [*shown, *repairs(read), *read["notes"]]
 
 
 @reads
@@ -39,10 +124,9 @@ def fit(
         traces, read = read_whole(source, reading, settings, rng=making.rng())
     import numpy as np
 
-    from elsewhere.contributors import contributors_file
     from elsewhere.files import write_folder
-    from elsewhere.learnt import learn
-    from elsewhere.split import split_users
+    from elsewhere.run.model import learn
+    from elsewhere.run.roles import contributors_file, split_users
 
     rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
     # alternates, and the seeds of the deniable mode, must not have met the model
@@ -86,6 +170,8 @@ def generate(
     told_by = None if model is None else made_by(model)
     with stage("reading"):
         traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
+    from elsewhere.run.publish import as_read, with_withheld
+
     fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
@@ -121,10 +207,10 @@ def publish(
     """
     check_folder(out, force=force)
     mine = private_folder(out, private, force=force)
-    check_forms(also or (), out_as)
-    from elsewhere.fakes import Fakes, publish_linked
-    from elsewhere.links import published_links
+    from elsewhere.run.fakes import Fakes
+    from elsewhere.run.publish import FORMS, check_forms, on_output, publish_linked, published_links, seal, write_fakes
 
+    check_forms(also or (), out_as)
     made, links = Fakes.load(fakes), fakes / LINKS
     pool, rows = publish_linked(made, per_seed=per_seed, choose=choose, temp=temp, laboratory=i_know)
     kept = {LINKS: published_links(links.read_bytes(), rows, pool.traces, len(made))} if links.exists() else {}
@@ -136,7 +222,7 @@ def publish(
         written = seal(pool, new, write_fakes(pool, new, made.frame, also or [], out_as))
         # the budget is spent before anything leaves: a second run after a crash can only publish less
         made.save(fakes, force=True)
-    warn_of_strangers(out, OURS, written)
+    warn_of_strangers(out, (*FORMS, REPORT), written)
     notes = [
         *notes,
         *([] if kept else ["no links.csv: the folder of these fakes does not say who was made from whom."]),

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.evaluation.attacks.candidates import first_maximum
 from elsewhere.evaluation.attacks.ground import Link, filled, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
-from elsewhere.evaluation.attacks.reidentify import first_maximum
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 TOP = 50

@@ -2,9 +2,17 @@
 The figures of results, as in the paper: one function each, returning a matplotlib `Figure` that nothing global knows.
 
 Each takes a result, or the dictionary that its `to_dict` gives; `save_figures` writes all that a set of results has.
+
+What all figures share: a sheet of a size, colours that everybody can tell apart, labelled axes, the same bytes.
+
+Geographic against semantic similarity of all distinct pairs of users: the numbers of fig:real-gs-similarity.
+
+Maps of places as figures of the paper: by visits and by class; kilometres about the middle, coasts beneath.
 """
 
+import io
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,26 +20,195 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elsewhere.errors import InvalidParameter, require_choice
+from elsewhere.errors import InvalidParameter, MissingExtra, NotEnoughUsers, require_choice
 from elsewhere.files import write_files
+from elsewhere.profiles.markov import MobilityProfile
+from elsewhere.reports.atlas import STRIP, Sheet
 from elsewhere.reports.given import Given, Plain, findings
-from elsewhere.reports.sheet import (
-    BLUE,
-    COLOURS,
-    GREEN,
-    GREY,
-    MARKERS,
-    PURPLE,
-    VERMILION,
-    as_bytes,
-    finish,
-    new_figure,
-)
-from elsewhere.reports.similarity import BIN_EDGES, shares
+from elsewhere.similarity.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
+from elsewhere.traces.model import Floats, Locations
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# Okabe and Ito: told apart by colour-blind readers, and in print
+BLUE, VERMILION = "#0072B2", "#D55E00"
+GREEN, PURPLE, ORANGE, SKY, GREY, YELLOW = "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6B7280", "#C9B800"
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, GREY, YELLOW)
+MARKERS = "os^DPXv*"
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure of this size in inches, or `MissingExtra` where matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("figures need matplotlib: pip install 'elsewhere[plot]'.") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def png(figure: "Figure") -> bytes:
+    """The figure as the bytes of a PNG file, the same for the same figure."""
+    return as_bytes(figure, "png")
+
+
+def as_bytes(figure: "Figure", form: str) -> bytes:
+    """The figure as a file of this form, the same for the same figure."""
+    # neither the library nor the hour: the same figure is the same file
+    metadata = {"Software": None} if form == "png" else {"CreationDate": None, "Producer": None, "Creator": None}
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, dpi=150, metadata=metadata)
+    return buffer.getvalue()
+
+
+def finish(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
+    """Label the axes, with their units."""
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        axes.set_title(title, fontsize=9)
+
+
+MAX_USERS = 5_000  # two dense U x U tables: .4 GB
+QUANTILES = (5, 25, 50, 75, 95)
+BIN_EDGES = np.linspace(0, 1, 21)
+
+
+@dataclass(frozen=True, eq=False)
+class PairSimilarity:
+    """
+    sim_G and sim_S of all distinct pairs of users, zeroth order; a user with herself is left out, as in the paper.
+
+    With one period both are symmetric and each pair counts once; with more, each ordered pair counts (E11, E23).
+    """
+
+    users: int
+    periods: int
+    geographic: Floats = field(repr=False)
+    semantic: Floats = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Mean, quantiles and normalised histogram of both, as plain numbers."""
+        return {
+            "users": self.users,
+            "pairs": len(self.geographic),
+            "periods": self.periods,
+            "order": 0,
+            "geographic": describe(self.geographic),
+            "semantic": describe(self.semantic),
+            "bin_edges": [round(float(edge), 2) for edge in BIN_EDGES],
+        }
+
+
+def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
+    """
+    Compare every user with every other, geographically and semantically.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> from elsewhere.reports.figures import pair_similarity
+    >>> town = ew.Traces([[0, 0, 1, 1, 0], [2, 2, 3, 3, 2]], ew.Locations(n=4))
+    >>> pairs = pair_similarity(ew.fit_profiles(town))
+    >>> pairs.geographic.tolist(), pairs.semantic.tolist()
+    ([0.0], [1.0])
+
+    """
+    U = len(profiles)
+    if U < 2:
+        raise NotEnoughUsers(f"similarity of pairs needs at least 2 users, got {U}.")
+    if U > MAX_USERS:
+        raise InvalidParameter(
+            f"{U} users make two tables of {U} x {U} numbers, {U * U * 16 / 2**30:.1f} GiB; compare at most "
+            f"{MAX_USERS} users (`--users`).",
+            code="E_TOO_LARGE",
+        )
+    T = profiles[0].T
+    pair = np.triu_indices(U, 1) if T == 1 else np.nonzero(~np.eye(U, dtype=bool))
+    return PairSimilarity(
+        U, T, pairwise_geographic_similarity(profiles)[pair], pairwise_semantic_similarity(profiles)[pair]
+    )
+
+
+def describe(values: Floats) -> dict[str, Any]:
+    """Mean, quantiles and the share of values in each of the 20 bins of `BIN_EDGES`."""
+    quantiles = np.quantile(values, np.array(QUANTILES) / 100)
+    return {
+        "mean": float(values.mean()),
+        "quantiles": {str(q): float(x) for q, x in zip(QUANTILES, quantiles, strict=True)},
+        "histogram": shares(values).tolist(),
+    }
+
+
+def shares(values: Floats) -> Floats:
+    """The normalised histogram over `BIN_EDGES`; sums to 1."""
+    # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
+    counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
+
+
+LINES = {"river": ("#a9c9de", 0.8, "-"), "province": ("#8d8471", 0.5, ":"), "border": ("#8d8471", 0.9, "--")}
+
+
+def _under(axes: "Axes", sheet: Sheet) -> Floats:
+    """Draw what lies under the map, zoom to it, and give the places in kilometres about its middle."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    half = np.array([sheet.width, sheet.height - STRIP]) / 2
+
+    def placed(units: Floats) -> Floats:
+        return np.asarray((units - half) * (sheet.km, -sheet.km))
+
+    layers = sheet.lines()
+    if layers:
+        axes.set_facecolor("#d3e4ef")
+    rings = [Path(placed(np.vstack([ring, ring[:1]])), closed=True) for ring in layers.pop("land", [])]
+    if rings:
+        axes.add_patch(PathPatch(Path.make_compound_path(*rings), facecolor="#f3f0e8", linewidth=0, zorder=0))
+    for layer, pieces in layers.items():
+        colour, width, dash = LINES[layer]
+        for piece in pieces:
+            axes.plot(*placed(piece).T, color=colour, linewidth=width, linestyle=dash, zorder=0.5)
+    wide, tall = half * sheet.km
+    axes.set_xlim(-wide, wide)
+    axes.set_ylim(-tall, tall)
+    axes.set_aspect("equal")
+    return placed(np.column_stack([sheet.x, sheet.y]))
+
+
+def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
+    """Places as discs whose area is their number of visits (fig:visited-locs); east and north in kilometres."""
+    count = np.asarray(visits, dtype=np.float64)
+    figure = new_figure(4.2, 4.0)
+    axes = figure.subplots()
+    there = count > 0
+    where = _under(axes, Sheet.of(locations, there, count))
+    axes.scatter(
+        where[there, 0], where[there, 1], s=120 * count[there] / count.max() + 1, color=BLUE, alpha=0.55, linewidths=0
+    )
+    finish(axes, "east (km)", "north (km)", f"area: visits, at most {count.max():,.0f}")
+    return figure
+
+
+def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
+    """Places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
+    classes = np.asarray(getattr(label, "label", label))
+    figure = new_figure(5.2, 4.0)
+    axes = figure.subplots()
+    where = _under(axes, Sheet.of(locations, classes >= 0))
+    for c in np.unique(classes[classes >= 0]).tolist():
+        marker = MARKERS[(c + c // len(COLOURS)) % len(MARKERS)]
+        here = where[classes == c]
+        axes.scatter(
+            here[:, 0], here[:, 1], s=14, color=COLOURS[c % len(COLOURS)], marker=marker, linewidths=0, label=f"{c + 1}"
+        )
+    finish(axes, "east (km)", "north (km)")
+    figure.legend(title="class", loc="outside right center", fontsize=8, ncols=1 + int(classes.max()) // 16)
+    return figure
+
 
 FORMATS = ("png", "pdf")
 SIDES = {

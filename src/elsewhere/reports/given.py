@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elsewhere.errors import InvalidParameter
+from elsewhere.evaluation.attacks.audit import AuditResult
 from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.audit import AuditResult
-from elsewhere.evaluation.lbs.result import LbsResult
+from elsewhere.evaluation.lbs.scenario import LbsResult
 from elsewhere.evaluation.lives import LivesResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
 from elsewhere.evaluation.uses import MEASURES, Uses

@@ -3,32 +3,329 @@ The report: one self-contained file that a privacy officer can read, in two edit
 
 `owner` may show real days and belongs to whoever holds the data; `shareable` holds aggregates and fakes only: no real
 trace, no figure of one person, no way from a fake to its seed, no name of a user.
+
+The first screen of the report, in plain words: what this is, what it is good for, whether to publish it.
+
+How the fakes were made: acceptance by rule, certificate, parameters, versions, notes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
+from platform import python_version
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_choice
-from elsewhere.fakes import Fakes
+from elsewhere.evaluation.uses import GOOD_FOR, MEASURES, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.pool import Pool
-from elsewhere.presets import NOT_READ
 from elsewhere.reports.atlas import atlas
-from elsewhere.reports.attacks import QUESTIONS, audit_table, badge, shown
-from elsewhere.reports.claims import claims, may_not
+from elsewhere.reports.attacks import QUESTIONS, advice, audit_table, badge, claims, may_not, sentence, shown
 from elsewhere.reports.days import MOST_DAYS, by_hour, days
 from elsewhere.reports.given import Given, Plain, findings
-from elsewhere.reports.headline import headline, in_detail
-from elsewhere.reports.lives import lives
-from elsewhere.reports.making import categories, making, visible
-from elsewhere.reports.markup import Child, Markup, listing, number, table, tag
-from elsewhere.reports.service import service
-from elsewhere.reports.shell import Section, page, section, write
-from elsewhere.reports.utility import utility
+from elsewhere.reports.markup import (
+    Child,
+    Markup,
+    Section,
+    listing,
+    number,
+    page,
+    pairs,
+    percent,
+    section,
+    table,
+    tag,
+    write,
+)
+from elsewhere.reports.svg import Bar, bars
+from elsewhere.reports.utility import in_short, lives, service, utility
+from elsewhere.run.fakes import Fakes
+from elsewhere.run.presets import NOT_READ
 from elsewhere.traces.model import Ints, Traces
+
+SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}
+RULE = (
+    "The rule is the same for all uses and all data. The real people are split into halves, 20 times; one half is "
+    "compared with the other, with as many fakes, and with real days in which just this was destroyed (chance). "
+    "Good: at most 10 in 100 (one place of ten) worse than the other half of the people, at most a quarter of the way "
+    "to chance, and more matches than does not. Rough: at most 25 in 100 worse, nearer to real people than to chance, "
+    "and at least a quarter matches. Not for this: further off. Where people differ so much that the other half is no "
+    "nearer than chance, half of the way from the real days themselves to chance takes its place."
+)
+
+
+def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shareable: bool) -> Markup:
+    """What this is, what the data are good for, what the attacks learnt, and whether to publish."""
+    audit = next(iter(given.audits.values()), None)
+    uses = next(iter(given.uses.values()), None)
+    edition = (
+        tag("p", tag("span", "Shareable edition", class_="edition"), tag("small", " aggregates and fakes only"))
+        if shareable
+        else tag("p", tag("span", "Owner's edition: private", class_="edition private"),
+                 tag("small", " may show real people's days; not to be given away"))
+    )  # fmt: skip
+    publishing: list[Child] = [tag("h2", "Should they be published?", class_="first"), _advice(audit, run, uses)]
+    parts: list[Child] = [edition, tag("p", _what(given, fakes), class_="lead")]
+    if uses is None:
+        return tag("div", parts, publishing)
+    parts.append(tag("p", tag("b", _counted(uses), " ", advice(audit, run, uses).words, "."), class_="lead"))
+    lives = next(iter(given.lives.values()), None)
+    over_days = None if lives is None else tag("p", tag("a", in_short(lives), href="#lives"))
+    good = tag("div", tag("h2", "What are they good for?", class_="first"), _in_short(uses), over_days)
+    return tag("div", parts, tag("div", good, tag("div", publishing), class_="two"))
+
+
+def _what(given: Given, fakes: Traces | None) -> str:
+    sizes: Plain = {}
+    for results in (given.uses, given.publishing, given.audits):
+        sizes = {**(next(iter(results.values()), {}).get("sizes") or {}), **sizes}
+    n = sizes.get("fakes") if fakes is None else len(fakes)
+    people, days, places = (sizes.get(name) for name in ("people", "days", "places"))
+    people = sizes.get("seed_users", sizes.get("users")) if people is None else people
+    said = f"{number(n)} synthetic location traces: days" if n else "Synthetic location traces: days"
+    if fakes is not None and fakes.U < len(fakes):
+        said = f"{number(fakes.U)} people who do not exist, and {number(len(fakes))} days"
+    said += " that nobody lived, made to be used in place of real ones"
+    said += f" of {number(people)} people" if people else ""
+    said += f" ({number(days)} days)" if days and days != people else ""
+    return said + (f", at {number(places)} places." if places else ".")
+
+
+def _counted(uses: Plain) -> str:
+    words = [str((uses.get(m.id) or {}).get("verdict")) for m in MEASURES]
+    n = {word: words.count(word) for word in SIGNS}
+    parts = [f"Good for {n[GOOD_FOR] or 'none'} of {len(words)} uses"]
+    also = ((ROUGH_FOR, "rough for"), (NOT_FOR, "not for"), (UNKNOWN, "not known for"))
+    parts += [f"{said} {n[word]}" for word, said in also if n[word]]
+    return f"{', '.join(parts)}."
+
+
+def word(use: Plain) -> Markup:
+    """The verdict on a use as a small sign with its word."""
+    sign, kind = SIGNS.get(str(use.get("verdict")), ("?", ""))
+    return tag("span", f"{sign} {use.get('verdict')}", class_=f"verdict {kind}".strip())
+
+
+def _in_short(uses: Plain) -> Markup:
+    items = []
+    for m in MEASURES:
+        use = uses.get(m.id) or {}
+        figure, beside = use.get("figure"), use.get("beside")
+        said = f"{figure}; other real people: {beside}" if figure else str(use.get("words", ""))
+        items.append([word(use), tag("div", tag("b", use.get("title", m.title)), tag("small", said))])
+    note = "Other real people: the same figure between two halves of the real people."
+    return tag("div", listing(items, class_="uses"), tag("p", note, class_="note"))
+
+
+def in_detail(uses: Plain) -> Markup:
+    """Every use with all figures and the rule behind the words; sentences stand below the table, for phones' sake."""
+    rows, said = [], []
+    for m in MEASURES:
+        use = uses.get(m.id) or {}
+        figures = [_hundred(use.get(name)) for name in ("fakes", "halves", "same", "chance")]
+        spread = f" ± {_hundred(use.get('spread'))}" if use.get("spread") is not None else ""
+        figures[1] += spread
+        rows.append([use.get("title", m.title), word(use), *figures])
+        if use.get("words"):
+            said.append([tag("b", use.get("title", m.title)), ": ", use["words"]])
+    head = ["Use", "Word", "Fakes", "Other half of the people", "Same people", "Chance"]
+    caption = (
+        "What does not match, of 100 busiest places, people, trips or stays. Means over the splits; ± is the standard "
+        "deviation. Same people: real days again, nothing can be closer."
+    )
+    return tag(
+        "div",
+        table(head, rows, numbers=range(2, 6), caption=caption),
+        listing(said, class_="words") if said else None,
+        tag("p", RULE, class_="note"),
+    )
+
+
+def _hundred(value: Any) -> str:
+    return f"{100 * value:.0f}" if isinstance(value, (int, float)) else "–"
+
+
+def _advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None) -> Markup:
+    said = advice(audit, run, uses)
+    kind = {"no": "bad", "care": "rough", "yes": "good"}[said.level]
+    sign = {"no": "✗", "care": "≈", "yes": "✓"}[said.level]
+    words = [tag("p", tag("b", f"{sign} {said.words}."), class_="lead"), tag("p", said.because)]
+    tried = None
+    if audit is not None:
+        tried = tag("p", sentence(audit), " ", tag("a", "What each attack found", href="#attacks"), ".")
+    return tag("div", tag("div", words, class_=f"box {kind}"), tried)
+
+
+RULES = {
+    "not_made": "no walk or candidate places left",
+    "similarity": "too many visits in common with its seed (par_s)",
+    "intersection": "shares a place with its seed (par_i)",
+    "differential": "too few others resemble it as much (par_d, k)",
+    "others": "too close to another person",
+    "min_sim": "too unlike its seed (min_sim)",
+}
+# what may name a person, a file or the entropy of a run never leaves the house
+PRIVATE = {
+    "seed", "rng", "entropy", "random_state", "seed_index", "labels", "label", "user_ids", "ids", "user_labels",
+    "path", "input", "source", "file", "files", "folder", "out", "loglik", "verdicts", "links",
+}  # fmt: skip
+TRIES = {"attempts", "passed", "rejected_by", "tally", "acceptance"}
+SPECIAL = {"parameters", "versions", "certificate", "notes", "in_words", "categories", *TRIES}
+LONGEST_LIST = 12
+
+
+def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
+    """
+    What of `run` this edition shows.
+
+    The shareable one leaves out what is private by its name, and lists that could hold a value per person.
+    """
+    if not shareable:
+        return dict(run)
+    whole = ("notes", "certificate")  # sentences of ours, about nobody
+    return {
+        n: v if n in whole else _public(v, PRIVATE)
+        for n, v in run.items()
+        if str(n).lower() not in PRIVATE and (n in whole or _small(v))
+    }
+
+
+def _public(value: Any, hidden: set[str]) -> Any:
+    if isinstance(value, Mapping):
+        return {n: _public(v, hidden) for n, v in value.items() if str(n).lower() not in hidden and _small(v)}
+    return value
+
+
+def _small(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return len(value) <= 200
+    if isinstance(value, (list, tuple)):
+        return len(value) <= LONGEST_LIST and all(v is None or isinstance(v, (str, int, float)) for v in value)
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def acceptance(run: Mapping[str, Any]) -> Markup | None:
+    """How many tries each rule rejected, as a picture."""
+    tally = run.get("tally")
+    told = dict(tally) if isinstance(tally, Mapping) else {}
+    rejected = run.get("rejected_by")
+    tried, passed = told.pop("tested", run.get("attempts")), told.pop("passed", run.get("passed"))
+    told |= dict(rejected) if isinstance(rejected, Mapping) else {}
+    if not isinstance(tried, int) or not isinstance(passed, int) or tried < 1:
+        return None
+    rows = [Bar("passed all tests", 100 * passed / tried, "fake", None, f"{passed:,}")]
+    for name, n in told.items():
+        if isinstance(n, int) and (n or name in ("similarity", "intersection", "differential")):
+            rows.append(Bar(RULES.get(name, str(name).replace("_", " ")), 100 * n / tried, "real", None, f"{n:,}"))
+    return bars(
+        rows,
+        unit=f"share of {tried:,} tries, %",
+        title="Acceptance by rule",
+        top=100,
+        caption="A try can break several rules. How many pass says how well the filter works, not how private the "
+        "fakes are.",
+    )
+
+
+def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
+    """The section "how it was made"."""
+    seen = visible(run, shareable=shareable)
+    parts: list[Child] = []
+    rules = acceptance(seen)
+    if rules is not None:
+        parts.append(tag("div", rules, class_="charts wide"))
+    certificate = seen.get("certificate")
+    if isinstance(certificate, Mapping):
+        parts += [tag("h3", "Certificate"), listing(certificate.get("words") or ())]
+        conditions = [f"{said}: {state}" for said, state in certificate.get("conditions") or ()]
+        if conditions:
+            parts += [tag("p", "Conditions of the theorem:"), listing(conditions)]
+    general = {n: v for n, v in seen.items() if n not in SPECIAL}
+    if general:
+        parts += [tag("h3", "The run"), pairs(dict(_flat(general)))]
+    parameters = seen.get("parameters")
+    if isinstance(parameters, Mapping):
+        parts += [tag("h3", "Parameters"), pairs(dict(_flat(parameters)))]
+    given = seen.get("versions")
+    parts += [
+        tag("h3", "Versions"),
+        pairs({**versions(), **(dict(_flat(given)) if isinstance(given, Mapping) else {})}),
+    ]
+    notes = seen.get("notes")
+    if isinstance(notes, (list, tuple)) and notes:
+        parts += [tag("h3", "Notes"), listing([str(n).replace("`", "") for n in notes])]
+    return tag("div", parts)
+
+
+def categories(run: Mapping[str, Any]) -> Markup | None:
+    """What the classes tell of the categories that the input gives its places, beside geography and chance."""
+    found = run.get("categories")
+    if not isinstance(found, Mapping):
+        return None
+    rows: list[list[Child]] = [["semantic classes", f"{found['ami']:.2f}"]]
+    if found.get("geography") is not None:
+        rows.append(["as many groups of places that lie close together", f"{found['geography']:.2f}"])
+    rows.append(["the same classes, shuffled", f"{found['chance']:.2f} (95 % below {found['chance_high']:.2f})"])
+    more = found["ami"] > found["chance_high"]
+    than_near = found.get("geography") is None or found["ami"] > found["geography"]
+    verdict = (
+        "They tell something of them" + ("." if than_near else ", but no more than where the places lie.")
+        if more
+        else "They tell nothing of them that chance would not."
+    )
+    return tag(
+        "div",
+        tag(
+            "p",
+            f"The {number(found['classes'])} classes were learnt from how people use places; categories of the input "
+            "were not shown to them. ",
+            verdict,
+        ),
+        table(
+            ["Compared with the categories of the input", "adjusted mutual information"],
+            rows,
+            caption=f"{number(found['places'])} places have a class and one of {number(found['categories'])} categories"
+            ". 1: both split the places alike; 0: no more in common than by chance.",
+        ),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Of this package and of what its numbers rest on."""
+    found = {"elsewhere": __version__, "Python": python_version()}
+    for name in ("numpy", "numba", "scipy", "scikit-learn"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _flat(values: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        key = f"{before}{str(name).replace('_', ' ')}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{key}: ")
+        elif isinstance(value, (list, tuple)):
+            yield key, ", ".join(map(str, value)) or "–"
+        else:
+            yield key, _shown(str(name), value)
+
+
+def _shown(name: str, value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "acceptance" and isinstance(value, float):
+        return percent(value)
+    if isinstance(value, int):
+        return number(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
 
 EDITIONS = ("owner", "shareable")
 

@@ -1,11 +1,11 @@
-"""The publishing scenario on the page: every table and figure of what the fakes keep of the real traces."""
+"""What fakes keep, on the page: the publishing scenario, lives over days, and decoys for a service."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elsewhere.reports.given import SMALLEST_GROUP, Plain
-from elsewhere.reports.markup import Child, Markup, number, table, tag
-from elsewhere.reports.svg import Bar, Series, bars, histogram, plot
+from elsewhere.reports.markup import Child, Markup, number, percent, table, tag
+from elsewhere.reports.svg import SHAPES, WIDTH, Bar, Frame, Series, bars, drawing, figure, histogram, key, plot, ticks
 
 NAMES = {
     "visits_kl": "visits per place, not sorted",
@@ -201,19 +201,19 @@ def _similarity(result: Plain) -> Markup:
 def _habits(result: Plain) -> Markup:
     found = result.get("habits") or {}
     charts, rows = [], []
-    for name, figure in found.items():
-        if not isinstance(figure, dict):
+    for name, habit in found.items():
+        if not isinstance(habit, dict):
             continue
-        words, unit = NAMES.get(name, name.replace("_", " ")), str(figure.get("unit", ""))
+        words, unit = NAMES.get(name, name.replace("_", " ")), str(habit.get("unit", ""))
         lines = []
         for side, label, ink in (("train", "real", "real"), ("testing", "testing (other real data)", "test"), ("fakes", "fakes", "fake")):  # noqa: E501 # fmt: skip
-            f = figure.get(side)
+            f = habit.get(side)
             if isinstance(f, dict):
                 shown = f"{number(f.get('mean'), 1)}"
                 lines.append(Bar(label, mean(f), ink, [f["lower"], f["upper"]] if _both(f) else None, shown))
         if lines:
             charts.append(bars(lines, unit=f"mean, {unit}; whisker: middle half", title=words.capitalize()))
-        away = figure.get("distance") or {}
+        away = habit.get("distance") or {}
         rows.append([words, unit, number(mean(away.get("testing"))), number(mean(away.get("fakes")))])
     without = None
     if found and "trip_length" not in found:
@@ -235,18 +235,18 @@ def _both(figure: Plain) -> bool:
 
 def _beyond(result: Plain) -> Markup:
     rows = []
-    for name, figure in (result.get("beyond") or {}).items():
-        if not isinstance(figure, dict):
+    for name, measure in (result.get("beyond") or {}).items():
+        if not isinstance(measure, dict):
             continue
-        other = figure.get("to_test") or {}
+        other = measure.get("to_test") or {}
         words = NAMES.get(name, name.replace("_", " "))
         rows.append(
             [
                 [words, tag("small", BETTER.get(name, "less is better"))],
-                figure.get("unit", ""),
-                number(mean(figure.get("train"))) if "train" in figure else "–",
-                number(mean(figure.get("testing"))),
-                spread(figure.get("fakes")),
+                measure.get("unit", ""),
+                number(mean(measure.get("train"))) if "train" in measure else "–",
+                number(mean(measure.get("testing"))),
+                spread(measure.get("fakes")),
                 number(mean(other.get("train"))),
                 spread(other.get("fakes")) if other else "–",
             ]
@@ -262,3 +262,285 @@ def _beyond(result: Plain) -> Markup:
             "JS: divergences in nats; TV: total variation, 0 to 1.",
         ),
     )
+
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+KINDS = {7: DAYS, 2: ("weekday", "weekend"), 1: ("day",)}
+PLACES = {"home": "At home", "main": "At the main place beside home"}
+RULE = (
+    "Real people are split into halves, 20 times. “Off by” is how far fakes are from one half: of measures of a person "
+    "the difference of the means, as a share of the real one; of the others what does not match, of 100. The same "
+    "between the two halves stands beside it. Near: fakes are off by at most 10 points more than that. "
+    "“People”: the share of people who have another value than real people, and of the other half."
+)
+
+
+def in_short(result: Plain) -> str:
+    """How many of the measures that people ask first are as near as real people, in a few words."""
+    known = [m for m in _first(result) if m.get("within") is not None]
+    near = sum(bool(m["within"]) for m in known)
+    return (
+        f"Lives over days: {near} of {len(known)} measures are near real people's, off by at most 10 points more than "
+        "two halves of them are."
+    )
+
+
+def _first(result: Plain) -> list[Plain]:
+    return [m for m in (result.get("measures") or {}).values() if m.get("first")]
+
+
+def lives(result: Plain) -> Markup:
+    """Table and pictures of one comparison of lives."""
+    sizes = result.get("sizes") or {}
+    people, days, fakes, made = (number(sizes.get(name)) for name in ("people", "days", "fakes", "fake_days"))
+    said = str(result.get("in_words") or "")
+    further = [m for m in (result.get("measures") or {}).values() if not m.get("first")]
+    notes = result.get("notes") or []
+    return tag(
+        "div",
+        tag("p", f"{people} real people with {days} days, {fakes} fakes with {made}: the days of a fake are one life. ",
+            said[:1].upper() + said[1:]),
+        _measures(_first(result), "Measures of lives: fakes, real people, and how far both are off."),
+        tag("details", tag("summary", "Further measures"), _measures(further, "Further measures of lives."))
+        if further else None,
+        tag("div", _growth(result.get("growth") or {}), *_weeks(result.get("week") or {}), class_="charts wide"),
+        tag("p", " ".join([RULE, *map(str, notes)]), class_="note"),
+    )  # fmt: skip
+
+
+def badge(measure: Plain) -> Markup:
+    """The verdict on a measure as a small sign with its word."""
+    sign, kind = {True: ("✓", "good"), False: ("✗", "bad")}.get(measure.get("within"), ("–", ""))  # type: ignore[arg-type]
+    return tag("span", f"{sign} {measure.get('word', '')}", class_=f"verdict {kind}".strip())
+
+
+def _measures(measures: Sequence[Plain], caption: str) -> Markup:
+    rows: list[list[Child]] = []
+    for m in measures:
+        means = [_mean(m.get(side), str(m.get("unit", ""))) for side in ("fakes", "real")]
+        off = [percent(m.get(name), 0) for name in ("off", "halves")]
+        apart = [percent(m.get(name), 0) for name in ("people_off", "people_halves")]
+        rows.append([m.get("title", ""), badge(m), *means, *off, " / ".join(apart) if apart[0] != "–" else "–"])
+    head = ["Measure", "Word", "Fakes", "Real people", "Fakes are off by", "Two halves of the people", "People"]
+    return table(head, rows, numbers=range(2, 7), caption=caption)
+
+
+def _mean(value: Any, unit: str) -> str:
+    if not isinstance(value, (int, float)):
+        return "–"
+    return percent(value, 0) if unit == "%" else f"{number(float(value), 1 if value >= 1 else 2)} {unit}".strip()
+
+
+def _growth(curve: Plain) -> Markup | None:
+    days = curve.get("days") or []
+    if len(days) < 2:
+        return None
+    return _picture(curve, days, x="days", y="distinct places", title="Distinct places against days", across=None,
+                    caption="Mean over people who have so many days. Band: halves of the real people.")  # fmt: skip
+
+
+def _weeks(week: Plain) -> list[Child]:
+    kinds = week.get("kinds") or 1
+    names = KINDS.get(kinds, DAYS)
+    x = {7: "hour of the week", 2: "hour of the day", 1: "hour of the day"}.get(kinds, "hour")
+    made: list[Child] = []
+    for place, words in PLACES.items():
+        if place in week:
+            sides = ("fakes", "real", "low", "high")
+            shares = {side: [None if v is None else 100 * v for v in week[place][side]] for side in sides}
+            made.append(
+                _picture(shares, week[place]["hour"], x=x, y="people, %", title=words, across=names,
+                         caption="Share of people who are there at that hour. Band: halves of the real people.")
+            )  # fmt: skip
+    return made
+
+
+def _picture(
+    curve: Plain, along: Sequence[float], *, x: str, y: str, title: str, across: Sequence[str] | None, caption: str
+) -> Markup:
+    """Two lines, fakes and real people, over the band of halves; `across` names days of 24 hours along x."""
+    known = [v for side in ("fakes", "real", "low", "high") for v in curve[side] if isinstance(v, (int, float))]
+    upper = 100.0 if across else max([1.0, *known])
+    marks = [24.0 * i for i in range(len(across) + 1)] if across else ticks(along[0], along[-1])
+    names = [(24.0 * i + 12, name) for i, name in enumerate(across or ())]
+    if across and len(across) == 1:
+        marks, names = [0.0, 6.0, 12.0, 18.0, 24.0], []
+    frame = Frame(marks, ticks(0, upper, 5), x, y, height=250, names=names)
+    parts: list[Child] = [frame.axes()]
+    band = [(a, lo, hi) for a, lo, hi in zip(along, curve["low"], curve["high"], strict=True) if None not in (lo, hi)]
+    if band:
+        there = [f"{frame.px(a):.1f} {frame.py(hi):.1f}" for a, _, hi in band]
+        back = [f"{frame.px(a):.1f} {frame.py(lo):.1f}" for a, lo, _ in reversed(band)]
+        parts.append(tag("path", d="M" + "L".join([*there, *back]) + "Z", class_="fill ink-real", fill_opacity="0.18"))
+    for side, dash in (("real", "5 3"), ("fakes", None)):
+        ink = "fake" if side == "fakes" else "real"
+        parts.append(tag("path", d=_line(frame, along, curve[side]), class_=f"stroke ink-{ink}", stroke_dasharray=dash))
+    ends = "; ".join(
+        f"{name}: {number(_last(curve[side]), 1)} at the end"
+        for side, name in (("fakes", "fakes"), ("real", "real people"))
+    )
+    picture = drawing(WIDTH, frame.height, f"{title} ({x}; {y}). {ends}", *parts)
+    legend = key([("fakes", "fake", "line"), ("real people", "real", "dash")])
+    return figure(picture, title=title, caption=caption, legend=legend)
+
+
+def _line(frame: Frame, along: Sequence[float], values: Sequence[float | None]) -> str:
+    """The way of a line; what is not known interrupts it."""
+    way, lifted = "", True
+    for a, v in zip(along, values, strict=True):
+        if v is None:
+            lifted = True
+            continue
+        way += f"{'M' if lifted else 'L'}{frame.px(a):.1f} {frame.py(v):.1f}"
+        lifted = False
+    return way or "M0 0"
+
+
+def _last(values: Sequence[float | None]) -> float | None:
+    return next((v for v in reversed(values) if v is not None), None)
+
+
+KNOWLEDGE = {
+    "aggregate": "how people move in general",
+    "user": "how this very person moves",
+    "classes": "the classes of the places",
+    "pool": "all published fakes",
+}
+DECOYS = {"persona": "the same decoys every day", "fresh": "fresh decoys every day"}
+TARGETS = {"home": "home", "main": "main place"}
+INKS = ("fake", "real", "test", "purple", "gold", "base")
+DASHES = ("", "6 3", "2 3", "8 3 2 3", "4 4", "1 3")
+
+
+def service(result: Plain, *, shareable: bool) -> Markup:
+    """Pictures and the table of one result of the service scenario; of few people none in the shareable edition."""
+    settings, generators = result.get("settings") or {}, result.get("generators") or {}
+    people = settings.get("users")
+    if shareable and not (isinstance(people, int) and people >= SMALLEST_GROUP):
+        few = f"Fewer than {SMALLEST_GROUP} people were hidden: their figures would be those of single people."
+        return tag("p", few, class_="note")
+    beta, users = percent(settings.get("beta"), 0), number(settings.get("users"))
+    intro = (
+        f"A person asks a service about her place at {beta} of the moments and sends fakes along as decoys. The "
+        "service then guesses which place is the true one. Privacy is the share of true places it misses, the "
+        f"median over {users} users; lines are 95 % intervals. A service that can only guess misses m of m + 1."
+    )
+    parts: list[Child] = [tag("p", intro)]
+    charts = []
+    for cost, x in (("diversity", "different places per request"), ("semantic", "different classes per request")):
+        series = [_series(i, name, by_n, cost) for i, (name, by_n) in enumerate(_ours_first(generators))]
+        series = [s for s in series if s.x]
+        if series:
+            charts.append(
+                plot(series, x=f"overhead: {x}", y="true places missed, share", y_range=(0, 1),
+                     lines=_ceilings(generators), title=f"Privacy against {x.split()[1]} sent",
+                     caption="Tracking by a service that knows how people move in general; a mark per number of fakes.")
+            )  # fmt: skip
+    parts.append(tag("div", charts, class_="charts wide"))
+    parts.append(_generators(generators))
+    parts += _over_days(result.get("over_days") or {})
+    notes = result.get("notes") or []
+    if notes:
+        parts.append(tag("p", "Notes: " + " ".join(map(str, notes)), class_="note"))
+    return tag("div", parts)
+
+
+def _ours_first(generators: Plain) -> list[tuple[str, Plain]]:
+    """In the given order, but what is ours first, so that it keeps its colour."""
+    return sorted(generators.items(), key=lambda item: item[0].lower() not in ("ours", "elsewhere", "fakes"))
+
+
+def _ceilings(generators: Plain) -> list[tuple[str, float]]:
+    """What guessing alone would miss, by number of fakes."""
+    found = {n: told.get("ceiling") for by_n in generators.values() for n, told in by_n.items()}
+    return [(f"ceiling, {n} fake{'s' * (n != '1')}", c) for n, c in found.items() if isinstance(c, (int, float))]
+
+
+def _tracking(by_adversary: Any, adversary: str = "aggregate", attack: str = "tracking") -> Plain:
+    found = ((by_adversary or {}).get(adversary) or {}).get(attack) or {}
+    exposed: Plain = found.get("exposed") or {}
+    return exposed
+
+
+def _series(i: int, name: str, by_n: Plain, cost: str) -> Series:
+    x, y, low, high = [], [], [], []
+    for told in by_n.values():
+        error = _tracking(told.get("error"))
+        price: Any = (told.get(cost) or {}).get("median")
+        ends = error.get("interval") or [None, None]
+        if all(isinstance(v, (int, float)) for v in (price, error.get("median"), *ends)):
+            x.append(float(price))
+            y.append(float(error["median"]))
+            low.append(float(ends[0]))
+            high.append(float(ends[1]))
+    return Series(name, x, y, INKS[i % len(INKS)], SHAPES[i % len(SHAPES)], low, high, DASHES[i % len(DASHES)])
+
+
+def _generators(generators: Plain) -> Markup:
+    known = [a for a in KNOWLEDGE if any(_tracking(t.get("error"), a) for g in generators.values() for t in g.values())]
+    rows: list[list[Child]] = []
+    for name, by_n in _ours_first(generators):
+        for n, told in by_n.items():
+            row: list[Child] = [name, n, number((told.get("diversity") or {}).get("median"), 1)]
+            row.append(number((told.get("semantic") or {}).get("median"), 1))
+            row.append(number(told.get("ceiling"), 2))
+            row += [[_cell(told, a, "localization"), " / ", _cell(told, a, "tracking")] for a in known]
+            rows.append(row)
+    head: list[Child] = ["Generator", "Fakes", "Places sent", "Classes sent", "Ceiling m/(m+1)"]
+    head += [[f"Knows {KNOWLEDGE[a]}", tag("small", "place by place / as a path")] for a in known]
+    return table(
+        head,
+        rows,
+        numbers=range(1, len(head)),
+        caption="Share of true places that the service misses at the moments it is asked (median over users; more is "
+        "more privacy), by what the service knows. Its two attacks: each place by itself, and the whole path.",
+    )
+
+
+def _over_days(watched: Plain) -> list[Child]:
+    """Homes and main places found by a service that watches for several days: pictures, and a table below."""
+    charts, rows = [], []
+    for n, told in watched.items():
+        series = []
+        for decoys, words in DECOYS.items():
+            for place, by_days in (told["found"].get(decoys) or {}).items():
+                known = sorted((int(days), rate) for days, rate in by_days.items())
+                name = f"{TARGETS[place]}, {words}"
+                low, high = ([rate["interval"][i] for _, rate in known] for i in (0, 1))
+                x, y = [float(i) for i in range(len(known))], [rate["value"] for _, rate in known]
+                i = list(DECOYS).index(decoys)
+                ink, shape = (("fake", "circle"), ("real", "square"))[i]
+                series.append(
+                    Series(name, x, y, ink, shape if place == "home" else ("ring", "frame")[i], low, high,
+                           "" if place == "home" else "5 3")
+                )  # fmt: skip
+                rows.append(
+                    [words.capitalize(), n, TARGETS[place],
+                     *(f"{percent(r['value'], 0)} ({percent(r['interval'][0], 0)} to {percent(r['interval'][1], 0)})"
+                       for _, r in known), percent(told["guess"], 0)]
+                )  # fmt: skip
+        days = [int(d) for d in told["users"]]
+        charts.append(
+            plot(series, x="days watched", y="found, share of people", y_range=(0, 1),
+                 x_ticks=[float(i) for i in range(len(days))], x_names=[str(d) for d in days],
+                 lines=[("guess", told["guess"])], title=f"Found behind {n} decoy{'s' * (n != '1')}",
+                 caption=told["in_words"][:1].upper() + told["in_words"][1:])
+        )  # fmt: skip
+    if not charts:
+        return []
+    most = max((told["users"] for told in watched.values()), key=len)
+    head = ["Decoys", "Fakes", "Place", *(f"{d} day{'s' * (d != '1')}" for d in most), "Guess"]
+    return [
+        tag("h3", "Watched for many days"),
+        tag("p", "The service is sent the user’s day and the decoys, sees all lines whole, and names home and main "
+            "place: by what recurs at night and at office hours, and, where decoys are the same personas every day, by "
+            "which line lives most like a person. The figure is that of the stronger attack."),
+        tag("div", charts, class_="charts wide"),
+        table(head, [r + ["–"] * (len(head) - len(r)) for r in rows], numbers=range(3, len(head)),
+              caption="Share of homes and main places found, with 95 % intervals; less is more privacy."),
+    ]  # fmt: skip
+
+
+def _cell(told: Plain, adversary: str, attack: str) -> str:
+    value = _tracking(told.get("error"), adversary, attack).get("median")
+    return f"{value:.2f}" if isinstance(value, (int, float)) else "–"

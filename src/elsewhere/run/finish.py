@@ -1,5 +1,5 @@
 """
-How `synthesize` and `demo` end: the judge's results, a report to share and a report to keep.
+How `synthesize` and `demo` end: a summary, the judge's results, a report to share and a report to keep.
 
 DIR holds what may leave the house, and nothing else: whoever zips it publishes fakes and aggregates. What only the
 owner may see (links, real days on a map, the results in full) goes into another folder, DIR-private, never into DIR.
@@ -17,10 +17,83 @@ from elsewhere.errors import InvalidParameter, OutputRefused
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
-    from elsewhere.fakes import Fakes
-    from elsewhere.judge.run import Judgement
+    from elsewhere.evaluation.judge import Judgement
     from elsewhere.pool import Pool
+    from elsewhere.run.fakes import Fakes
+    from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
+
+
+def counts(read: "Preparation") -> dict[str, Any]:
+    """What became of an input, without its name: a result may travel further than the file."""
+    return {field: value for field, value in read.to_dict().items() if field != "name"}
+
+
+def opening(read: dict[str, Any]) -> list[str]:
+    """The `counts` in words: what was read, dropped and repaired, and what should be known about it."""
+    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
+    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
+    return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
+
+
+def repairs(read: dict[str, Any]) -> list[str]:
+    """How many rows were dropped or repaired, one line per reason."""
+    from elsewhere.reports.preparation import REASONS
+
+    return [
+        f"{did}: {n:,} {'row' if n == 1 else 'rows'}, {REASONS.get(why, why)}"
+        for did in ("dropped", "fixed")
+        for why, n in read[did].items()
+    ]
+
+
+def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
+    """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
+    import numpy as np
+
+    def life(r: Any) -> dict[str, float]:
+        moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1).mean()
+        ordered = np.sort(r, axis=1)
+        places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
+        return {"moves": round(float(moves), 2), "places": round(float(places), 2)}
+
+    told: dict[str, Any] = {
+        "preset": fakes.preset.name,
+        "users": traces.U,
+        "seeds": traces.U if fakes.seed_rows is None else len(np.unique(traces.user[fakes.seed_rows])),
+        "rows": len(traces),
+        "kappa": fakes.kappa,
+        "fakes": fakes.people,
+        "days": len(fakes),
+        "attempts": fakes.tally["tested"],
+        "passed": fakes.tally["passed"],
+        "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
+        "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
+        "notes": list(fakes.notes),
+    }
+    told["certificate"] = fakes.certificate.to_dict()
+    if fakes.covered:
+        idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
+        for name in ("attempts", "passed", "rejected_by", *idle):  # nothing is tried twice
+            del told[name]
+    else:
+        told["k"] = fakes.preset.k
+    return told
+
+
+def verdicts(judgement: "Judgement") -> dict[str, Any]:
+    """What the judges say, for --json: `uses`, `lives`, `publish` (level, words, because) and the whole `judgement`."""
+    from elsewhere.reports.attacks import advice
+
+    told = judgement.to_dict()
+    return {
+        "uses": told["uses"],
+        "lives": told["lives"],
+        "publish": advice(told["audit"], judgement.run, told["uses"])._asdict(),
+        "judgement": told,
+    }
+
 
 REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
 FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
@@ -61,7 +134,7 @@ def rescued(
     The error that stops it says so, and how to go on: by `publish`, with the words `again`, and by `audit` where the
     seeds are rows `of_all` the input; of some of its people, `audit` would take others for the seeds.
     """
-    from elsewhere.fakes import FILES
+    from elsewhere.run.fakes import FILES
 
     fakes.save(folder, force=force)
     keep_links(traces, fakes, folder)
@@ -86,7 +159,7 @@ def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
     """Who was made from whom beside fakes that are not published yet, by their numbers: `publish` knows no user."""
     if not (fakes.seed >= 0).any():
         return
-    from elsewhere.links import links_file
+    from elsewhere.run.publish import links_file
 
     write_files(folder, {LINKS: links_file(range(len(fakes)), traces, fakes.seed)})
 
@@ -95,7 +168,7 @@ def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", pr
     """Who was made from whom, for the owner: without it no later audit could tell. The name of the file, if any is."""
     if not (fakes.seed >= 0).any():
         return []
-    from elsewhere.links import links_file
+    from elsewhere.run.publish import links_file
 
     write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
     return [LINKS]

@@ -8,14 +8,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from elsewhere import deny, private
 from elsewhere.errors import require_between, require_whole
-from elsewhere.presets import PRESETS
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.privacy.count import LEAST_EPS0, margin
-from elsewhere.privacy.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.split import least_users
-from elsewhere.synthesis.deniable.carried import number_of_archetypes
+from elsewhere.privacy.deniable import release as deniable
+from elsewhere.privacy.deniable.carried import number_of_archetypes
+from elsewhere.privacy.deniable.count import LEAST_EPS0, margin
+from elsewhere.privacy.private import release as private
+from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
+from elsewhere.run.presets import PRESETS
+from elsewhere.run.roles import least_users
 
 MOST_PEOPLE = 10**10
 GOOD = 4500.0  # people x mu above which the loss of TP-TV is .03 at most (docs/decisions/0028-private.md)
@@ -99,9 +100,8 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
             + (f": some {2 * needed:,} people would keep all of them" if seeds < needed else "")
             + "; the others' fakes follow the town as a whole."
         )
-    settings = PRESETS["deniable"].changed(eps0=eps0, k=k or 0)
-    least = least_users(settings)
-    return Planned("deniable", people >= least, least, deny.certificate_of(settings, given=False), words)
+    least = least_users(PRESETS["deniable"])
+    return Planned("deniable", people >= least, least, deniable.certificate_of(eps0, k, given=False), words)
 
 
 def _private(people: int, eps: float, delta: float) -> Planned:

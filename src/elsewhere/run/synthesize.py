@@ -10,28 +10,40 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, PublicationRefused, require_between, require_whole
-from elsewhere.fakes import Fakes, publish_linked
+from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, whole_folders
-from elsewhere.generate import generate_fakes
-from elsewhere.judge.run import Judgement, judge_run
 from elsewhere.pool import Pool
-from elsewhere.presets import Preset, preset_of
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.run.advice import advised
+from elsewhere.run.fakes import Fakes
 from elsewhere.run.finish import (
     PRIVATE,
+    REPORT,
+    counts,
     earlier_results,
+    opening,
     private_folder,
     rescued,
+    summary,
     unfinished_folder,
+    verdicts,
     warn_of_strangers,
     write_links,
     write_reports,
 )
+from elsewhere.run.generate import generate_fakes
 from elsewhere.run.plan import plan
-from elsewhere.run.published import OURS, as_read, check_forms, on_output, seal, with_withheld, write_fakes
-from elsewhere.run.reading import Reading, read_whole
-from elsewhere.run.summary import counts, opening, summary, verdicts
+from elsewhere.run.presets import Preset, preset_of
+from elsewhere.run.publish import (
+    FORMS,
+    as_read,
+    check_forms,
+    on_output,
+    publish_linked,
+    seal,
+    with_withheld,
+    write_fakes,
+)
+from elsewhere.run.reading import Reading, advised, read_whole
 from elsewhere.traces.model import Traces
 
 Progress = Callable[[str, int, int], None]
@@ -247,7 +259,7 @@ def synthesize(
             written, kept = written + shared, kept + more
             told |= verdicts(judgement)
         written = seal(pool, new, written)
-    warn_of_strangers(out, OURS, written)
+    warn_of_strangers(out, (*FORMS, REPORT), written)
     warn_of_strangers(mine, PRIVATE, kept)
     if settings.name == "product":
         told["private"] = plan(traces.U)[-1].to_dict()

@@ -11,13 +11,20 @@ from numpy.typing import ArrayLike
 from elsewhere.errors import require_choice
 from elsewhere.profiles.markov import MobilityProfile
 from elsewhere.scale import map_over
-from elsewhere.similarity._kernels import move_similarity, visit_similarity
-from elsewhere.similarity.checks import MAPPINGS, check_departures, check_order, check_rng, gathered
-from elsewhere.similarity.columns import Moves, Visits, moves_of, visits_of
-from elsewhere.similarity.first_order import best_mapping, tables_of
-from elsewhere.similarity.geographic import expected_closeness
-from elsewhere.similarity.mallows import distances
-from elsewhere.similarity.zeroth_order import common_mapping
+from elsewhere.similarity._similarity_kernels import move_similarity, visit_similarity
+from elsewhere.similarity.columns import (
+    MAPPINGS,
+    Moves,
+    Visits,
+    check_departures,
+    check_order,
+    check_rng,
+    gathered,
+    moves_of,
+    visits_of,
+)
+from elsewhere.similarity.geographic import distances, expected_closeness
+from elsewhere.similarity.semantic import best_mapping, common_mapping, tables_of
 from elsewhere.traces.model import Floats
 
 BLOCKS = 64  # units of work for an executor: more than any machine has cores, few enough to cost nothing

@@ -1,17 +1,224 @@
-"""Semantic similarity sim_S: how alike two people live once their places are renamed (sec:similarity:semantic)."""
+"""
+Semantic similarity sim_S: how alike two people live once their places are renamed (sec:similarity:semantic).
 
+The best mapping of places at order 0, exact: rank with rank in one period, an assignment over several (E19, E20).
+
+The best mapping of places at order 1, with a certificate (eq:hs1, E17, E25, READINGS 10.2).
+
+For a pair of periods, or for all of them together, maximise
+
+    V(sigma) = sum_{r,r'} alpha_r min(p(u)_r^r', p(v)_sigma(r)^sigma(r')),
+
+a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bounds it from above; Metropolis steps with
+cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
+
+Two things go beyond READINGS 10.2: up to 7 places all mappings are tried, which proves the optimum; and the identity on
+shared places is a third start, so that sim_S is never below sim_G.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from elsewhere.errors import require_choice
-from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.similarity._kernels import visit_similarity
-from elsewhere.similarity.checks import MAPPINGS, check_departures, check_order, check_pair, check_rng
-from elsewhere.similarity.columns import visits_of
-from elsewhere.similarity.first_order import best_mapping, tables_of
-from elsewhere.similarity.zeroth_order import common_mapping, rank_mapping
-from elsewhere.traces.model import Ints, Places
+from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
+from elsewhere.similarity._similarity_kernels import (
+    anneal,
+    assignment,
+    best_start,
+    gilmore_lawler,
+    mapped_value,
+    try_all,
+    visit_similarity,
+)
+from elsewhere.similarity.columns import (
+    MAPPINGS,
+    check_departures,
+    check_order,
+    check_pair,
+    check_rng,
+    period_scale,
+    visits_of,
+)
+from elsewhere.traces.model import Floats, Ints, Places
+
+
+def by_rank(count: Counts) -> Ints:
+    """Positions by falling count, ties in their old order: the canonical sorted order of E22."""
+    return np.argsort(-count, kind="stable")
+
+
+def rank_mapping(a: Counts, b: Counts) -> Ints:
+    """sigma of the sorted matching of two vectors of counts, as positions; -1 beyond the shorter list."""
+    n = min(np.count_nonzero(a), np.count_nonzero(b))
+    sigma = np.full(len(a), -1)
+    sigma[by_rank(a)[:n]] = by_rank(b)[:n]
+    return sigma
+
+
+def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]:
+    """
+    Value and sigma, as positions, of the best common mapping.
+
+    It maximises sum_{r,tau} w_tau(u) min(pi_tau^r(u), pi_tau^sigma(r)(v)) over one sigma for all periods. Benefits are
+    whole numbers over the denominators of `Visits`, so that the assignment too is exact.
+    """
+    lived_u, lived_v = u.visits.sum(axis=1), v.visits.sum(axis=1)
+    times, over, denominator = period_scale(lived_v[None], float(lived_u.sum()))
+    a = (u.visits * lived_v[:, None])[:, :, None]
+    b = (v.visits * lived_u[:, None])[:, None, :]
+    benefit = (np.minimum(a, b) * times.T[:, :, None] / over.T[:, :, None]).sum(axis=0)
+    if u.K <= v.K:
+        r, x = np.arange(u.K), assignment(benefit)
+    else:
+        r, x = assignment(benefit.T), np.arange(v.K)
+    gained = benefit[r, x]
+    sigma = np.full(u.K, -1)
+    # a pair without overlap fills up the permutation, it is no evidence (E22)
+    sigma[r[gained > 0]] = x[gained > 0]
+    return min(1.0, float(gained.sum() / (lived_u.sum() * denominator[0]))), sigma
+
+
+PROVEN = 1e-12  # a gap below this is rounding
+ALL = 7  # up to this many places all n! mappings are tried: 5,040 cost less than the search
+ROUNDS, STEPS = 5, 2400
+HOT, COLD = 0.05, 0.1  # first temperature as a share of u's departures, last one in departures
+
+
+class Touching(NamedTuple):
+    """
+    The moves that touch each place, as a list: `start[r] : start[r + 1]` are all moves to or from r.
+
+    `counts` of the `leaving` departures from `origin` go to `target`, between the periods of number `pair`.
+    """
+
+    start: Ints
+    pair: Ints
+    origin: Ints
+    target: Ints
+    counts: Floats
+    leaving: Floats
+
+
+class Table(NamedTuple):
+    """
+    Moves of one user on n of the user's places, between some pairs of periods (first axis).
+
+    `k` are the places, as positions in the support, and `weight` orders them for the order-0 mapping. Counts
+    `counts[., r, r']`, departures `leaving[., r]`, their quotient `p`, and `ranked`: p without its diagonal, each row
+    sorted downwards. `touching` holds the same moves as a list.
+    """
+
+    k: Ints
+    weight: Floats
+    counts: Floats
+    leaving: Floats
+    p: Floats
+    ranked: Floats
+    touching: Touching
+
+
+Tables = dict[tuple[int, int] | None, Table]
+
+
+def tables_of(u: MobilityProfile, pairs: Sequence[tuple[int, int]] | None) -> Tables:
+    """One table per pair of periods, on the places that take part; or a single one of all `pairs`, on the support."""
+    if pairs is not None:
+        moves = np.stack([u.moves(*pair) for pair in pairs]).astype(np.float64)
+        return {None: _table(np.arange(u.K), u.visits.sum(axis=0), moves)}
+    tables: Tables = {}
+    for tau, tau_next in u.period_pairs():
+        moves = u.moves(tau, tau_next).astype(np.float64)
+        k = np.flatnonzero(moves.any(axis=0) | moves.any(axis=1))
+        tables[tau, tau_next] = _table(k, (u.visits[tau] + u.visits[tau_next])[k], moves[None, k][:, :, k])
+    return tables
+
+
+def _table(k: Ints, weight: Counts, count: Floats) -> Table:
+    n = len(k)
+    leaving = count.sum(axis=2)
+    p = np.divide(count, leaving[:, :, None], out=np.zeros_like(count), where=leaving[:, :, None] > 0)
+    ranked = p.copy()
+    ranked[:, np.arange(n), np.arange(n)] = 0
+    return Table(k, weight.astype(np.float64), count, leaving, p, -np.sort(-ranked, axis=2), _touching(count, leaving))
+
+
+def _touching(count: Floats, leaving: Floats) -> Touching:
+    pair, origin, target = np.nonzero(count)
+    away = np.flatnonzero(origin != target)  # a stay touches its place once
+    end = np.concatenate([origin, target[away]])
+    order = np.argsort(end, kind="stable")
+    m = np.concatenate([np.arange(len(pair)), away])[order]
+    pair, origin, target = pair[m], origin[m], target[m]
+    start = np.searchsorted(end[order], np.arange(count.shape[1] + 1))
+    return Touching(start, pair, origin, target, count[pair, origin, target], leaving[pair, origin])
+
+
+def _padded(v: Table, n: int) -> Table:
+    """The same moves among at least n places, the new ones never visited: V has the same maximum."""
+    size = len(v.k)
+    if size >= n:
+        return v
+
+    def wide(array: Floats) -> Floats:
+        out = np.zeros((len(array),) + (n,) * (array.ndim - 1))
+        out[(slice(None),) + (slice(size),) * (array.ndim - 1)] = array
+        return out
+
+    return v._replace(counts=wide(v.counts), leaving=wide(v.leaving), p=wide(v.p), ranked=wide(v.ranked))
+
+
+def best_mapping(
+    u: MobilityProfile, v: MobilityProfile, tables_u: Tables, tables_v: Tables, rng: np.random.Generator
+) -> tuple[float, list[Places], float]:
+    """sim_S, one sigma per table of u, and the upper bound."""
+    value, bound, sigma = 0.0, 0.0, []
+    for pair, table in tables_u.items():
+        found = np.full(u.K, -1, dtype=np.int32)
+        sigma.append(found)
+        if pair not in tables_v:
+            continue
+        other = _padded(tables_v[pair], len(table.k))
+        zeroth = common_mapping(u, v)[1] if pair is None else rank_mapping(table.weight, other.weight)
+        gained, at_most, image = _search(table, other, [zeroth, _shared(u, v, table, other)], rng)
+        value += gained
+        bound += at_most
+        # places without a move in common fill up the permutation, they are no evidence (E22)
+        image = image[: len(table.k)]
+        shared = (table.counts > 0) & (other.counts[:, image][:, :, image] > 0)
+        r = np.flatnonzero(shared.any(axis=(0, 1)) | shared.any(axis=(0, 2)))
+        found[table.k[r]] = v.support[other.k[image[r]]]
+    total = float(u.count.sum())
+    return min(1.0, value / total), sigma, min(1.0, bound / total)
+
+
+def _shared(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:
+    """The identity on the places of both, -1 elsewhere."""
+    sigma = np.full(len(a.k), -1)
+    _, r, x = np.intersect1d(u.support[a.k], v.support[b.k], assume_unique=True, return_indices=True)
+    sigma[r] = x
+    return sigma
+
+
+def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) -> tuple[float, float, Ints]:
+    """V, its upper bound, and the mapping found, in departures of u."""
+    M = gilmore_lawler(a, b)
+    lawler = assignment(M)
+    bound = float(M[np.arange(len(M)), lawler].sum())
+    best, value = best_start(a, b, np.stack([*starts, lawler]))
+    slack = PROVEN * float(a.leaving.sum())
+    if bound - value > slack:
+        missing = bound - value - slack / 2
+        if len(best) <= ALL:
+            best = try_all(a.touching, b.p, best, missing)
+            bound = value = float(mapped_value(a, b, best))
+        else:
+            uniform = rng.random((ROUNDS, STEPS, 3))
+            best = anneal(a.touching, b.p, best, missing, HOT * float(a.leaving.sum()), COLD, uniform)
+            value = float(mapped_value(a, b, best))
+    return value, (bound if bound - value > slack else value), best
 
 
 @dataclass(frozen=True, eq=False)

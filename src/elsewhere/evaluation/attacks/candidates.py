@@ -1,14 +1,42 @@
-"""From scores of candidates to a finding: ties shared; control and null generator by the same code."""
+"""
+Attacks that rank candidates: A2, A12, and the way from scores of candidates to a finding.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+From scores of candidates to a finding: ties shared; control and null generator by the same code.
+
+A2: which user's own moves make the fake most likely? MAP re-identification as the PPMTF referee computes it.
+
+    argmax_u  sum_t ln p(u)_{f(t)}^{f(t+1)},   moves that u never made get probability 1e-8, the first maximum counts.
+
+A12: does what one learns from a fake fit exactly one seed user? Eight kinds of knowledge, two to four instants each.
+
+location         the places, as often as known            sequence    the places in their order
+time             the places at their instants             unique      the set of places
+frequency        the places with their numbers of visits  probability the same as shares, +- 5 points
+proportion       visits relative to the most visited known place, +- 5 points
+home_work        the two most visited places
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too, percent, verdict
-from elsewhere.evaluation.attacks.ground import Ground, Link, People
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate, wilson
+from elsewhere.evaluation.attacks._attacks_kernels import move_likelihoods, single_matches
+from elsewhere.evaluation.attacks.finding import (
+    LEVEL,
+    Finding,
+    Fresh,
+    Rate,
+    difference,
+    flagged_too,
+    percent,
+    user_rate,
+    verdict,
+    wilson,
+)
+from elsewhere.evaluation.attacks.ground import Ground, Link, People, some_people
 from elsewhere.traces.model import Floats, Ints
 
 MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
@@ -157,3 +185,230 @@ def link_finding(
         f"{percent(control.value)}, a guess names {percent(chance)}.{flagged_too(passed, fresh, percent(real.value))}",
         details={**others, **{name: rate for name, (rate, _) in rates.items()}, "strongest": name},
     )
+
+
+UNSEEN = 1e-8
+MAP_BAR = 0.0112  # the original tool's figure on PF
+EXCHANGES = 1000
+
+
+def moves_of_users(people: People, R: int) -> tuple[Ints, Ints, Floats]:
+    """User, move r R + r', and p(u)_r^{r'} of every move that somebody made, by user and move."""
+    key = (people.r[:, :-1] * R + people.r[:, 1:]).ravel()
+    who = np.repeat(people.user, people.r.shape[1] - 1)
+    pair, count = np.unique(who * (R * R) + key, return_counts=True)
+    user, move = pair // (R * R), pair % (R * R)
+    row, back = np.unique(pair // R, return_inverse=True)
+    leaving = np.bincount(back, count, len(row))
+    return user, move, count / leaving[back]
+
+
+def move_counts(traces: Ints, moves: Ints, R: int) -> Any:
+    """Sparse (traces, moves): how often each trace makes each of the given moves, which are sorted."""
+    from scipy import sparse
+
+    key = traces[:, :-1] * R + traces[:, 1:]
+    at = np.searchsorted(moves, key).clip(max=max(len(moves) - 1, 0))
+    known = (moves[at] == key) if len(moves) else np.zeros(key.shape, dtype=bool)
+    row = np.broadcast_to(np.arange(len(traces))[:, None], key.shape)[known]
+    return sparse.csr_array((np.ones(len(row)), (row, at[known])), shape=(len(traces), len(moves)))
+
+
+def move_scores(fakes: Ints, people: People, R: int) -> Iterator[tuple[Ints, Floats]]:
+    """Rows of fakes, block by block, and how likely each user's moves make each: (rows, users)."""
+    user, move, p = moves_of_users(people, R)
+    order = np.lexsort((user, move))
+    moves, start = np.unique(move[order], return_index=True)
+    start = np.append(start, len(order))
+    # the plain logarithm: near-ties must fall as they do in the referee
+    log_p = np.array([math.log(x) for x in p[order].tolist()])
+    for rows in blocks(Link(fakes, np.zeros(0, dtype=np.int64), people)):
+        key = fakes[rows, :-1] * R + fakes[rows, 1:]
+        at = np.searchsorted(moves, key).clip(max=len(moves) - 1)
+        score = np.empty((len(rows), people.U))
+        move_likelihoods(np.where(moves[at] == key, at, -1), start, user[order], log_p, math.log(UNSEEN), score)
+        yield rows, score
+
+
+def first_maximum(link: Link, R: int) -> tuple[Floats, Floats]:
+    """Success of each fake: whether the first best user is its own, and the same with ties shared."""
+    first, shared = np.empty(len(link.fakes)), np.empty(len(link.fakes))
+    for rows, score in move_scores(link.fakes, link.people, R):
+        own = link.user[rows]
+        first[rows], shared[rows] = score.argmax(axis=1) == own, shared_top(score, own)
+    return first, shared
+
+
+def named(fakes: Ints, people: People, R: int) -> Floats:
+    """(users,) share of the fakes that each user's moves explain best, ties shared."""
+    share = np.zeros(people.U)
+    for _, score in move_scores(fakes, people, R):
+        best = np.round(score, DIGITS) == np.round(score.max(axis=1, keepdims=True), DIGITS)
+        share += (best / best.sum(axis=1, keepdims=True)).sum(axis=0)
+    return share / len(fakes)
+
+
+def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Rate, float]:
+    """
+    Share of the fakes that the first n users explain best, of 2n; and how often an exchange of users has as much.
+
+    Fakes that know neither group give every exchange of members and strangers the same law, with mean one half; the
+    interval is that of the exchanges.
+    """
+    value = float(share[:n].sum())
+    drawn = np.array([share[rng.permutation(len(share))[:n]].sum() for _ in range(EXCHANGES)])
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) - 0.5
+    p = (1 + int((drawn >= value - 1e-12).sum())) / (1 + EXCHANGES)
+    return Rate(value, min(value, value - float(high)), max(value, value - float(low))), p
+
+
+def best_explained(ground: Ground) -> Finding:
+    """A2 of people of whom no fake was made: are fakes best explained by their moves, or as often by strangers'?"""
+    rng, n = ground.rng("A2"), min(ground.seeds.U, ground.strangers.U)
+    members, strangers = (some_people(group, n, rng) for group in (ground.seeds, ground.strangers))
+    both = People(np.concatenate([members.r, strangers.r]), np.concatenate([members.user, strangers.user + n]), 2 * n)
+    main, p = exchanged_share(named(ground.fakes, both, ground.R), n, rng)
+    free, _ = exchanged_share(named(ground.null_walks(rng), both, ground.R), n, rng)
+    return Finding(
+        "A2",
+        main=main.value,
+        interval=main,
+        control=1 - main.value,
+        baseline=0.5,
+        null=free,
+        bar=0.5,
+        passed=bool(main.low <= 0.5),
+        leaks=bool(main.low > 0.5),
+        reachable=bool(free.low <= 0.5),
+        words=f"Of {n} people each, {ground.who} and strangers, the moves of {ground.who} explain "
+        f"{percent(main.value)} of the fakes best (as much in {percent(p)} of random exchanges of the two).",
+        details={"p": p, "people": n},
+    )
+
+
+def reidentification(ground: Ground) -> Finding:
+    """A2."""
+    return link_finding(
+        ground,
+        "A2",
+        lambda link: first_maximum(link, ground.R),
+        bar=MAP_BAR,
+        question=f"Whoever knows how each of the {ground.seeds.U} people moves names the seed",
+        also=("ties_shared",),
+    )
+
+
+KINDS = ("location", "sequence", "time", "unique", "frequency", "probability", "proportion", "home_work")
+KNOWN = (2, 3, 4)
+TRIES = 8  # random sets of known instants per fake
+TOLERANCE = 0.05
+MOST_FAKES = 5000
+
+
+def knowledge(n: int, L: int, h: int, rng: np.random.Generator) -> Ints:
+    """(n, TRIES, h) random instants, different and rising."""
+    order = rng.random((n, TRIES, L)).argpartition(min(h, L) - 1, axis=2)[:, :, :h]
+    return np.sort(order, axis=2)
+
+
+def visits(r: Ints, R: int) -> Ints:
+    """Visits per place, (N, R)."""
+    count = np.zeros((len(r), R), dtype=np.int64)
+    np.add.at(count, (np.arange(len(r))[:, None], r), 1)
+    return count
+
+
+def home_and_work(count: Ints) -> Ints:
+    """The two most visited places in one number, (N,); the lower number first among equals, -1 for no second."""
+    first = count.argmax(axis=1)
+    rest = count.copy()
+    rest[np.arange(len(count)), first] = 0
+    second = np.where(rest.max(axis=1) > 0, rest.argmax(axis=1), -1)
+    return np.asarray(first * (count.shape[1] + 1) + second + 1)
+
+
+def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
+    """(F, 8, TRIES) the only user who fits, -1 where none or several do."""
+    V, (mine, rows) = compact(R, fakes, people.r)
+    order = np.argsort(people.user, kind="stable")
+    rows, user = rows[order], people.user[order]
+    theirs = visits(rows, V)
+    visitor, place = np.nonzero(theirs)
+    by_place = np.argsort(place, kind="stable")
+    start = np.searchsorted(place[by_place], np.arange(V + 1))
+    out = np.full((len(fakes), len(KINDS), known.shape[1]), -1)
+    for begin in range(0, len(fakes), 1024):
+        part = slice(begin, begin + 1024)
+        count = visits(mine[part], V)
+        shown = np.take_along_axis(count, mine[part], axis=1)
+        found = np.empty((len(shown), len(KINDS) - 1, known.shape[1]), dtype=np.int64)
+        single_matches(known[part], mine[part], shown, rows, user, theirs, start, visitor[by_place], TOLERANCE, found)
+        out[part, :-1] = found
+        out[part, -1] = _only(home_and_work(count), home_and_work(theirs), user)[:, None]
+    return out
+
+
+def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
+    """The user of the only person that has each wanted number, -1 where none or several do."""
+    pairs = np.unique(np.column_stack([has, user]), axis=0)
+    numbers, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
+    at = np.searchsorted(numbers, wanted).clip(max=len(numbers) - 1)
+    return np.where((numbers[at] == wanted) & (times[at] == 1), pairs[first[at], 1], -1)
+
+
+def background(ground: Ground) -> Finding:
+    """A12."""
+    rng = ground.rng("A12")
+    chosen = np.sort(rng.permutation(len(ground.fakes))[:MOST_FAKES])
+    fakes = ground.fakes[chosen]
+    if ground.role:
+        n = min(ground.seeds.U, ground.strangers.U)
+        people, strangers = (some_people(group, n, rng) for group in (ground.seeds, ground.strangers))
+        maker, one = np.full(len(fakes), -2), f"one of {ground.who}"
+    else:
+        strangers = ground.control.people
+        people, maker, one = _as_many(ground.seeds, strangers), ground.units[chosen], "one seed user"
+    known_numbers = [h for h in KNOWN if h <= fakes.shape[1]]
+    # one interval for all kinds together
+    level = 1 - (1 - LEVEL) / (len(KINDS) * len(known_numbers))
+    gaps: dict[str, Rate] = {}
+    shares: dict[str, list[float]] = {}
+    own: dict[str, float] = {}
+    for h in known_numbers:
+        known = knowledge(len(fakes), fakes.shape[1], h, rng)
+        found, control = (singled_out(fakes, known, group, ground.R) for group in (people, strangers))
+        for i, kind in enumerate(KINDS):
+            name = f"{kind}_{h}"
+            mine, theirs = (_times(x[:, i], g.U) for x, g in ((found, people), (control, strangers)))
+            gaps[name] = difference(mine, theirs, level=level)
+            shares[name] = [float(mine.mean()), float(theirs.mean())]
+            own[name] = float((found[:, i] == maker[:, None]).mean())
+    # the most telling kind: the largest difference in units of its own uncertainty
+    worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
+    (main, control_share), gap = shares[worst], gaps[worst]
+    return Finding(
+        "A12",
+        main=main,
+        interval=Rate(main, max(0.0, control_share + gap.low), min(1.0, control_share + gap.high)),
+        control=control_share,
+        baseline=control_share,
+        bar=control_share,
+        passed=bool(gap.low <= 0),
+        reachable=True,
+        words=f"Of {len(gaps)} kinds of knowledge taken from a fake, {worst.replace('_', ' ')} fits exactly {one} "
+        f"in {percent(main)}, exactly one stranger in {percent(control_share)}.",
+        details={"worst": worst, "difference": gap, "share": shares, "own_seed": own},
+    )
+
+
+def _times(found: Ints, U: int) -> Floats:
+    """How often each user was the only one to fit, as a share of all knowledge times U: the mean is the share."""
+    return np.asarray(np.bincount(found[found >= 0], minlength=U) * (U / found.size))
+
+
+def _as_many(people: People, others: People) -> People:
+    """These people, or as many of them as there are others."""
+    if people.U <= others.U:
+        return people
+    keep = np.flatnonzero(people.user < others.U)
+    return People(people.r[keep], people.user[keep], others.U)

@@ -1,9 +1,22 @@
 """
+Are fakes told from real people? A15 and A16.
+
+What a day looks like, in some seventy numbers: stays, returns, hours, ways, and what other people do.
+
+This is the judge's own description. No generator may be taught it: what a generator is taught, it is no longer judged
+by. Numbers that compare with other people take a reference of people who are not described by it.
+
 A15: can a classifier tell fakes from real people? Hold-out people against fakes, by two descriptions of a day.
 
 What heads the finding is the judge's own description (`day_features`), which no generator is taught; beside it stand
 the twelve features of ATTACKS. Both sides are described alike: whatever compares with other people (popularity, steps
 seen, likelihood) is counted over a half of the hold-out people that is not judged, for a real day as for a fake one.
+
+A16: which points would a filter throw out? Steps nobody makes, speeds nobody reaches, places at hours nobody is there.
+
+Filters learn from one half of the hold-out people and judge the other half and the fakes, then the halves change
+places: fakes must be thrown out as rarely as real people whom the filters do not know. Where groups of real people as
+large as that of the fakes are flagged as well, there is no verdict.
 """
 
 import math
@@ -12,13 +25,290 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elsewhere.evaluation.attacks.day_features import NAMES, day_features
-from elsewhere.evaluation.attacks.finding import Finding, Fresh, flagged_too
+from elsewhere.evaluation.attacks.finding import (
+    LEVEL,
+    Finding,
+    Fresh,
+    Rate,
+    auc,
+    by_user,
+    difference,
+    flagged_too,
+    percent,
+    points,
+    verdict,
+    worst_auc,
+)
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
-from elsewhere.evaluation.attacks.intervals import LEVEL, Rate, auc, worst_auc
-from elsewhere.traces.model import Floats, Ints
+from elsewhere.traces.model import Floats, Ints, Locations
+
+STAYS = (1, 2, 4, 8, 16, 32)  # instants: a stay is at most as long, and longer than the one before
+PARTS = 6
+LAGS = (8, 4, 2)  # one eighth, one quarter, one half of the day
+NAMES = (
+    *(f"stays_up_to_{n}" for n in STAYS),
+    "stays_longer",
+    *("stay_mean", "stay_spread", "stay_longest", "stay_second"),
+    *("back_at_once", "back_by_another", "passed_through", "seen_once", "seen_thrice"),
+    *("gap_mean", "gap_shortest", "gap_longest"),
+    *(f"time_at_place_{k}" for k in range(1, 6)),
+    *(f"moves_in_part_{k}" for k in range(1, PARTS + 1)),
+    *(f"places_in_part_{k}" for k in range(1, PARTS + 1)),
+    *("first_move", "last_move", "middle_move", "spread_of_moves"),
+    *("at_first_place", "at_first_place_late", "at_last_place_early", "top_place_late"),
+    *("trips", "longest_trip", "move_after_move"),
+    *(f"same_place_after_1_{n}" for n in LAGS),
+    *("way", "step_mean", "step_median", "step_longest", "step_spread", "net", "straightness", "farthest"),
+    *("turn_mean", "turned_back", "straight_on", "around_top_place", "trip_straightness"),
+    *("move_likelihood", "move_likelihood_least", "stay_likelihood", "moves_unseen", "ways_unseen"),
+    *("hour_likelihood", "hour_likelihood_least", "hours_unseen"),
+    *("popularity_spread", "popularity_least", "popularity_of_top", "popularity_of_passed"),
+)
+
+
+class Stays(NamedTuple):
+    """Maximal runs of one place, trace by trace: row, place, first instant, length."""
+
+    row: Ints
+    place: Ints
+    first: Ints
+    length: Ints
+
+
+def stays_of(r: Ints) -> Stays:
+    """All stays, in order."""
+    N, L = r.shape
+    begins = np.ones((N, L), dtype=bool)
+    begins[:, 1:] = r[:, 1:] != r[:, :-1]
+    start = np.flatnonzero(begins)
+    return Stays(start // L, r.ravel()[start], start % L, np.diff(start, append=N * L))
+
+
+def mean_of(values: NDArray[Any], row: Ints, N: int, *, empty: float = 0.0) -> Floats:
+    """Mean of the values of each row."""
+    count = np.bincount(row, minlength=N)
+    return np.asarray(np.divide(np.bincount(row, values, N), count, out=np.full(N, empty), where=count > 0))
+
+
+def _extreme(values: Floats, row: Ints, N: int, kind: np.ufunc, empty: float) -> Floats:
+    out = np.full(N, -np.inf if kind is np.maximum else np.inf)
+    kind.at(out, row, values)
+    return np.where(np.isfinite(out), out, empty)
+
+
+def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
+    """(N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
+    stays = stays_of(r)
+    found = {
+        **_stays(r, stays),
+        **_hours(r, stays),
+        **_ways(r, locations),
+        **_beside_others(r, stays, reference),
+    }
+    return np.column_stack([found[name] for name in NAMES]).astype(np.float64)
+
+
+def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
+    """How long, how often again, after how long, and how the time is shared out."""
+    N, L = r.shape
+    row, place, first, length = stays
+    number = np.bincount(row, minlength=N)
+    out: dict[str, Floats] = {}
+    for name, low, high in zip(NAMES, (0, *STAYS), (*STAYS, np.inf), strict=False):
+        out[name] = np.bincount(row, (length > low) & (length <= high), N) / number
+    mean = mean_of(length, row, N)
+    by_length = np.lexsort((-length, row))
+    start = np.searchsorted(row, np.arange(N))
+    second = length[by_length[np.minimum(start + 1, len(row) - 1)]]
+    out |= {
+        "stay_mean": mean / L,
+        "stay_spread": np.sqrt(mean_of((length - mean[row]) ** 2.0, row, N)) / L,
+        "stay_longest": length[by_length[start]] / L,
+        "stay_second": np.where(number > 1, second, 0) / L,
+    }
+    same2 = (row[2:] == row[:-2]) & (place[2:] == place[:-2])
+    same3 = (row[3:] == row[:-3]) & (place[3:] == place[:-3])
+    moves = np.maximum(number - 1, 1)
+    inner = np.zeros(len(row), dtype=bool)  # neither the first nor the last stay
+    inner[1:-1] = (row[1:-1] == row[:-2]) & (row[1:-1] == row[2:])
+    out |= {
+        "back_at_once": np.bincount(row[2:][same2], minlength=N) / moves,
+        "back_by_another": np.bincount(row[3:][same3], minlength=N) / moves,
+        "passed_through": np.bincount(row[inner & (length == 1)], minlength=N) / number,
+    }
+    order = np.lexsort((first, place, row))
+    a, b = order[:-1], order[1:]
+    again = (row[a] == row[b]) & (place[a] == place[b])
+    gap, who = (first[b] - first[a] - length[a])[again].astype(np.float64), row[a][again]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = ~again
+    group = np.cumsum(fresh) - 1
+    times, of = np.bincount(group), row[order][fresh]
+    places = np.bincount(of, minlength=N)
+    spent = np.bincount(group, length[order])
+    ranked = np.lexsort((-spent, of))
+    begin, end = np.searchsorted(of[ranked], np.arange(N)), np.searchsorted(of[ranked], np.arange(N), "right")
+    out |= {
+        "seen_once": np.bincount(of[times == 1], minlength=N) / places,
+        "seen_thrice": np.bincount(of[times >= 3], minlength=N) / places,
+        "gap_mean": mean_of(gap, who, N) / L,
+        "gap_shortest": _extreme(gap, who, N, np.minimum, 0.0) / L,
+        "gap_longest": _extreme(gap, who, N, np.maximum, 0.0) / L,
+    }
+    for k in range(5):
+        at = np.minimum(begin + k, len(ranked) - 1)
+        out[f"time_at_place_{k + 1}"] = np.where(begin + k < end, spent[ranked[at]], 0) / L
+    return out
+
+
+def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
+    """When moves are made, how many places each part of the day sees, where the day begins and ends."""
+    N, L = r.shape
+    moved = r[:, 1:] != r[:, :-1]
+    row, at = np.nonzero(moved)
+    moves = np.bincount(row, minlength=N)
+    when = (at + 1) / L
+    part = np.arange(L) * PARTS // L
+    out: dict[str, Floats] = {}
+    for k in range(PARTS):
+        mine = np.flatnonzero(part == k)
+        out[f"moves_in_part_{k + 1}"] = np.bincount(row[part[at + 1] == k], minlength=N) / np.maximum(moves, 1)
+        seen = np.sort(r[:, mine], axis=1)
+        out[f"places_in_part_{k + 1}"] = (seen[:, 1:] != seen[:, :-1]).sum(axis=1) + float(len(mine) > 0)
+    middle = mean_of(when, row, N, empty=0.5)
+    late = np.arange(L) >= L // 2
+    top = _top_place(stays, N)
+    after = np.zeros((N, L), dtype=np.int64)  # moves in a row, up to this instant
+    for t in range(1, L):
+        after[:, t] = np.where(moved[:, t - 1], after[:, t - 1] + 1, 0)
+    out |= {
+        "first_move": _extreme(when, row, N, np.minimum, 1.0),
+        "last_move": _extreme(when, row, N, np.maximum, 0.0),
+        "middle_move": middle,
+        "spread_of_moves": np.sqrt(mean_of((when - middle[row]) ** 2, row, N)),
+        "at_first_place": (r == r[:, :1]).mean(axis=1),
+        "at_first_place_late": (r[:, late] == r[:, :1]).mean(axis=1),
+        "at_last_place_early": (r[:, ~late] == r[:, -1:]).mean(axis=1) if L > 1 else np.ones(N),
+        "top_place_late": (r[:, late] == top[:, None]).mean(axis=1),
+        "trips": (after == 1).sum(axis=1).astype(np.float64),
+        "longest_trip": after.max(axis=1) / L,
+        "move_after_move": (after > 1).sum(axis=1) / np.maximum(moves, 1),
+    }
+    for n in LAGS:
+        lag = max(1, L // n)
+        out[f"same_place_after_1_{n}"] = (r[:, lag:] == r[:, :-lag]).mean(axis=1) if lag < L else np.zeros(N)
+    return out
+
+
+def _top_place(stays: Stays, N: int) -> Ints:
+    """The place of each trace's longest stay, the first of equals."""
+    order = np.lexsort((stays.first, -stays.length, stays.row))
+    return np.asarray(stays.place[order][np.searchsorted(stays.row[order], np.arange(N))])
+
+
+def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
+    """Lengths, turns and directness in km and radians; without coordinates every step to another place is 1 long."""
+    N = len(r)
+    moved = r[:, 1:] != r[:, :-1]
+    row, at = np.nonzero(moved)
+    step = np.where(moved, locations.distance(r[:, :-1], r[:, 1:]), 0.0)
+    made = step[row, at]
+    mean = mean_of(made, row, N)
+    order = np.lexsort((made, row))
+    count = np.bincount(row, minlength=N)
+    begin = np.searchsorted(row, np.arange(N))
+    middle = np.minimum(begin + count // 2, max(len(row) - 1, 0))
+    way = step.sum(axis=1)
+    net, far = locations.distance(r[:, 0], r[:, -1]), locations.distance(np.broadcast_to(r[:, :1], r.shape), r)
+    reach = far.max(axis=1)
+    top = _top_place(stays_of(r), N)
+    zero = np.zeros(N)
+    out: dict[str, Floats] = {
+        "way": way,
+        "step_mean": mean,
+        "step_median": np.where(count > 0, made[order][middle], 0.0) if len(made) else zero,
+        "step_longest": step.max(axis=1),
+        "step_spread": np.sqrt(mean_of((made - mean[row]) ** 2, row, N)),
+        "net": net,
+        "straightness": np.divide(2 * reach, way, out=zero.copy(), where=way > 0),
+        "farthest": reach,
+        "around_top_place": locations.distance(np.broadcast_to(top[:, None], r.shape), r).mean(axis=1),
+    }
+    turn, who = np.empty(0), np.empty(0, dtype=np.int64)
+    if locations.has_coordinates and len(row):
+        xy = locations.planar()
+        leg = xy[r[row, at + 1]] - xy[r[row, at]]
+        next_to = row[1:] == row[:-1]
+        heading = np.arctan2(leg[:, 1], leg[:, 0])
+        turn = np.abs((np.diff(heading) + np.pi) % (2 * np.pi) - np.pi)[next_to]
+        who = row[1:][next_to]
+    out |= {
+        "turn_mean": mean_of(turn, who, N),
+        "turned_back": mean_of((turn > 5 * np.pi / 6).astype(np.float64), who, N),
+        "straight_on": mean_of((turn < np.pi / 6).astype(np.float64), who, N),
+    }
+    # a trip is a run of moves at neighbouring instants: its net length over its way
+    opens = np.ones(len(row), dtype=bool)
+    opens[1:] = (row[1:] != row[:-1]) | (at[1:] != at[:-1] + 1)
+    trip = np.cumsum(opens) - 1
+    begins, ends = np.flatnonzero(opens), np.flatnonzero(np.append(opens[1:], True)[: len(row)])
+    straight = locations.distance(r[row[begins], at[begins]], r[row[ends], at[ends] + 1])
+    out["trip_straightness"] = mean_of(
+        straight / np.maximum(np.bincount(trip, made, len(begins)), 1e-12), row[begins], N, empty=1.0
+    )
+    return out
+
+
+def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]:
+    """How usual moves, ways of two moves, hours and places are among the people of the reference."""
+    N, _ = r.shape
+    moved = r[:, 1:] != r[:, :-1]
+    row, _ = np.nonzero(moved)
+    likely = np.log(reference.step(r))
+    still, _ = np.nonzero(~moved)
+    there = reference.at_hour(r)
+    visits = np.log(reference.popularity(r))
+    at_hour = np.log(
+        (there + 1) / (np.bincount(reference.hour)[reference.hour] * len(reference.people.r) + reference.R)
+    )
+    first, second, third, of = _triples(stays)
+    inner = np.zeros(len(stays.row), dtype=bool)
+    inner[1:-1] = (stays.row[1:-1] == stays.row[:-2]) & (stays.row[1:-1] == stays.row[2:])
+    passed = inner & (stays.length == 1)
+    by_stay = visits[stays.row, stays.first]
+    return {
+        "move_likelihood": mean_of(likely[moved], row, N),
+        "move_likelihood_least": _extreme(likely[moved], row, N, np.minimum, 0.0),
+        "stay_likelihood": mean_of(likely[~moved], still, N),
+        "moves_unseen": mean_of(reference.unseen(r)[moved], row, N),
+        "ways_unseen": mean_of(~np.isin(_key(first, second, third, reference.R), _known_ways(reference)), of, N),
+        "hour_likelihood": at_hour.mean(axis=1),
+        "hour_likelihood_least": at_hour.min(axis=1),
+        "hours_unseen": (there == 0).mean(axis=1),
+        "popularity_spread": visits.std(axis=1),
+        "popularity_least": visits.min(axis=1),
+        "popularity_of_top": np.log(reference.popularity(_top_place(stays, N)[:, None])[:, 0]),
+        "popularity_of_passed": mean_of(by_stay[passed], stays.row[passed], N),
+    }
+
+
+def _triples(stays: Stays) -> tuple[Ints, Ints, Ints, Ints]:
+    """Three stays in a row: their places, and the trace."""
+    mine = stays.row[2:] == stays.row[:-2]
+    return stays.place[:-2][mine], stays.place[1:-1][mine], stays.place[2:][mine], stays.row[2:][mine]
+
+
+def _key(a: Ints, b: Ints, c: Ints, R: int) -> Ints:
+    return (a * R + b) * R + c
+
+
+def _known_ways(reference: Grams) -> Ints:
+    a, b, c, _ = _triples(stays_of(reference.people.r))
+    return np.unique(_key(a, b, c, reference.R))
+
 
 BAR = 0.60
 FOLDS = 5
@@ -307,3 +597,117 @@ def real_or_fake(ground: Ground) -> Finding:
             "mean_fake": dict(zip(FEATURES, fake.mean(axis=0).tolist(), strict=True)),
         },
     )
+
+
+FILTER_BAR = 0.01
+FLOOR = 1e-4  # of p_bar
+FASTEST = 0.999  # quantile of the speeds of real steps
+MISPLACED = 0.25  # a place used this much less than its due at an hour
+ENOUGH = 10  # visits before a place's hours are judged
+GROUPS = 200  # of real people, to see how often the bar flags them
+
+Filter = Callable[[Ints], Floats]
+
+
+def learn(people: People, ground: Ground) -> dict[str, Filter]:
+    """Filters from these people: each gives the share of points of every trace that it throws out."""
+    grams = Grams(people, ground.R, ground.hour)
+    hours = np.bincount(ground.hour) / len(ground.hour)
+
+    def unreachable(r: Ints) -> Floats:
+        return np.asarray((grams.step(r) < FLOOR).mean(axis=1))
+
+    def nobody_there(r: Ints) -> Floats:
+        return np.asarray((grams.at_hour(r) == 0).mean(axis=1))
+
+    def wrong_hour(r: Ints) -> Floats:
+        visits = grams.places.look(r)
+        due = visits * hours[ground.hour]
+        return np.asarray(((visits >= ENOUGH) & (grams.at_hour(r) < MISPLACED * due)).mean(axis=1))
+
+    found: dict[str, Filter] = {"unreachable": unreachable, "nobody_there": nobody_there, "wrong_hour": wrong_hour}
+    if ground.locations.has_coordinates:
+        v_max = np.quantile(ground.locations.distance(people.r[:, :-1], people.r[:, 1:]), FASTEST)
+
+        def too_fast(r: Ints) -> Floats:
+            return np.asarray((ground.locations.distance(r[:, :-1], r[:, 1:]) > v_max).mean(axis=1))
+
+        found["too_fast"] = too_fast
+    return found
+
+
+def rejected(ground: Ground, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
+    """filter -> group -> share thrown out of each trace; hold-out people by the filters of the other half."""
+    people = ground.strangers
+    out: dict[str, dict[str, Floats]] = {}
+    for side in (0, 1):
+        known = np.flatnonzero(half[people.user] == side)
+        filters = learn(People(people.r[known], people.user[known], people.U), ground)
+        other = np.flatnonzero(half[people.user] != side)
+        for name, throw in filters.items():
+            into = out.setdefault(name, {"holdout": np.zeros(len(people.r))})
+            into["holdout"][other] = throw(people.r[other])
+            for group, r in groups.items():
+                into[group] = into.get(group, np.zeros(len(r))) + throw(r) / 2
+    return out
+
+
+def filtering(ground: Ground) -> Finding:
+    """A16."""
+    rng, people = ground.rng("A16"), ground.strangers
+    half = rng.permutation(people.U) % 2
+    shares = rejected(ground, {"fakes": ground.fakes, "seeds": ground.seeds.r}, half)
+    maker = np.arange(len(ground.fakes)) if ground.owner is None else ground.main.user
+    level = 1 - (1 - LEVEL) / len(shares)
+    gaps: dict[str, Rate] = {}
+    chance: dict[str, Rate] = {}
+    rates: dict[str, dict[str, float]] = {}
+    persons: list[Floats] = []
+    for name, share in shares.items():
+        real, seeds = by_user(share["holdout"], people.user), by_user(share["seeds"], ground.seeds.user)
+        gaps[name] = difference(by_user(share["fakes"], maker), real, level=level)
+        chance[name] = difference(seeds, real, level=level)
+        who = {"fakes": maker, "holdout": people.user, "seeds": ground.seeds.user}
+        rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
+        persons.append(np.concatenate([real, seeds]))
+    makers = min(len(np.unique(maker)), ground.seeds.U)
+    flagged = flagged_groups(np.array(persons), people.U, makers, level, rng)
+    verdicts = {name: verdict(gap, FILTER_BAR, None, Fresh(chance[name], flagged)) for name, gap in gaps.items()}
+    passed = False if False in verdicts.values() else None if None in verdicts.values() else True
+    # the filter that decides the verdict is the one to speak of
+    worst = max(gaps, key=lambda name: (verdicts[name] is False, gaps[name].high))
+    main, control = gaps[worst], chance[worst]
+    fresh = Fresh(control, flagged)
+    each = np.sort(by_user(shares[worst]["fakes"], maker))[::-1]
+    return Finding(
+        "A16",
+        main=main.value,
+        interval=main,
+        control=control.value,
+        control_interval=control,
+        baseline=0.0,
+        null=control,
+        fresh=fresh,
+        bar=FILTER_BAR,
+        passed=passed,
+        reachable=fresh.pass_it,
+        worst_decile=float(each[: -(-len(each) // 10)].mean()) - rates[worst]["holdout"],
+        words=f"The filter {worst.replace('_', ' ')!r} throws out {points(main.value)} more of the fakes than of real "
+        f"people ({percent(rates[worst]['fakes'])} against {percent(rates[worst]['holdout'])} of their slots)."
+        + flagged_too(passed, fresh, points(control.value)),
+        details={"worst": worst, "rates": rates, "difference": gaps},
+    )
+
+
+def flagged_groups(share: Floats, known: int, size: int, level: float, rng: np.random.Generator) -> float:
+    """
+    How often the bar flags a group of `size` real people, drawn at random, beside `known` others.
+
+    `share` (filters, people) is what each filter throws out of each real person.
+    """
+    flagged = 0
+    for _ in range(GROUPS):
+        order = rng.permutation(share.shape[1])
+        some, rest = share[:, order[:size]], share[:, order[size : size + known]]
+        flagged += any(difference(a, b, level=level).high > FILTER_BAR for a, b in zip(some, rest, strict=True))
+    return flagged / GROUPS

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.evaluation.attacks.finding import Rate, user_rate
 from elsewhere.evaluation.attacks.ground import filled
-from elsewhere.evaluation.attacks.intervals import Rate, user_rate
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Traces

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding, percent, verdict
+from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding, Rate, percent, verdict
 from elsewhere.evaluation.attacks.ground import Ground, People
-from elsewhere.evaluation.attacks.intervals import Rate
-from elsewhere.evaluation.baselines import PoolGenerator, from_pool
 from elsewhere.evaluation.lbs.days import DAYS, ENOUGH, Company, OverDays, over_days
-from elsewhere.evaluation.lbs.result import ATTACKS, BAR, LbsResult
-from elsewhere.evaluation.lbs.scenario import evaluate_lbs
+from elsewhere.evaluation.lbs.generators import PoolGenerator, from_pool
+from elsewhere.evaluation.lbs.scenario import ATTACKS, BAR, LbsResult, evaluate_lbs
 from elsewhere.traces.model import Ints, Traces
 
 N_FAKES = (1, 5, 10)

@@ -1,28 +1,340 @@
 """
 The location-based-service scenario: a user sends decoys along with her place, the service tries to see through them.
 
-With probability beta an instant is exposed: the service then receives the set of the true place and of the places of
-m fake traces at that instant, shuffled. It knows how people move, sees the whole log, and names the true places.
+In order: what the service knows before it looks, one query log as it sees it and how far each adversary gets, the
+result, and the scenario itself.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
-from elsewhere.evaluation.lbs.knowledge import BETWEEN, Chain, chain_of, class_hours
-from elsewhere.evaluation.lbs.result import ADVERSARIES, OVERHEADS, RESAMPLES, LbsResult
-from elsewhere.evaluation.lbs.service import Sightings, named, overhead
+from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
+from elsewhere.evaluation.lbs.days import OverDays
 from elsewhere.pool import on_map_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, fit_profiles
 from elsewhere.scale import map_over
 from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
+
+BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
+HOURLY = 10.0  # visits that the whole day is worth beside those of one hour
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """
+    A chain over some places: `place (C,)` sorted, logarithms and laws over them.
+
+    `first (C,)` is ln of the law of the first instant, `p` and `log_p` (pairs, C, C) the moves, `pair (L - 1,)` which
+    of them leads from one instant to the next, `between` the positions of hidden candidates while nothing is sent.
+    """
+
+    place: Ints
+    first: Floats
+    p: Floats
+    log_p: Floats
+    pair: Ints
+    between: NDArray[np.uint32]
+
+
+def period_steps(tau: Places) -> tuple[list[tuple[int, int]], Ints]:
+    """The different (tau, tau') of consecutive instants, and which of them each step is."""
+    steps = list(zip(tau[:-1].tolist(), tau[1:].tolist(), strict=True))
+    pairs = sorted(set(steps)) or [(0, 0)]
+    number = {pair: i for i, pair in enumerate(pairs)}
+    return pairs, np.array([number[step] for step in steps], dtype=np.int64)
+
+
+def popular(law: Floats, most: int = BETWEEN) -> Ints:
+    """The most likely places of a law, those of probability 0 left out."""
+    best = np.argsort(-law, kind="stable")[:most]
+    return np.sort(best[law[best] > 0])
+
+
+def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = BETWEEN) -> Chain:
+    """
+    <p_bar, pi_bar> over the places `seen` and the most visited ones.
+
+    The law of the first instant gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
+    (E34): what nobody visited in training is unlikely, not impossible.
+    """
+    hidden = popular(np.asarray(model.pi_bar), between)
+    place = np.union1d(seen, hidden)
+    pairs, pair = period_steps(tau)
+    start = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
+    first = ((start + model.epsilon / model.R) / (1 + model.epsilon))[place]
+    p = np.stack([model.block(place, place, *step) for step in pairs])
+    with np.errstate(divide="ignore"):
+        return Chain(place, np.log(first), p, np.log(p), pair, np.searchsorted(place, hidden).astype(np.uint32))
+
+
+def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
+    """
+    (L, R) ln of how much more, or less, people are at the class of each place at this hour than in general.
+
+    The share of an hour is drawn towards that of the whole day by `HOURLY` visits. Places of unknown class are worth
+    what they are.
+    """
+    kinds = int(label.max(initial=-1)) + 1
+    known = (r >= 0) & (label[r] >= 0)
+    if kinds == 0 or not known.any():
+        return np.zeros((len(hour), len(label)))
+    when = np.broadcast_to(hour, r.shape)[known]
+    visits = np.zeros((int(hour.max()) + 1, kinds))
+    np.add.at(visits, (when, label[r[known]]), 1.0)
+    # half a visit each, so that a class nobody trained on is no impossibility
+    share = (visits.sum(axis=0) + 0.5) / (visits.sum() + kinds / 2)
+    lift = (visits + HOURLY * share) / (visits.sum(axis=1, keepdims=True) + HOURLY) / share
+    return np.where(label >= 0, np.log(lift)[hour][:, label], 0.0)
+
+
+NOTHING = np.empty(0, dtype=np.uint32)
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Sightings:
+    """What a service receives: the set `place[start[t] : start[t + 1]]` at instant t, empty if nothing is sent."""
+
+    start: Ints
+    place: Ints
+
+    @staticmethod
+    def of(truth: Ints, fakes: Ints, exposed: Flags, rng: np.random.Generator) -> "Sightings":
+        """
+        Truth and fakes at the exposed instants, shuffled, each place once: a client does not ask the same twice.
+
+        Examples
+        --------
+        >>> log = Sightings.of(np.array([3, 3]), np.array([[3, 5]]), np.array([True, False]), np.random.default_rng(1))
+        >>> log.start.tolist(), log.place.tolist()
+        ([0, 1, 1], [3])
+
+        """
+        n, L = fakes.shape
+        start, place = np.empty(L + 1, dtype=np.int64), np.empty(L * (n + 1), dtype=np.int64)
+        size = sightings(truth, fakes, exposed, rng.random((L, n + 1)), start, place)
+        return Sightings(start, place[:size])
+
+    @property
+    def seen(self) -> Flags:
+        """Whether anything was sent, (L,)."""
+        return np.diff(self.start) > 0
+
+    def without(self, pool: Ints) -> "Sightings":
+        """Less every trace of the pool that lies in all of them (A19)."""
+        start, place = np.empty_like(self.start), np.empty_like(self.place)
+        without_pool(pool, self.start, self.place, start, place)
+        return Sightings(start, place[: start[-1]])
+
+
+def attack(
+    log: Sightings, chain: Chain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """
+    Chance that the adversary names the true place at each instant: by localization, and by tracking.
+
+    The hidden place moves by `chain`. At an exposed instant it is one of those seen, all alike or by `worth (L, R)`,
+    ln of what a place is worth at that instant; elsewhere it is one of `chain.between` or one seen at the nearest
+    exposed instants, and nothing is observed. Localization names the place of largest posterior probability (forward-
+    backward), ties shared; tracking that of the most likely sequence (Viterbi), ties broken at random.
+    """
+    L = len(truth)
+    # unsigned: the kernels then need not look for indices that count from the end
+    position = np.searchsorted(chain.place, log.place).astype(np.uint32)
+    mark = np.full(len(chain.place), -1, dtype=np.int64)
+    start = np.empty(L + 1, dtype=np.int64)
+    # in any order: the first of equal candidates wins, and a place must not win by its number
+    between = rng.permutation(chain.between)
+    size = candidates(log.start, position, between, mark, start, NOTHING)
+    place = np.empty(size, dtype=np.uint32)
+    candidates(log.start, position, between, mark, start, place)
+    weight = np.zeros(size)
+    seen = log.seen
+    if worth is not None:
+        instant = np.repeat(np.arange(L), np.diff(start))
+        weight = np.where(seen[instant], worth[instant, chain.place[place]], 0.0)
+    posterior, path = np.empty(size), np.empty(L, dtype=np.int64)
+    total = localize(start, place, weight, chain.first, chain.p, chain.log_p, chain.pair, posterior)
+    track(start, place, weight, chain.first, chain.log_p, chain.pair, path)
+    located, tracked = np.empty(L), np.empty(L)
+    hits(start, chain.place[place], posterior, path, total > -np.inf, truth, seen, located, tracked)
+    return located, tracked
+
+
+def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
+    """
+    Mean number of different places (diversity) and of different classes (semantic) per exposed instant (E69).
+
+    The truth is one of them. Places of unknown class count as one class. Beside it `guess`, the chance of error of
+    whoever picks one of the places at random. NaN where nothing was exposed.
+    """
+    sent = np.diff(log.start)
+    sent = sent[sent > 0]
+    if len(sent) == 0:
+        return dict.fromkeys(("diversity", "semantic", "guess"), np.nan)
+    found = {"diversity": float(sent.mean()), "semantic": np.nan, "guess": float((1 - 1 / sent).mean())}
+    if label is not None:
+        instant = np.repeat(np.arange(len(log.start) - 1), np.diff(log.start))
+        kind = label[log.place] + 1
+        found["semantic"] = len(np.unique(instant * (label.max() + 2) + kind)) / len(sent)
+    return found
+
+
+def named(
+    log: Sightings,
+    chains: Mapping[str, Chain],
+    truth: Ints,
+    rng: np.random.Generator,
+    *,
+    pool: Ints | None,
+    worth: Floats | None,
+) -> dict[str, tuple[Floats, Floats]]:
+    """What every adversary that has what it needs finds, by name."""
+    found = {"aggregate": attack(log, chains["aggregate"], truth, rng)}
+    if "user" in chains:
+        found["user"] = attack(log, chains["user"], truth, rng)
+    if worth is not None:
+        found["classes"] = attack(log, chains["aggregate"], truth, rng, worth)
+    if pool is not None:
+        found["pool"] = attack(log.without(pool), chains["aggregate"], truth, rng)
+    return found
+
+
+ADVERSARIES = ("aggregate", "user", "classes", "pool")
+ATTACKS = ("localization", "tracking")
+WHERE = ("exposed", "all")
+OVERHEADS = ("diversity", "semantic", "guess")
+RESAMPLES = 1000
+BAR = 0.9  # of the ceiling m / (m + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class LbsResult:
+    """
+    Errors and overheads, one value per user: the mean over all selections of fakes and exposures.
+
+    Parameters
+    ----------
+    generators, n_fakes, adversaries
+        Names along the axes of `error`.
+    error
+        (users, generators, n_fakes, adversaries, attacks, where) probability of error; attacks are localization and
+        tracking, where is at exposed instants and at all.
+    overhead
+        (users, generators, n_fakes, 3) different places and classes per exposed instant, and the error of a guess.
+    settings
+        beta, repeats, periods, sizes.
+    notes
+        What a reader should know about the inputs.
+    resamples
+        (1000, users) users drawn for the intervals.
+    over_days
+        What a service that watches for several days finds, by number of decoys (A18); empty with one day per person.
+
+    """
+
+    generators: tuple[str, ...]
+    n_fakes: tuple[int, ...]
+    adversaries: tuple[str, ...]
+    error: Floats = field(repr=False)
+    overhead: Floats = field(repr=False)
+    settings: dict[str, Any]
+    notes: tuple[str, ...]
+    resamples: Any = field(repr=False)
+    over_days: tuple[OverDays, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(map(str, self.n_fakes))
+        return f"LbsResult({', '.join(self.generators)}; {numbers} fakes; {len(self.error)} users)"
+
+    def figure(
+        self, generator: str, n: int, adversary: str = "aggregate", attack: str = "tracking", where: str = "exposed"
+    ) -> dict[str, Any]:
+        """Median over users of the probability of error, its 95 % interval (users resampled), and the mean."""
+        g, m, a = (
+            x.index(y) for x, y in ((self.generators, generator), (self.n_fakes, n), (self.adversaries, adversary))
+        )
+        return self._summary(self.error[:, g, m, a, ATTACKS.index(attack), WHERE.index(where)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
+        found: dict[str, Any] = {}
+        for generator in self.generators:
+            found[generator] = {}
+            for n in self.n_fakes:
+                g, m = self.generators.index(generator), self.n_fakes.index(n)
+                errors = {
+                    adversary: {
+                        attack: {where: self.figure(generator, n, adversary, attack, where) for where in WHERE}
+                        for attack in ATTACKS
+                    }
+                    for adversary in self.adversaries
+                }
+                found[generator][str(n)] = {
+                    "ceiling": n / (n + 1),
+                    "bar": BAR * n / (n + 1),
+                    **{name: self._summary(self.overhead[:, g, m, i]) for i, name in enumerate(OVERHEADS)},
+                    "error": errors,
+                }
+        watched = {str(told.n): told.to_dict() for told in self.over_days}
+        whole: dict[str, Any] = plain(
+            {"settings": self.settings, "generators": found, "over_days": watched, "notes": self.notes}
+        )
+        return {**whole, "version": __version__}
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per generator, number of fakes, adversary and attack: error, interval, overheads, ceiling."""
+        rows = []
+        for g, generator in enumerate(self.generators):
+            for m, n in enumerate(self.n_fakes):
+                costs = {name: self._summary(self.overhead[:, g, m, i])["median"] for i, name in enumerate(OVERHEADS)}
+                for adversary in self.adversaries:
+                    for attack in ATTACKS:
+                        main, whole = (self.figure(generator, n, adversary, attack, where) for where in WHERE)
+                        low, high = main["interval"]
+                        rows.append(
+                            {
+                                "generator": generator,
+                                "fakes": n,
+                                "adversary": adversary,
+                                "attack": attack,
+                                "error": main["median"],
+                                "low": low,
+                                "high": high,
+                                "error_all": whole["median"],
+                                "ceiling": n / (n + 1),
+                                **costs,
+                            }
+                        )
+        shown: list[dict[str, Any]] = plain(rows)
+        return shown
+
+    def _summary(self, values: Floats) -> dict[str, Any]:
+        there = ~np.isnan(values)
+        if not there.any():
+            return {"median": np.nan, "interval": [np.nan, np.nan], "mean": np.nan, "users": 0}
+        # users without a value are drawn too, and count for nothing
+        drawn = values[self.resamples]
+        kept = drawn[~np.isnan(drawn).all(axis=1)]
+        low, high = np.quantile(np.nanmedian(kept, axis=1), [0.025, 0.975])
+        return {
+            "median": float(np.nanmedian(values)),
+            "interval": [float(low), float(high)],
+            "mean": float(np.nanmean(values)),
+            "users": int(there.sum()),
+        }
+
 
 Generator = Callable[[int, int, np.random.Generator], ArrayLike]
 
@@ -59,7 +371,7 @@ def evaluate_lbs(
         The true traces (the paper: the second day); of several rows of a user one is drawn per selection of fakes.
     generators
         Name -> callable(user, n, rng) giving (n, L) places. `user` is the user's number in `train`, after those the
-        users who are in `test` alone. See `elsewhere.evaluation.baselines`.
+        users who are in `test` alone. See `elsewhere.evaluation.lbs.generators`.
     classes
         Semantic class of each place, for the semantic overhead and the adversary who knows it.
     pool
@@ -90,7 +402,7 @@ def evaluate_lbs(
     Examples
     --------
     >>> import numpy as np, elsewhere as ew
-    >>> from elsewhere.evaluation.baselines import uniform_iid
+    >>> from elsewhere.evaluation.lbs.generators import uniform_iid
     >>> days = np.repeat([[0], [1], [2]], 10, axis=1)
     >>> found = ew.evaluate_lbs(days, days, {"uniform": uniform_iid(9, 10)}, n_fakes=[1], rng=np.random.default_rng(1),
     ...                         locations=ew.Locations(n=9))

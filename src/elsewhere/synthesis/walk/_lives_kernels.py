@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._jit import njit
-from elsewhere.synthesis.streams._kernels import open_stream, uniform
+from elsewhere.synthesis._streams_kernels import open_stream, uniform
 
 HOME, MAIN, OTHER = 0, 1, 2
 PARTS = 6  # of the day

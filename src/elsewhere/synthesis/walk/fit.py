@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.walk._kernels import (
+from elsewhere.synthesis.walk._walk_kernels import (
     COLUMNS,
     LENGTHS,
     MOVING,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.synthesis.walk._kernels import COLUMNS, SLOTS, Tables
+from elsewhere.synthesis.walk._walk_kernels import COLUMNS, SLOTS, Tables
 from elsewhere.traces.model import Floats, Ints, Locations
 
 EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances between neighbours

@@ -64,7 +64,8 @@ DETOUR = 0.95  # share of real passes that ways must be long enough for
 CLOCK_MINUTES = 20  # finest bins of the hour of leaving
 RAKES = 5
 TRIES = 12  # diaries of which one is taken
-REHEARSED = 300  # diaries of each kind, to see which are too usual
+REHEARSED = 1_000  # diaries of each kind, to see which are too usual
+LIKE_LIMITS, LIKE_SEEN = (0.25, 4.0), 3  # factors on a diary, and how often what they are on must have been rehearsed
 
 
 @dataclass(frozen=True, eq=False)
@@ -492,12 +493,14 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
     drawn = np.empty((REHEARSED, 4), dtype=np.int64)
     for k in range(K):
         rehearse(law, k, rng.choice(3, REHEARSED, p=law.start[k]), key, drawn)
+        known = np.bincount(drawn.ravel(), minlength=LIKE) >= LIKE_SEEN  # other factors would run away
         for _ in range(RAKES):
             for j, margin in enumerate(margins):
                 weight = like[k, drawn].prod(axis=1)
                 now = np.bincount(drawn[:, j], weight / weight.sum(), LIKE)[margin]
                 goal = real[k, margin] / real[k, margin].sum()
-                like[k, margin] *= (goal + 0.003) / (now + 0.003)
+                factor = np.where(known[margin], (goal + 0.003) / (now + 0.003), 1.0)
+                like[k, margin] = np.clip(like[k, margin] * factor, *LIKE_LIMITS)
     number = np.minimum(np.diff(days.first), STAYS - 1)
     share = _shares(real[:, : STAYS * 3].reshape(K, STAYS, 3).sum(axis=2))
     mean = share @ np.arange(STAYS)

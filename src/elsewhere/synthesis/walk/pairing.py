@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.walk._kernels import agreements, keep_apart, life_of, place_bits, take
+from elsewhere.synthesis.walk._walk_kernels import agreements, keep_apart, life_of, place_bits, take
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md

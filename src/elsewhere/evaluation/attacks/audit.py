@@ -1,0 +1,571 @@
+"""
+The attack suite on any tool's fakes: every attack with its control, its baseline, its interval and its bar.
+
+A20: do number, order or tries of the fakes tell their seed? (E63)
+
+The order judged is that of the pool where there is one, else that of the fakes as given, with the number per seed that
+such a list shows; fakes straight from `generate_fakes` are private and have no published order yet.
+
+The days of one fake life carry one id anyway: a life counts once, by its first row.
+
+Counts and tries that scatter no more than draws without regard to the seed say nothing; an order that a shuffle would
+not produce does. Information is in bits per fake (order) or per seed (counts, tries).
+
+A11, A14, A21: what stands in the table where no attack runs here.
+
+The suite: every attack of the table with what it needs, A1 to A21.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere._version import __version__
+from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.evaluation.attacks.candidates import TooManyPlaces, background, best_explained, reidentification
+from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, few_in_the_file, unique_places
+from elsewhere.evaluation.attacks.deniable import CannotAudit, behind, count_audit
+from elsewhere.evaluation.attacks.finding import (
+    FOR_REVIEW,
+    LEARNT,
+    NOT_RUN,
+    NOTHING,
+    REVIEW,
+    RUN,
+    UNCLEAR,
+    WITHIN,
+    Finding,
+)
+from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_timing, reconstruction
+from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
+from elsewhere.evaluation.attacks.private import sum_audit
+from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
+from elsewhere.privacy.private.release import Mechanism
+from elsewhere.traces.model import Ints, Locations, Traces
+
+CHANCE = 0.01
+PARTS = 8
+SHUFFLES = 400
+
+
+def entropy(counts: Ints) -> float:
+    """Bits."""
+    p = counts[counts > 0] / counts.sum()
+    return float(-(p * np.log2(p)).sum())
+
+
+def information(a: Ints, b: Ints) -> float:
+    """Mutual information of two whole numbers, in bits, as the sample has it."""
+    joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=np.int64)
+    np.add.at(joint, (a, b), 1)
+    return max(0.0, entropy(joint.sum(axis=1)) + entropy(joint.sum(axis=0)) - entropy(joint.ravel()))
+
+
+def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
+    """Bits by which the place in the list tells the seed, beyond a shuffle; the shuffle's own; p of a shuffle."""
+    n = len(seed)
+    _, seed = np.unique(seed, return_inverse=True)
+    part = np.arange(n) * min(PARTS, n) // n
+
+    def told(order: Ints) -> tuple[float, float]:
+        group = order * min(PARTS, n) // (int(order.max()) + 1)
+        return information(part, group), float((order[1:] == order[:-1]).mean()) if n > 1 else 0.0
+
+    blocks, twins = told(seed)
+    shuffled = np.array([told(rng.permutation(seed)) for _ in range(SHUFFLES)])
+    # a list in order, or in which the fakes of one seed stand together
+    beyond = [(shuffled[:, i] >= value).sum() for i, value in enumerate((blocks, twins))]
+    p = min(1.0, 2 * (1 + min(beyond)) / (SHUFFLES + 1)) if shuffled.std() > 0 else 1.0
+    chance = float(shuffled[:, 0].mean())
+    together = max(0.0, twins - float(shuffled[:, 1].mean())) * math.log2(max(2, int(seed.max()) + 1))
+    return max(0.0, blocks - chance, together), chance, float(p)
+
+
+def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]:
+    """Bits by which counts tell the seed beyond chance, and p of scatter this large by chance alone."""
+    from scipy.stats import chi2
+
+    spread = float(counts.var())
+    if spread == 0:
+        return 0.0, 1.0
+    n = len(counts)
+    p = float(chi2.sf(n * spread / max(expected_variance, 1e-12), n - 1))
+    return max(0.0, 0.5 * math.log2(spread / max(expected_variance, 1e-12))), p
+
+
+def side_channel(ground: Ground) -> Finding:
+    """A20."""
+    rng, owner = ground.rng("A20"), ground.main.owner
+    per_seed = np.bincount(owner[_first_days(ground.life)], minlength=len(ground.seeds.r))
+    bits, p, chance = {}, {}, 0.0
+    if ground.listed or ground.pool is not None:
+        bits["order"], chance, p["order"] = order_tells(_published(ground, owner), rng)
+    if ground.listed and ground.pool is None:
+        made = per_seed[per_seed > 0]
+        bits["count"], p["count"] = scatter_tells(made, float(made.mean()))
+    if ground.attempts is not None and len(ground.attempts) == len(per_seed):
+        used = per_seed > 0
+        tries, needed = ground.attempts[used], per_seed[used]
+        rate = min(1.0, needed.sum() / max(1, tries.sum()))
+        # tries for a given number of fakes at one acceptance for all: negative binomial
+        bits["tries"], p["tries"] = scatter_tells(tries, float(needed.mean() * (1 - rate) / rate**2))
+    told = {name: bits[name] for name in bits if p[name] <= CHANCE}
+    main = max(told.values(), default=0.0)
+    worst = max(told, key=lambda name: told[name], default="")
+    if told:
+        words = (
+            f"What tells the seeds of the fakes: {', '.join(told)} ({main:.2f} bits by {worst}). Shuffle them, make as "
+            "many of every seed, never export the tries."
+        )
+    elif bits:
+        words = f"The seeds of the fakes are not told, beyond chance, by: {', '.join(bits)}."
+    else:
+        words = "These fakes are private and have no published order yet; give the pool to judge it."
+    return Finding(
+        "A20",
+        main=main,
+        control=0.0,
+        baseline=chance,
+        bar=0.0,
+        passed=not told if bits else None,
+        reachable=True,
+        words=words,
+        details={"bits": bits, "p": p},
+    )
+
+
+def _published(ground: Ground, owner: Ints) -> Ints:
+    """Seeds in the order in which the fakes are published: that of the pool where there is one."""
+    if ground.pool is None:
+        return owner[_first_days(ground.life)]
+    known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(ground.fakes), owner, strict=True)}
+    rows = np.ascontiguousarray(ground.pool.r.astype(np.int64))
+    return np.array([known.get(row.tobytes(), -1) for row in rows[_first_days(ground.pool.user)]], dtype=np.int64)
+
+
+def _first_days(life: Ints) -> Ints:
+    """The first row of each life, in the order of the rows."""
+    return np.sort(np.unique(life, return_index=True)[1])
+
+
+REVIEWS = {
+    "A11": (
+        "singling out, linkability and inference on tables",
+        "Run a tabular tool in an environment of its own on derived tables (user by hourly place); no dependency here.",
+    ),
+    "A14": (
+        "membership from the aggregates p_bar and pi_bar",
+        "A pool holds neither: its files are the fakes, the places and a manifest. The model file is private.",
+    ),
+    "A21": (
+        "regeneration from a guessed seed of the random generator",
+        "Published fakes come from the operating system's entropy; a run with a given generator is refused by publish.",
+    ),
+}
+
+
+def entry(attack: str) -> Finding:
+    """The line of an attack that does not run here."""
+    title, words = REVIEWS[attack]
+    return Finding(attack, title, status=REVIEW, words=words)
+
+
+def behind_decoys(attack: str) -> Callable[[Ground], Finding]:
+    """An attack of the location-based service, loaded when it runs."""
+
+    def attempt(ground: Ground) -> Finding:
+        from elsewhere.evaluation.lbs import findings
+
+        found: Finding = getattr(findings, f"attack_{attack}")(ground)
+        return found
+
+    return attempt
+
+
+class Attack(NamedTuple):
+    """What it tries, how it runs, which optional inputs it cannot do without."""
+
+    title: str
+    run: Callable[[Ground], Finding]
+    needs: tuple[str, ...]
+
+
+def noise_audit(ground: Ground) -> Finding:
+    """A9: of the noisy sums of the private preset, or of the noisy count of the deniable one."""
+    return sum_audit(ground, ground.sampler) if isinstance(ground.sampler, Mechanism) else count_audit(ground)
+
+
+PAIRS = ("holdout", "seed_index")
+
+ATTACKS = {
+    "A1": Attack("copies of the own seed, or of anybody", copies, PAIRS),
+    "A2": Attack("MAP re-identification by the moves", reidentification, PAIRS),
+    "A3": Attack("membership by likelihood ratio", likelihood_membership, ("holdout",)),
+    "A4": Attack("linkage by the times of moves", move_timing, PAIRS),
+    "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
+    "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
+    "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
+    "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
+    "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
+    "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
+    "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
+    "A13": Attack("places that few people visit", unique_places, ()),
+    "A15": Attack("real people against fakes", real_or_fake, ("holdout",)),
+    "A16": Attack("filters for impossible or unlikely points", filtering, ("holdout",)),
+    "A17": Attack("localization and tracking behind decoys", behind_decoys("A17"), PAIRS),
+    "A18": Attack("intersection over many days", behind_decoys("A18"), PAIRS),
+    "A19": Attack("the service holds the pool", behind_decoys("A19"), PAIRS),
+    "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
+}
+ALL = tuple(f"A{i}" for i in range(1, 22))
+# what is asked of everybody in the file, and how of people of whom no fake was made
+EVERYBODY = {
+    "A1": copies_of_role,
+    "A2": best_explained,
+    "A3": likelihood_membership,
+    "A10": density_membership,
+    "A12": background,
+    "A13": few_in_the_file,
+}
+SEEDS, NO_VERDICT = "seeds", "no verdict"
+WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
+
+
+def run(attack: str, ground: Ground) -> Finding:
+    """The finding of one attack, of the worst role where there are several; what it needs where an input is missing."""
+    seeds = _run(attack, ground)
+    if attack not in EVERYBODY or not ground.roles:
+        return seeds
+    found: dict[str, Finding | str] = {SEEDS: seeds}
+    for role, there in ground.roles.items():
+        try:
+            found[role] = there if isinstance(there, str) else replace(EVERYBODY[attack](there), title=seeds.title)
+        except TooManyPlaces as error:
+            found[role] = f"it needs {error.args[0]}"
+    ran = {role: f for role, f in found.items() if isinstance(f, Finding) and f.status == RUN}
+    worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_beyond_chance(ran[role])), default=SEEDS)
+    head = ran.get(worst, seeds)
+    told = {role: _of_role(f, SEEDS if role == SEEDS else ground.roles[role]) for role, f in found.items()}
+    beside = f" (The worst of {len(ran)} roles: {worst}.)" if len(ran) > 1 else ""
+    return replace(
+        head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": told}
+    )
+
+
+def _beyond_chance(f: Finding) -> float:
+    """How far the figure is above strangers, or guessing, in halves of its interval; of equals the seeds come first."""
+    chance = f.control if f.control is not None else f.baseline or 0.0
+    half = 0.0 if f.interval is None else (f.interval.high - f.interval.low) / 2
+    return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
+
+
+def _of_role(found: Finding | str, ground: Ground | str) -> dict[str, Any]:
+    """The figures of one role, or why there is no verdict."""
+    if isinstance(found, str) or found.status != RUN:
+        why = found if isinstance(found, str) else f"it needs {found.needs}"
+        return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
+    names = ("main", "interval", "control", "baseline", "bar", "passed", "outcome", "words")
+    people = {} if isinstance(ground, str) else {"people": ground.seeds.U}
+    return {**people, **{name: found.to_dict()[name] for name in names}}
+
+
+def _run(attack: str, ground: Ground) -> Finding:
+    if attack not in ATTACKS:
+        return entry(attack)
+    title, attempt, needs = ATTACKS[attack]
+    missing = [f"`{name}`" for name in needs if name not in ground.given]
+    if missing:
+        # a copy of somebody's day is one whoever it was made from
+        found = copied_days(ground) if attack == "A1" else None
+        if found is not None:
+            return replace(found, title=title)
+        return not_run(attack, title, " and ".join(missing))
+    try:
+        return replace(attempt(ground), title=title)
+    except (TooManyPlaces, CannotAudit) as error:
+        return not_run(attack, title, str(error.args[0]))
+
+
+def not_run(attack: str, title: str, needs: str) -> Finding:
+    """The line of an attack that lacks an input."""
+    return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """
+    What the attacks found, in the order of the table.
+
+    `sizes` says on how many users, traces and fakes; `notes` what a reader should know about the inputs.
+    """
+
+    findings: tuple[Finding, ...]
+    sizes: dict[str, int]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        ran = [f for f in self.findings if f.status == RUN]
+        return f"AuditResult({len(ran)} attacks run, {len(self.flagged)} flagged)"
+
+    def __getitem__(self, attack: str) -> Finding:
+        return {f.id: f for f in self.findings}[attack]
+
+    @property
+    def flagged(self) -> tuple[str, ...]:
+        """Ids of the attacks whose bar the fakes do not pass."""
+        return tuple(f.id for f in self.findings if f.passed is False)
+
+    @property
+    def unjudged(self) -> tuple[str, ...]:
+        """A sentence for every role in the file on which there is no verdict, with the reason."""
+        said: dict[str, list[str]] = {}
+        for f in self.findings:
+            for role, told in (f.details.get("roles") or {}).items():
+                if told["outcome"] == NO_VERDICT and role != SEEDS:
+                    said.setdefault(f"{role}: {told['words'][:1].lower()}{told['words'][1:]}", []).append(f.id)
+        return tuple(f"of the {words[:-1]} ({', '.join(ids)})." for words, ids in said.items())
+
+    def in_words(self) -> str:
+        """
+        Say in one sentence how many attacks learnt something, how many did not, and how many were not run.
+
+        Examples
+        --------
+        >>> rows = [Finding("A2", main=0.1, baseline=0.01, bar=0.02, passed=False), Finding("A8", status="not run")]
+        >>> AuditResult(tuple(rows), {}).in_words()
+        'of 2 attacks, 1 learnt something (A2); 1 was not run.'
+
+        """
+        return in_one_sentence({named(f.id, f.details.get("role")): f.outcome for f in self.findings})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
+        return {f.id: f.to_dict() for f in self.findings}
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, outcome, words."""
+        rows = []
+        for f in self.findings:
+            row = f.to_dict()
+            low, high = row["interval"] or (None, None)
+            rows.append(
+                {
+                    "id": f.id,
+                    "attack": f.title,
+                    "main": row["main"],
+                    "low": low,
+                    "high": high,
+                    **{name: row[name] for name in ("control", "baseline", "risk", "bar", "passed", "worst_decile")},
+                    "status": f.status,
+                    "outcome": f.outcome,
+                    "words": f.words,
+                }
+            )
+        return rows
+
+
+ON_DECOYS = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or hide a user of a service
+
+
+def named(attack: str, role: Any = None) -> str:
+    """The id of an attack, and of whom it speaks where the worst role is not the seeds."""
+    return attack if role in (None, SEEDS) else f"{attack} of the {role}"
+
+
+def in_one_sentence(outcomes: Mapping[str, str]) -> str:
+    """
+    How many attacks learnt something, by the outcome of each (`Finding.outcome`).
+
+    Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and
+    have a sentence of their own.
+
+    Examples
+    --------
+    >>> in_one_sentence({"A2": NOTHING, "A15": LEARNT})
+    'of 1 attack on the people in the file, none learnt anything measurable. Of 1 on decoys, 1 learnt something (A15).'
+
+    """
+    decoys = {name: word for name, word in outcomes.items() if name.split()[0] in ON_DECOYS}
+    if not decoys or len(decoys) == len(outcomes):
+        return f"of {len(outcomes)} attack{'s' * (len(outcomes) != 1)}, {_counted(outcomes)}."
+    people = {name: word for name, word in outcomes.items() if name not in decoys}
+    return (
+        f"of {len(people)} attack{'s' * (len(people) != 1)} on the people in the file, {_counted(people)}. Of "
+        f"{len(decoys)} on decoys, {_counted(decoys)}."
+    )
+
+
+def _counted(outcomes: Mapping[str, str]) -> str:
+    found: dict[str, list[str]] = {}
+    for attack, outcome in outcomes.items():
+        known = (LEARNT, WITHIN, NOTHING, UNCLEAR, FOR_REVIEW)
+        found.setdefault(outcome if outcome in known else NOT_RUN, []).append(attack)
+    more, within = found.get(LEARNT, []), found.get(WITHIN, [])
+    learnt, ran = more + within, len(outcomes) - sum(len(found.get(word, [])) for word in (NOT_RUN, FOR_REVIEW))
+    which = [", ".join(more)] * bool(more) + [f"within its bar: {', '.join(within)}"] * bool(within)
+    parts = [f"{len(learnt)} learnt something ({'; '.join(which)})"]
+    if not learnt:
+        none = "none" if 2 * ran > len(outcomes) else f"only {ran} ran, and none of them"
+        parts = [f"{none} learnt anything measurable"] if ran else []
+    elif NOTHING in found:
+        parts.append(f"{len(found[NOTHING])} learnt nothing measurable")
+    if UNCLEAR in found:
+        parts.append(f"{len(found[UNCLEAR])} cannot tell with so few people ({', '.join(found[UNCLEAR])})")
+    if NOT_RUN in found:
+        n = len(found[NOT_RUN])
+        parts.append(f"{n} {'was' if n == 1 else 'were'} not run")
+    if FOR_REVIEW in found:
+        n = len(found[FOR_REVIEW])
+        parts.append(f"{n} {'is' if n == 1 else 'are'} for people to review")
+    return "; ".join(parts)
+
+
+def audit(
+    seeds: Traces | ArrayLike,
+    holdout: Traces | ArrayLike | None,
+    fakes: Any,
+    seed_index: ArrayLike | None,
+    *,
+    attacks: str | Iterable[str] = "all",
+    model: Any = None,
+    classes: Any = None,
+    sampler: Any = None,
+    generator: Callable[..., Any] | None = None,
+    pool: Any = None,
+    attempts: ArrayLike | None = None,
+    locations: Locations | None = None,
+    k: int | None = None,
+    eps0: float = 0.5,
+    count_runs: int = 20_000,
+    m_min: int = 5,
+    shadows: int = 16,
+    holdout_met: bool = False,
+    roles: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+) -> AuditResult:
+    """
+    Attack fakes as an adversary would, and say what each attack reached beside what chance reaches.
+
+    Every attack runs against the people the fakes were made from (main), by the same code against hold-out people
+    (control) and on walks made without any seed; intervals are 95 %, users are the unit, ties are shared. An attack
+    that lacks an input is listed as not run, with what it needs.
+
+    Parameters
+    ----------
+    seeds, holdout
+        `Traces`, or plain (N, L) arrays of places: the people behind the fakes, and people who met no part of the
+        generator. Rows of one user count as one.
+    fakes
+        (F, L) array of places, `Traces`, or what `generate_fakes` returns.
+    seed_index
+        (F,) row of `seeds` each fake was made from; None if unknown.
+    attacks
+        "all", or ids such as ["A2", "A5"].
+    model
+        The aggregate model of the generator; its rare places are counted by A13.
+    classes
+        Classes of the places, for A7 and beside A5.
+    sampler
+        An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; with `codes` and `A` as
+        the laws of the deniable preset have them, or the `sampler` of private fakes, for A9.
+    generator
+        A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
+    pool
+        The published pool: its order is the one that A20 judges.
+    attempts
+        (N,) tries per seed, if they can be observed.
+    locations
+        Places of plain arrays; without them speeds and distances are not judged.
+    k
+        Seeds that should stand behind every fake, for A8; None: it was not asked for.
+    eps0
+        What the count of archetypes claims, for A9.
+    count_runs
+        Releases of either of two neighbouring inputs, for A9.
+    m_min
+        Users that a place must have (E31).
+    shadows
+        Shadow runs of A10.
+    holdout_met
+        Whether the hold-out people are those whom the generator has learnt from, as in the deniable mode: fakes are
+        then closer to them whoever the seeds are, which A10 does not hold against them.
+    roles
+        Other people in the file, name -> `Traces` or array: A1, A2, A3, A10, A12 and A13 are run against each role,
+        with the hold-out as strangers, and the finding is that of the worst, named; `roles` in it holds all. A sentence
+        in the place of people says why there is no verdict on them.
+    progress
+        Called with (attacks done, attacks in all) after every attack.
+    rng
+        Draws controls, walks, resamples and folds; each attack has a stream of its own.
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> rng = np.random.default_rng(1)
+    >>> seeds, holdout = rng.integers(40, size=(2, 60, 12))
+    >>> found = ew.audit(seeds, holdout, seeds, np.arange(60), attacks=["A1", "A2", "A8"], rng=rng)
+    >>> found.flagged, found.to_dict()["A2"]["main"], found.to_dict()["A8"]["needs"]
+    (('A1', 'A2'), 1.0, '`sampler`')
+
+    """
+    wanted = _ids(attacks)
+    if k is not None:
+        require_whole("k", k, 1)
+    require_between("eps0", eps0, 0, np.inf, open_low=True, open_high=True)
+    parameters = {
+        "k": k,
+        "eps0": float(eps0),
+        "count_runs": require_whole("count_runs", count_runs, 8),
+        "m_min": require_whole("m_min", m_min, 1),
+        "shadows": require_whole("shadows", shadows, 2),
+        "holdout_met": bool(holdout_met),
+    }
+    ground = Ground.of(
+        seeds,
+        holdout,
+        fakes,
+        seed_index,
+        rng=rng,
+        locations=locations,
+        model=model,
+        classes=classes,
+        sampler=sampler,
+        generator=generator,
+        pool=pool,
+        attempts=attempts,
+        parameters=parameters,
+        roles=roles,
+    )
+    findings = []
+    for attack in wanted:
+        findings.append(run(attack, ground))
+        if progress is not None:
+            progress(len(findings), len(wanted))
+    sizes = {
+        "seed_users": ground.seeds.U,
+        "holdout_users": 0 if ground.holdout is None else ground.holdout.U,
+        "fakes": len(ground.fakes),
+        "instants": ground.fakes.shape[1],
+        "places": ground.R,
+    }
+    return AuditResult(tuple(findings), sizes, (*ground.notes, f"elsewhere {__version__}"))
+
+
+def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
+    if isinstance(attacks, str):
+        attacks = ALL if attacks == "all" else [attacks]
+    try:
+        wanted = tuple(dict.fromkeys(attacks))
+    except TypeError:
+        wanted = ()
+    unknown = [a for a in wanted if a not in ALL]
+    if not wanted or unknown:
+        shown = ", ".join(map(repr, unknown)) or repr(attacks)
+        raise InvalidParameter(f'`attacks` must be "all" or ids A1 .. A21, got {shown}.')
+    return tuple(sorted(wanted, key=ALL.index))

@@ -1,0 +1,259 @@
+"""
+What the certificate of the deniable preset says, tested: A8 and A9.
+
+A9: does the noisy count keep the eps it claims? Two sets of seeds that differ by one user, thousands of releases.
+
+The auditor knows everything: both sets, the archetypes, the newcomer, and he sees the noisy counts themselves, of which
+all that is published is made, and the number of fakes. The newcomer is the first of an archetype that is empty without
+him: there a count without noise, or with noise on occupied archetypes only, gives him away. On one half of the releases
+the auditor chooses the event that tells the two sets apart best, on the other half he bounds its two probabilities
+(Clopper-Pearson). Whatever lower bound of eps comes out must lie below the claim; counts that keep no promise are to be
+found out (tests/test_count.py).
+
+A8: how many seeds stand behind a fake? Those whom it is as likely of as of its own (CERTIFICATE.md, corollary).
+
+Counted with the true Pr{f|s}: a seed user stands behind a fake if Pr{f|s} is that of the fake's own seed.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import ElsewhereError, InvalidParameter, require_between
+from elsewhere.evaluation.attacks.candidates import blocks
+from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, percent, user_rate
+from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.privacy.deniable.count import K_DELTA, laboratory, noisy_count, number_of_fakes
+from elsewhere.traces.model import Floats, Ints
+
+REFUSED = -(2**40)  # what the auditor notes of a release that was refused
+
+
+class CannotAudit(InvalidParameter):
+    """The release cannot be audited on these seeds; the line of the attack says what it needs."""
+
+
+class Event(NamedTuple):
+    """Outcomes `low` .. `high`, likelier in the larger set (`grows`) or in the smaller one."""
+
+    low: int
+    high: int
+    grows: bool
+
+    def share(self, outcomes: Ints) -> tuple[int, int]:
+        """How many of these outcomes are in the event, and how many there are."""
+        return int(((outcomes >= self.low) & (outcomes <= self.high)).sum()), len(outcomes)
+
+
+def _low(hits: Floats, trials: float, level: float) -> Floats:
+    from scipy.stats import beta
+
+    found = beta.ppf((1 - level) / 2, hits, trials - hits + 1)
+    return np.where(hits > 0, found, 0.0)
+
+
+def _high(hits: Floats, trials: float, level: float) -> Floats:
+    from scipy.stats import beta
+
+    found = beta.ppf((1 + level) / 2, hits + 1, trials - hits)
+    return np.where(hits < trials, found, 1.0)
+
+
+def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Rate:
+    """
+    The eps that this event proves: ln((p - delta) / q), p its probability in one set and q in the other.
+
+    The lower end holds with probability `level`, by Clopper-Pearson for p and q; it is 0 where nothing is proven.
+    """
+    more, fewer = (larger, smaller) if event.grows else (smaller, larger)
+    (a, n), (b, m) = event.share(more), event.share(fewer)
+    ends = [
+        (a / n, b / m),
+        (float(_low(np.array(a), n, level)), float(_high(np.array(b), m, level))),
+        (float(_high(np.array(a), n, level)), float(_low(np.array(b), m, level))),
+    ]
+    value, low, high = (
+        0.0 if p <= delta else math.inf if q == 0 else max(0.0, math.log((p - delta) / q)) for p, q in ends
+    )
+    return Rate(value, low, high)
+
+
+def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Event:
+    """Among single outcomes, "at most" and "at least", either way: the event with the highest lower bound of eps."""
+    values = np.unique(np.concatenate([smaller, larger]))
+    counts = [np.searchsorted(values, x) for x in (smaller, larger)]
+    single = [np.bincount(c, minlength=len(values)).astype(np.float64) for c in counts]
+    best, chosen = -1.0, Event(int(values[0]), int(values[-1]), True)
+    for low, high, sums in (
+        (values, values, single),
+        (np.full_like(values, values[0]), values, [s.cumsum() for s in single]),
+        (values, np.full_like(values, values[-1]), [s[::-1].cumsum()[::-1] for s in single]),
+    ):
+        for grows in (True, False):
+            tried = [(s, len(x)) for s, x in zip(sums, (smaller, larger), strict=True)]
+            (q_hits, m), (p_hits, n) = tried if grows else tried[::-1]
+            p, q = _low(p_hits, n, level), _high(q_hits, m, level)
+            bound = np.log(np.maximum(p - delta, 1e-300) / q)
+            i = int(np.argmax(bound))
+            if bound[i] > best:
+                best, chosen = float(bound[i]), Event(int(low[i]), int(high[i]), grows)
+    return chosen
+
+
+def eps_lower_bound(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> tuple[Rate, Event]:
+    """Lower bound of eps from the outcomes of runs on two neighbours: event chosen on one half, judged on the other."""
+    require_between("level", level, 0, 1, open_low=True, open_high=True)
+    require_between("delta", delta, 0, 1)
+    if min(len(smaller), len(larger)) < 4:
+        raise InvalidParameter("an audit needs at least 4 runs on either set, to choose and to judge.")
+    a, b = len(smaller) // 2, len(larger) // 2
+    event = choose_event(smaller[:a], larger[:b], delta=delta, level=level)
+    return eps_of_event(event, smaller[a:], larger[b:], delta=delta, level=level), event
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """
+    The release on two sets of seeds: codes of the smaller one, and the code of the newcomer in the larger one.
+
+    `count` and `number` are those of the preset; a test gives others, which are to be found out.
+    """
+
+    codes: Ints = field(repr=False)
+    newcomer: int
+    A: int
+    eps0: float
+    count: Callable[..., Ints] = field(default=noisy_count, repr=False)
+    number: Callable[..., int] = field(default=number_of_fakes, repr=False)
+
+    @staticmethod
+    def of(codes: NDArray[np.integer], A: int, eps0: float) -> "Neighbours":
+        """Return the pair among these seeds that strains the count most: the newcomer is alone in his archetype."""
+        alone = int(np.argmin(np.bincount(codes[codes >= 0], minlength=A)))
+        return Neighbours(codes[codes != alone], alone, A, eps0)
+
+    def run(self, runs: int, rng: np.random.Generator) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+        """Return what the auditor notes of `runs` releases of either set: the newcomer's count, the number of fakes."""
+        below = laboratory(rng)
+        noted = np.empty((2, 2, runs), dtype=np.int64)
+        for larger in (0, 1):
+            codes = np.append(self.codes, self.newcomer) if larger else self.codes
+            for i in range(runs):
+                try:
+                    noisy = self.count(codes, self.A, eps0=self.eps0, below=below)
+                    noted[:, larger, i] = noisy[self.newcomer], self.number(noisy, None)
+                except ElsewhereError:
+                    noted[:, larger, i] = REFUSED
+        return (noted[0, 0], noted[0, 1]), (noted[1, 0], noted[1, 1])
+
+    def audit(self, runs: int, rng: np.random.Generator, level: float = LEVEL) -> "Proven":
+        """Return the larger of the two lower bounds of eps, from the count and from the number of fakes."""
+        both = 1 - (1 - level) / 2  # two chances to be wrong
+        seen = self.run(runs, rng)
+        found = [eps_lower_bound(*pair, delta=0.0, level=both)[0] for pair in seen]
+        by = int(np.argmax([rate.low for rate in found]))
+        smaller = seen[0][0]
+        chance, _ = eps_lower_bound(smaller[0::2], smaller[1::2], delta=0.0, level=both)
+        return Proven(found[by], ("count", "number of fakes")[by], chance.low)
+
+
+class Proven(NamedTuple):
+    """The eps that an audit proves, from what, and what it proves of one set against itself, which is chance."""
+
+    eps: Rate
+    by: str
+    chance: float
+
+
+def found_without_noise(runs: int) -> float:
+    """Return the eps that as many releases without noise would prove: one set always counts 0, the other always 1."""
+    counts = np.zeros(runs, dtype=np.int64), np.ones(runs, dtype=np.int64)
+    return eps_lower_bound(*counts, delta=0.0, level=1 - (1 - LEVEL) / 2)[0].low
+
+
+def count_audit(ground: Ground) -> Finding:
+    """A9."""
+    p, sampler, rng = ground.parameters, ground.sampler, ground.rng("A9")
+    if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
+        raise CannotAudit("a `sampler` of this package, with the archetypes of its seeds")
+    claimed, runs = p["eps0"], p["count_runs"]
+    without = found_without_noise(runs)
+    if without <= claimed:
+        raise CannotAudit(f"more `count_runs` than {runs}: a count without noise would not be found out either")
+    codes = sampler.codes(ground.seeds_given, ground.seeds.user)
+    proven = Neighbours.of(codes, sampler.A, claimed).audit(runs, rng)
+    found = proven.eps
+    return Finding(
+        "A9",
+        main=found.low,
+        interval=Rate(found.low, found.low, found.high if math.isfinite(found.high) else found.low),
+        control=proven.chance,
+        baseline=0.0,
+        bar=claimed,
+        passed=found.low <= claimed,
+        leaks=found.low > claimed,
+        reachable=proven.chance <= claimed,
+        words=f"Over {runs} releases of either of two sets of seeds that differ by one user, an auditor who knows all "
+        f"else and sees the noisy counts proves eps >= {found.low:.3f} (estimate {found.value:.3f}); claimed is eps <= "
+        f"{claimed:g}. A count without noise would be found out at eps >= {without:.3f}.",
+        details={
+            "estimate": found.value,
+            "without_noise": without,
+            "runs": runs,
+            "archetypes": int(sampler.A),
+            "seen_in": proven.by,
+        },
+    )
+
+
+SAME = 1e-9  # nats by which two computations of one probability may differ
+
+
+def members(ground: Ground) -> Ints:
+    """Number of seed users with the same Pr{f|s} as the fake's own, it included; 0 where that is 0."""
+    link = ground.main
+    count = np.zeros(len(link.fakes), dtype=np.int64)
+    order = np.argsort(link.people.user, kind="stable")
+    starts = np.searchsorted(link.people.user[order], np.arange(link.people.U))
+    for rows in blocks(link):
+        log_prob = np.asarray(ground.sampler.log_prob(link.fakes[rows], ground.seeds_given), dtype=np.float64)
+        own = log_prob[np.arange(len(rows)), link.owner[rows]]
+        with np.errstate(invalid="ignore"):  # -inf is as likely as -inf, and nobody's
+            same = np.abs(log_prob - own[:, None]) <= SAME
+        users = np.logical_or.reduceat(same[:, order], starts, axis=1).sum(axis=1)
+        count[rows] = np.where(np.isneginf(own), 0, users)
+    return count
+
+
+def behind(ground: Ground) -> Finding:
+    """A8."""
+    rng, k, user = ground.rng("A8"), ground.parameters["k"], ground.main.user
+    if k is None:
+        raise CannotAudit("`k`, the number of seeds that should stand behind every fake")
+    count = members(ground)
+    few = (count < k).astype(np.float64)
+    main, worst = user_rate(few, user, rng)
+    return Finding(
+        "A8",
+        main=main.value,
+        interval=main,
+        baseline=0.0,
+        bar=K_DELTA,
+        # with a probability of K_DELTA there may be one such fake, far below what any sample resolves
+        passed=not few.any(),
+        leaks=bool(few.any()),
+        reachable=True,
+        worst_decile=worst,
+        words=f"{percent(main.value)} of the fakes have fewer than k = {k} seed users behind them, who would have made "
+        f"them with the same probability; half of the fakes have at least {int(np.median(count))}.",
+        details={
+            "share_k": 1 - main.value,
+            "median_count": float(np.median(count)),
+            "smallest_count": int(count.min()),
+            "k": k,
+        },
+    )

@@ -1,0 +1,457 @@
+"""
+Everything there is to say about a run: what its published fakes are good for and keep, and what attacks learn of them.
+
+What is judged is the pool that leaves the house. The control of the attacks are people who are nobody's seed; the notes
+say in which other role they met the generator.
+
+Class agreement: how much of its seed's life a fake leads, and how much of anybody's.
+
+Agreement of a fake f and a person s is the share of instants t, both classes known, at which f(t) and s(t) are places
+of one class. What a fake keeps of its own seed is the agreement with it minus the mean agreement with all other seeds:
+whoever lives like everybody agrees with everybody.
+
+And how much the classes of places tell of the categories that the input gives them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere._version import __version__
+from elsewhere.errors import ElsewhereError, InvalidParameter
+from elsewhere.evaluation.attacks.audit import ALL, AuditResult, audit
+from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
+from elsewhere.evaluation.lives import LivesResult, judge_lives, no_lives
+from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_publishing
+from elsewhere.evaluation.uses import Uses, judge_uses
+from elsewhere.pool import Pool
+from elsewhere.run.fakes import Fakes
+from elsewhere.traces.model import Floats, Ints, Locations, Traces
+
+BLOCK = 256
+FEWEST_PLACES = 10  # with a class and a category; fewer tell nothing
+SHUFFLES = 200
+
+
+class Agreement(NamedTuple):
+    """Of each fake, (F,): agreement with its own seed, mean agreement with the other seeds."""
+
+    own: Floats
+    others: Floats
+
+    @property
+    def kept(self) -> float:
+        """Mean over fakes of own minus others."""
+        return float((self.own - self.others).mean())
+
+
+def class_agreement(fakes: ArrayLike, seeds: ArrayLike, seed_index: ArrayLike, label: NDArray[np.integer]) -> Agreement:
+    """
+    Agreement of every fake with its own seed and with the others.
+
+    Parameters
+    ----------
+    fakes, seeds
+        (F, L) and (S, L) places, -1 where missing.
+    seed_index
+        (F,) row of `seeds` each fake was made from.
+    label
+        Class of each place, -1 where unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class_agreement([[0, 1]], [[0, 0], [2, 1], [2, 2]], [0], np.array([0, 0, 1]))
+    Agreement(own=array([1.]), others=array([0.25]))
+
+    """
+    f, s, own = np.asarray(fakes), np.asarray(seeds), np.asarray(seed_index)
+    if f.ndim != 2 or s.ndim != 2 or f.shape[1] != s.shape[1] or own.shape != (len(f),) or len(s) < 2:
+        raise InvalidParameter(
+            "`fakes` and `seeds` must be tables of one length, at least 2 seeds, one `seed_index` per fake.",
+            code="E_SHAPE",
+        )
+    theirs, persons = (np.where(x >= 0, label[x], -1) for x in (f, s))
+    mine, rest = np.empty(len(f)), np.empty(len(f))
+    for start in range(0, len(f), BLOCK):
+        rows = slice(start, start + BLOCK)
+        same, both = np.zeros((2, len(theirs[rows]), len(s)))
+        for t in range(f.shape[1]):
+            a, b = theirs[rows, t][:, None], persons[:, t]
+            known = (a >= 0) & (b >= 0)
+            same += known & (a == b)
+            both += known
+        agree = same / np.maximum(both, 1)
+        mine[rows] = agree[np.arange(len(agree)), own[rows]]
+        rest[rows] = (agree.sum(axis=1) - mine[rows]) / (len(s) - 1)
+    return Agreement(mine, rest)
+
+
+def category_agreement(
+    label: ArrayLike, locations: Locations, *, m_min: int = 1, rng: np.random.Generator
+) -> dict[str, Any] | None:
+    """
+    Compare the classes of places with their categories; None where too few places have both.
+
+    The measure is adjusted mutual information (arithmetic mean of both entropies): 1 if classes and categories split
+    the places in the same way, 0 on average by chance. Beside it stand as many k-means clusters of the positions as
+    there are classes (`geography`, None without positions) and the same classes shuffled among the places: `chance` is
+    their mean, `chance_high` what 95 % of the shuffles stay below. The classes never saw a category.
+
+    Parameters
+    ----------
+    label
+        Class of each place, -1 where unknown.
+    locations
+        The places, with `categories`; a word that fewer than `m_min` people gave is left out.
+    m_min
+        See `locations`.
+    rng
+        Draws shuffles and starts of k-means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> there = Locations(xy=np.arange(24.0).reshape(12, 2), categories=["shop", "home"] * 6)
+    >>> found = category_agreement([0, 1] * 6, there, rng=np.random.default_rng(1))
+    >>> found["places"], found["classes"], round(found["ami"], 9)
+    (12, 2, 1.0)
+
+    """
+    classes = np.asarray(label)
+    if locations.categories is None or classes.shape != (len(locations),):
+        return None
+    enough = np.ones(len(locations), dtype=bool)
+    if locations.category_users is not None:
+        enough = locations.category_users >= m_min
+    words = np.array(locations.categories)
+    both = np.flatnonzero((classes >= 0) & (words != "") & enough)
+    _, word = np.unique(words[both], return_inverse=True)
+    _, mine = np.unique(classes[both], return_inverse=True)
+    if len(both) < FEWEST_PLACES or word.max() == 0 or mine.max() == 0:
+        return None
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    shuffled = [float(adjusted_mutual_info_score(word, rng.permutation(mine))) for _ in range(SHUFFLES)]
+    near = None
+    if locations.has_coordinates:
+        where = locations.select(both).planar()
+        k = min(int(mine.max()) + 1, len(np.unique(where, axis=0)))
+        near = KMeans(k, n_init=10, random_state=int(rng.integers(2**31))).fit_predict(where)
+    return {
+        "places": len(both),
+        "categories": int(word.max()) + 1,
+        "classes": int(mine.max()) + 1,
+        "ami": float(adjusted_mutual_info_score(word, mine)),
+        "geography": None if near is None else float(adjusted_mutual_info_score(word, near)),
+        "chance": float(np.mean(shuffled)),
+        "chance_high": float(np.quantile(shuffled, 0.95)),
+    }
+
+
+MOST_PEOPLE = 2_000  # of each side in an audit; more are sampled, and the notes say so
+MOST_DAYS = 4_000  # of each side; fewer days of each person then, and the notes say so
+FEWEST_PEOPLE = 10  # of each side; with fewer no rate of an attack means anything
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """The results of all judges, where there are any, and what a report says about the run."""
+
+    uses: Uses | None
+    publishing: PublishingResult | None
+    audit: AuditResult | None
+    run: dict[str, Any] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    lives: LivesResult | None = None
+
+    @property
+    def results(self) -> list[Any]:
+        """The results there are, for `report`."""
+        return [r for r in (self.uses, self.lives, self.publishing, self.audit) if r is not None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, ready for JSON; None where something could not be judged."""
+        return {
+            "uses": None if self.uses is None else self.uses.to_dict(),
+            "lives": None if self.lives is None else self.lives.to_dict(),
+            "publishing": None if self.publishing is None else self.publishing.to_dict(),
+            "audit": None if self.audit is None else self.audit.to_dict(),
+            "categories": self.run.get("categories"),
+            "notes": list(self.notes),
+        }
+
+    def in_words(self) -> list[str]:
+        """A few lines for the terminal: who the control was, what each attack that learnt something found."""
+        lines = list(self.notes)
+        if self.audit is not None:
+            lines += self.audit.unjudged
+            absent = [f.id for f in self.audit.findings if f.status == NOT_RUN]
+            if absent:
+                lines.append(f"not run for want of an input: {', '.join(absent)}")
+            lines += [f"{f.id} {f.outcome}: {f.words}" for f in self.audit.findings if f.outcome in (LEARNT, WITHIN)]
+        return lines
+
+
+def judge_run(
+    traces: Traces,
+    fakes: Fakes,
+    pool: Pool,
+    rows: Ints,
+    *,
+    holdout: Traces | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+) -> Judgement:
+    """
+    Evaluate and attack the published fakes of a run.
+
+    Parameters
+    ----------
+    traces
+        The real traces that `generate_fakes` was given.
+    fakes, pool, rows
+        What it made, what of it is published, and the number in `fakes` of each published fake (`publish_linked`).
+    holdout
+        People who were set aside before anything was learnt; by default those who are nobody's seed.
+    progress
+        Called as `progress(attacks done, attacks)`.
+    rng
+        Draws of the judge.
+
+    """
+    first, second, third, fourth, fifth, sixth = rng.spawn(6)
+    seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
+    owner: Ints | None = np.searchsorted(seed_rows, fakes.seed[rows])
+    if not np.any(fakes.seed >= 0):  # made of nobody in particular: everybody in the file is attacked
+        seed_rows, owner = np.arange(len(traces)), None
+    seeds = traces.select(seed_rows)
+    control, notes = _control(traces, seed_rows, fakes, holdout)
+    try:
+        kept: PublishingResult | None = evaluate_publishing(
+            seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first
+        )
+    except ElsewhereError as error:
+        kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
+    published = Traces(
+        fakes.r[rows],
+        traces.locations,
+        users=pool.traces.users,  # the days of one life share an id
+        dates=pool.traces.dates,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+    )
+    try:
+        uses: Uses | None = judge_uses(traces, published, rng=fifth)
+    except ElsewhereError as error:
+        uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
+    why = no_lives(traces, published)
+    lives, notes = (None, (*notes, why)) if why else (judge_lives(traces, published, rng=sixth), notes)
+    days = traces.of_users(np.unique(traces.user[seed_rows]))
+    others = _others(traces, seed_rows, fakes, holdout)
+    follows = np.ones(len(rows), dtype=bool)
+    if fakes.preset.name == "deniable" and len(fakes.verdicts):
+        # fakes of the walk without a seed have nobody behind them, and follow nobody
+        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
+    attacked, more = _attacked(
+        seeds, days, control, others, holdout is None, fakes, published, owner, follows, progress, second, third
+    )
+    told = _told(traces, fakes, pool, seeds, control)
+    if fakes.learnt is not None:
+        m_min = fakes.preset.m_min
+        told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
+    return Judgement(uses, kept, attacked, told, (*notes, *more), lives)
+
+
+def _control(
+    traces: Traces, seed_rows: Ints, fakes: Fakes, holdout: Traces | None
+) -> tuple[Traces | None, tuple[str, ...]]:
+    """Who stands in for strangers, and in which role they met the generator."""
+    if holdout is not None:
+        return holdout, (f"control: {holdout.U} people set aside before anything was learnt.",)
+    free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+    if len(free) == 0:
+        return None, (
+            "no control: every person is behind the fakes (--holdout sets people aside); what needs one is not run.",
+        )
+    role = {
+        "product": "the alternates of the differential test, who have not met the model",
+        "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
+        "(--holdout sets others aside)",
+    }
+    who = role.get(fakes.preset.name, "people who are nobody's seed")
+    return traces.of_users(free), (f"control: {len(free)} people, {who}.",)
+
+
+def _others(traces: Traces, seed_rows: Ints, fakes: Fakes, holdout: Traces | None) -> dict[str, Traces | str]:
+    """The people in the file who are nobody's seed, by the name of their role; or why they cannot be attacked."""
+    free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+    if len(free) == 0:
+        return {}
+    role = {"product": "alternates", "deniable": "model people"}.get(fakes.preset.name, "others")
+    if holdout is None:
+        return {role: "they are the strangers of these attacks themselves (--holdout sets others aside)"}
+    if len(free) < FEWEST_PEOPLE:
+        return {role: f"they are {len(free)}, and fewer than {FEWEST_PEOPLE} tell nothing"}
+    return {role: traces.of_users(free)}
+
+
+def _attacked(
+    seeds: Traces,
+    days: Traces,
+    control: Traces | None,
+    others: dict[str, Traces | str],
+    of_this_run: bool,
+    fakes: Fakes,
+    published: Traces,
+    owner: Ints | None,
+    follows: NDArray[np.bool_],
+    progress: Callable[[int, int], None] | None,
+    draw: np.random.Generator,
+    rng: np.random.Generator,
+) -> tuple[AuditResult | None, tuple[str, ...]]:
+    notes: tuple[str, ...] = ()
+    if seeds.U < FEWEST_PEOPLE:
+        return None, (f"no attack was run: {seeds.U} people are seeds, fewer than {FEWEST_PEOPLE} tell nothing.",)
+    if control is not None and control.U < FEWEST_PEOPLE:
+        notes = (f"the control has only {control.U} people: attacks that need one are not run.",)
+        control = None
+    everybody, among_all = seeds, owner
+    if seeds.U > MOST_PEOPLE:
+        people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
+        mine = np.flatnonzero(np.isin(seeds.user, people))
+        if owner is not None:
+            kept = np.isin(owner, mine)
+            published, among_all, follows = published.select(np.flatnonzero(kept)), owner[kept], follows[kept]
+            owner = np.searchsorted(mine, among_all)
+        seeds = seeds.select(mine)
+        notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
+    control = None if control is None else _at_most(control, draw)
+    others = {role: _at_most(people, draw) if isinstance(people, Traces) else people for role, people in others.items()}
+    whole, in_file = (seeds, control, published, owner), others
+    if owner is not None and len(published) > MOST_DAYS and len(published) > published.U:
+        each = max(1, MOST_DAYS // published.U)
+        rows = _some_days(published, each, draw)
+        published, follows = published.select(rows), follows[rows]
+        among_all = None if among_all is None else among_all[rows]
+        # the candidates are the days that these fakes were made from
+        mine, owner = np.unique(owner[rows], return_inverse=True)
+        seeds = seeds.select(mine)
+        control = None if control is None else control.select(_some_days(control, each, draw))
+        others = {
+            role: people.select(_some_days(people, each, draw)) if isinstance(people, Traces) else people
+            for role, people in others.items()
+        }
+        notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
+    settings, learnt = fakes.preset, fakes.learnt
+    given: dict[str, Any] = {"m_min": settings.m_min}
+    if owner is None:
+        # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
+        given["attacks"] = [attack for attack in ALL if attack != "A13"]
+    if learnt is not None:
+        given |= {"model": learnt.model, "classes": learnt.classes}
+    if fakes.preset.name == "deniable":
+        given["holdout_met"] = of_this_run
+        given |= {"k": settings.k or None, "eps0": settings.eps0}
+        if fakes.sampler is not None and learnt is not None:
+            given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
+    if fakes.preset.name == "private":
+        given["sampler"] = fakes.sampler
+    try:
+        found = audit(
+            seeds, control, published, owner, pool=published, roles=others, progress=progress, rng=rng, **given
+        )
+        if settings.k and "sampler" in given and among_all is not None and follows.any():
+            some = np.flatnonzero(follows)
+            of = among_all[some]
+            found = _with(found, audit(everybody, None, published.r[some], of, attacks=["A8"], rng=rng, **given))
+        if len(published) < len(whole[2]) and control is not None:
+            over_days = ["A18", "A20"]
+            found = _with(found, audit(*whole, pool=whole[2], attacks=over_days, rng=rng, **given))
+        if len(seeds) < len(days) and owner is not None:
+            # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
+            found = _with(found, audit(days, control, whole[2], None, attacks=["A13"], roles=in_file, rng=rng, **given))
+    except ElsewhereError as error:
+        return None, (*notes, f"no attack could be run: {error.args[0]}")
+    return found, notes
+
+
+def _at_most(people: Traces, draw: np.random.Generator) -> Traces:
+    if people.U <= MOST_PEOPLE:
+        return people
+    return people.of_users(np.sort(draw.choice(people.U, MOST_PEOPLE, replace=False)))
+
+
+def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
+    """At most so many rows of each user, at random, in their order."""
+    shuffled = draw.permutation(len(people))
+    order = shuffled[np.argsort(people.user[shuffled], kind="stable")]
+    rank = np.arange(len(order)) - np.searchsorted(people.user[order], people.user[order])
+    return np.sort(order[rank < each])
+
+
+def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
+    """The same audit with the findings of another in place of its own."""
+    better = {f.id: f for f in exact.findings}
+    return replace(found, findings=tuple(better.get(f.id, f) for f in found.findings))
+
+
+@dataclass(frozen=True, eq=False)
+class WhiteBox:
+    """The laws of the deniable preset as an adversary who holds the model file uses them: on the seeds as they came."""
+
+    sampler: Any = field(repr=False)
+    place: Ints = field(repr=False)
+
+    def log_prob(self, fakes: Any, seeds: Any) -> Any:
+        """ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
+        return self.sampler.log_prob(fakes, self.translate(getattr(seeds, "r", seeds)))
+
+    @property
+    def A(self) -> int:
+        """Number of archetypes."""
+        return int(self.sampler.A)
+
+    def codes(self, seeds: Any, user: Any) -> Any:
+        """The archetype of each seed user."""
+        return self.sampler.codes(self.translate(getattr(seeds, "r", seeds)), user)
+
+    def translate(self, rows: Any) -> Any:
+        """Seeds as the generator saw them."""
+        r = np.asarray(rows)
+        return np.where(r >= 0, self.place[r], -1)
+
+
+def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
+    """What a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
+    told: dict[str, Any] = {
+        "preset": fakes.preset.name,
+        "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
+        "reproducible": bool(pool.provenance.get("reproducible")),
+        "versions": {"elsewhere": __version__, "numpy": np.__version__},
+        "sizes": {
+            "users": traces.U,
+            "traces": len(traces),
+            "seeds": seeds.U,
+            "control": 0 if control is None else control.U,
+            "published fakes": pool.traces.U,
+            "published days": len(pool),
+            "places": traces.R,
+            "instants": traces.L,
+        },
+        "notes": list(pool.provenance["notes"]),
+        "lives": fakes.day is not None,
+    }
+    told["certificate"] = pool.provenance["certificate"]
+    if not fakes.covered:
+        told["tally"] = {name: count for name, count in fakes.tally.items() if count}
+    return told
+
+
+def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in parameters.items()}

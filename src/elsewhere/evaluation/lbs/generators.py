@@ -1,0 +1,335 @@
+"""
+Generators of decoys for the location-based-service scenario, and the scenario as the paper runs it on them.
+
+Four generators are the paper's, the fifth draws fakes of a pool; the first day is known, the second is attacked.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    NotEnoughUsers,
+    require_between,
+    require_choice,
+    require_whole,
+)
+from elsewhere.evaluation.lbs.days import Company, over_days
+from elsewhere.evaluation.lbs.scenario import LbsResult, evaluate_lbs
+from elsewhere.pool import on_map_of
+from elsewhere.profiles.aggregate import AggregateModel, aggregate
+from elsewhere.profiles.markov import MobilityProfile, Profiles, fit_profiles
+from elsewhere.run.fakes import Fakes, floored
+from elsewhere.traces.model import Floats, Ints, Places, Traces
+
+Generator = Callable[[int, int, np.random.Generator], Any]
+TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
+
+
+def uniform_iid(R: int, L: int) -> Generator:
+    """
+    Uniform IID: every place at every instant alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> uniform_iid(5, 4)(0, 2, np.random.default_rng(1)).shape
+    (2, 4)
+
+    """
+    require_whole("R", R, 1)
+    require_whole("L", L, 1)
+    return lambda user, n, rng: rng.integers(R, size=(n, L))
+
+
+def aggregate_iid(model: AggregateModel, L: int) -> Generator:
+    """Aggregate mobility IID: every instant drawn from pi_bar."""
+    edge = np.cumsum(model.pi_bar)
+    require_whole("L", L, 1)
+    return lambda user, n, rng: _draw(edge, rng.random((n, L)))
+
+
+def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = None) -> Generator:
+    """
+    Random walk on aggregate mobility: pi_bar at the first instant (E74), then p_bar.
+
+    `tau (L,)` gives the period of each instant where the model has several.
+    """
+    require_whole("L", L, 1)
+    when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau, dtype=np.int64)
+    if when.shape != (L,) or (tau is None and model.T > 1):
+        raise InvalidParameter(f"`tau` must give the period of each of the {L} instants, got shape {when.shape}.")
+    first = np.cumsum(model.first(int(when[0])) if model.T > 1 else model.pi_bar)
+    tables: dict[tuple[int, int], Floats] = {}
+
+    def edges(here: Ints, t: int) -> Floats:
+        step = (int(when[t - 1]), int(when[t]))
+        if model.R > TABLE_PLACES:
+            return np.cumsum(model.rows(here, *step), axis=1)
+        if step not in tables:
+            tables[step] = np.cumsum(model.table(*step), axis=1)
+        return tables[step][here]
+
+    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
+        r = np.empty((n, L), dtype=np.int64)
+        r[:, 0] = _draw(first, rng.random(n))
+        for t in range(1, L):
+            r[:, t] = _next(edges(r[:, t - 1], t), rng.random(n))
+        return r
+
+    return walk
+
+
+def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
+    """
+    Random walk on the user's own mobility: pi(u) at the first instant, then p(u), pooled over periods.
+
+    At a place that the user never left there is nothing to follow: the walk goes on from pi(u).
+    """
+    people = Profiles.of(profiles)
+    require_whole("L", L, 1)
+
+    def walk(user: int, n: int, rng: np.random.Generator) -> Ints:
+        u = people[user]
+        first = np.cumsum(u.pi_r)
+        p = np.zeros((u.K, u.K))
+        np.add.at(p, (u.origin, u.target), u.count)
+        leaving = p.sum(axis=1, keepdims=True)
+        edge = np.cumsum(np.where(leaving > 0, p / np.where(leaving > 0, leaving, 1), u.pi_r), axis=1)
+        k = np.empty((n, L), dtype=np.int64)
+        k[:, 0] = _draw(first, rng.random(n))
+        for t in range(1, L):
+            k[:, t] = _next(edge[k[:, t - 1]], rng.random(n))
+        return u.support[k].astype(np.int64)
+
+    return walk
+
+
+@dataclass(frozen=True, eq=False)
+class PoolGenerator:
+    """
+    Fakes of a pool, none of which descends from the user they protect (E66); made by `from_pool`.
+
+    `maker[f]` is the number of the user that fake f descends from, -1 where that is nobody of these users. `labels`
+    names the users that `maker` counts, or is None where the numbers are the caller's own.
+    """
+
+    r: Places = field(repr=False)
+    maker: Ints | None = field(repr=False)
+    labels: tuple[Any, ...] | None = field(repr=False)
+    weight: Floats = field(repr=False)
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result should know."""
+        if self.maker is None:
+            return "the descent of the fakes is unknown: some may descend from the user they protect (E66)."
+        return ""
+
+    def for_users(self, labels: Sequence[Any]) -> "PoolGenerator":
+        """The same generator for users numbered as in `labels`."""
+        if self.maker is None or self.labels is None:
+            return self
+        number = {label: i for i, label in enumerate(labels)}
+        new = np.array([*(number.get(label, -1) for label in self.labels), -1])
+        return replace(self, maker=new[self.maker], labels=tuple(labels))
+
+    def __call__(self, user: int, n: int, rng: np.random.Generator) -> Places:
+        """`n` different fakes, none of which descends from `user`."""
+        strangers = np.arange(len(self.r)) if self.maker is None else np.flatnonzero(self.maker != user)
+        if len(strangers) < n:
+            raise NotEnoughUsers(
+                f"{n} fakes are wanted that do not descend from the user they protect, {len(strangers)} are there; "
+                "generate more, or ask for fewer."
+            )
+        # Gumbel keys: the n largest are a draw without replacement with weights exp(weight)
+        key = self.weight[strangers] + rng.gumbel(size=len(strangers))
+        return self.r[strangers[np.argsort(-key)[:n]]]
+
+
+def from_pool(
+    pool: Any, users_of_fakes: ArrayLike | None = None, *, choose: str = "uniform", temp: float = 1.0
+) -> PoolGenerator:
+    """
+    Decoys from fakes that are there already, never one that descends from the user it protects (E66).
+
+    Parameters
+    ----------
+    pool
+        What `generate_fakes` returns, `Traces`, or an (F, L) array of places; of a `Pool`, `pool.on(locations)`, on
+        the map that the others use.
+    users_of_fakes
+        (F,) number of the user each fake descends from, -1 for nobody. What `generate_fakes` returns knows it by
+        itself; a public pool does not, and its user cannot either.
+    choose
+        "uniform", or "likelihood" as in the paper, with weights exp(loglik / L / temp) (E62); needs the likelihoods of
+        what `generate_fakes` returns.
+    temp
+        Temperature of that choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ours = from_pool([[0, 1], [2, 3], [4, 5]], [0, 1, 1])
+    >>> ours(1, 1, np.random.default_rng(1)).tolist()
+    [[0, 1]]
+
+    """
+    require_choice("choose", choose, ("uniform", "likelihood"))
+    require_between("temp", temp, 0, np.inf, open_low=True)
+    labels: tuple[Any, ...] | None = None
+    maker: Ints | None = None
+    if isinstance(pool, Fakes):
+        r = pool.r
+        if pool.seeds is not None and (pool.seed >= 0).all():
+            maker, labels = np.asarray(pool.seeds.user[pool.seed]), pool.seeds.labels
+    else:
+        r = pool.r if isinstance(pool, Traces) else np.asarray(pool)
+    if r.ndim != 2 or r.dtype.kind not in "iu" or r.size == 0:
+        raise InvalidParameter(f"`pool` must hold (F, L) whole numbers of places, got shape {r.shape}.", code="E_SHAPE")
+    if users_of_fakes is not None:
+        maker, labels = np.asarray(users_of_fakes), None
+        if maker.shape != (len(r),) or maker.dtype.kind not in "iu" or maker.min() < -1:
+            raise InvalidParameter(
+                f"`users_of_fakes` must hold {len(r)} whole numbers, -1 for nobody, got shape {maker.shape}.",
+                code="E_SHAPE",
+            )
+    weight = np.zeros(len(r))
+    if choose == "likelihood":
+        if not isinstance(pool, Fakes):
+            raise InvalidParameter('`choose` = "likelihood" needs what `generate_fakes` returns: a pool has none.')
+        weight = floored(pool.loglik) / r.shape[1] / temp
+    return PoolGenerator(r, maker, labels, weight)
+
+
+def _draw(edge: Floats, u: Floats) -> Ints:
+    """Places of a law given by its running sums."""
+    return np.asarray(np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1), dtype=np.int64)
+
+
+def _next(edges: Floats, u: Floats) -> Ints:
+    """One place per row of running sums."""
+    below = (edges <= (u * edges[:, -1])[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(below, edges.shape[1] - 1), dtype=np.int64)
+
+
+OURS = "elsewhere"
+FEWEST = 2  # users, so that one can be hidden behind the fakes of another
+
+
+def two_days(traces: Traces) -> tuple[Traces, Traces]:
+    """
+    The first day of every user who has several (training), and the second (testing), users in the same order.
+
+    Days are ordered by date, without dates as they come.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> days = Traces([[0, 1], [2, 2], [3, 3], [1, 1], [0, 0]], Locations(n=4), users=list("aabcc"))
+    >>> [t.r.tolist() for t in two_days(days)]
+    [[[0, 1], [1, 1]], [[2, 2], [0, 0]]]
+
+    """
+    day = np.arange(len(traces)) if traces.dates is None else traces.dates.astype(np.int64)
+    order = np.lexsort((day, traces.user))
+    user = traces.user[order]
+    rank = np.arange(len(order)) - np.searchsorted(user, user)
+    several = np.bincount(user, minlength=traces.U) > 1
+    if several.sum() < FEWEST:
+        raise NotEnoughUsers(
+            f"{int(several.sum())} users have two days, {FEWEST} are needed: give the second day as another file "
+            "(`--test`), or traces of several days.",
+            code="E_DAYS",
+        )
+    first, second = (order[(rank == k) & several[user]] for k in (0, 1))
+    return traces.select(first), traces.select(second)
+
+
+def five_generators(
+    train: Traces, fakes: Any, users_of_fakes: Ints | None = None, *, choose: str = "uniform"
+) -> dict[str, Generator]:
+    """The four generators of the paper learnt from `train`, and fakes that never descend from whom they hide (E66)."""
+    profiles = fit_profiles(train, missing="skip")
+    model = aggregate(profiles, train.locations)
+    return {
+        "uniform IID": uniform_iid(train.R, train.L),
+        "aggregate IID": aggregate_iid(model, train.L),
+        "walk on aggregate": walk_on_aggregate(model, train.L),
+        "walk on user": walk_on_user(profiles, train.L),
+        OURS: from_pool(fakes, users_of_fakes, choose=choose),
+    }
+
+
+def judge_service(
+    train: Traces,
+    test: Traces,
+    fakes: Any,
+    users_of_fakes: Ints | None = None,
+    *,
+    classes: Any = None,
+    n_fakes: tuple[int, ...] = (1, 5, 10),
+    beta: float = 0.5,
+    repeats: tuple[int, int] = (4, 5),
+    choose: str = "uniform",
+    days: Traces | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+) -> LbsResult:
+    """
+    All five generators under all adversaries; users of `test` who are not in `train` are left out.
+
+    `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it;
+    `days` all days of the users, for a service that watches for several (A18).
+    """
+    known = [i for i, label in enumerate(test.labels) if label in set(train.labels)]
+    if len(known) < FEWEST:
+        raise InvalidTraces(
+            f"{len(known)} users are in both the training and the testing traces, {FEWEST} are needed.", code="E_DAYS"
+        )
+    fakes = on_map_of(fakes, train)
+    generators = five_generators(train, fakes, users_of_fakes, choose=choose)
+    found = evaluate_lbs(
+        train,
+        test.of_users(np.array(known)),
+        generators,
+        classes=classes,
+        # numbers of places only: the map of the fakes need not be the owner's
+        pool=np.asarray(getattr(fakes, "r", fakes)),
+        n_fakes=n_fakes,
+        beta=beta,
+        repeats=repeats,
+        rng=rng,
+        progress=progress,
+    )
+    if days is None:
+        return found
+    company = _company(fakes, from_pool(fakes, users_of_fakes), days, train)
+    watched = (over_days(days, company, n=n, rng=rng) for n in n_fakes if n < len(company.rows))
+    return replace(found, over_days=tuple(told for told in watched if told is not None and max(told.users) > 1))
+
+
+def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Company:
+    """The fakes as lives, and the number in `days` of the user that each descends from."""
+    life = fakes.user if isinstance(fakes, Traces) else getattr(fakes, "life", None)
+    lives = Traces(
+        ours.r,
+        days.locations,
+        users=np.arange(len(ours.r)) if life is None else np.asarray(life),
+        dates=fakes.dates if isinstance(fakes, Traces) else getattr(fakes, "days", None),
+        step_minutes=days.step_minutes,
+        start=days.start,
+        tz=days.tz,
+    )
+    maker = np.full(lives.U, -1)
+    if ours.maker is not None:
+        labels = train.labels if ours.labels is None else ours.labels
+        number = {label: i for i, label in enumerate(days.labels)}
+        known = np.array([*(number.get(label, -1) for label in labels), -1])
+        maker[lives.user] = known[ours.maker]
+    return Company.of(lives, maker)

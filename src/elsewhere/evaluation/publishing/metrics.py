@@ -1,0 +1,593 @@
+"""
+The figures of the publishing scenario: aggregates, visits, time allocation, habits, and what the paper leaves out.
+
+Laws are compared by KL after the rule of E64, Jensen-Shannon, total variation and transport on a line.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from elsewhere.errors import InvalidParameter
+from elsewhere.evaluation.attacks.ground import number_within
+from elsewhere.profiles.aggregate import AggregateModel, aggregate
+from elsewhere.profiles.markov import Profiles, count
+from elsewhere.traces.model import Floats, Ints, Locations, Places
+
+NEVER = 0.1  # visits that a place without any is given before a KL divergence (E64)
+
+
+def kl(real: ArrayLike, other: ArrayLike, *, ordered: bool = False) -> float:
+    """
+    KL(real || other) in nats of two vectors of *counts*: zeros become .1, then both are normalised (E64).
+
+    Parameters
+    ----------
+    real, other
+        Counts of one length, at least 0.
+    ordered
+        Sort both first, the largest with the largest: blind to which place is popular (E65).
+
+    Examples
+    --------
+    >>> round(kl([6, 3, 1, 0], [4, 4, 2, 0]), 6), round(kl([6, 3, 1, 0], [10, 0, 0, 0]), 6)
+    (0.086792, 0.954383)
+
+    """
+    p, q = _counts(real, other)
+    if ordered:
+        p, q = np.sort(p), np.sort(q)
+    p, q = (np.where(x > 0, x, NEVER) for x in (p, q))
+    p, q = p / p.sum(), q / q.sum()
+    return max(0.0, float((p * np.log(p / q)).sum()))
+
+
+def js(real: ArrayLike, other: ArrayLike) -> float:
+    """
+    Jensen-Shannon divergence in nats, at most ln 2; nothing is smoothed.
+
+    Examples
+    --------
+    >>> round(js([1, 0], [0, 1]), 6)
+    0.693147
+
+    """
+    p, q = _laws(real, other)
+    middle = (p + q) / 2
+    both = [np.divide(x, middle, out=np.ones_like(x), where=x > 0) for x in (p, q)]
+    return max(0.0, float((p * np.log(both[0])).sum() + (q * np.log(both[1])).sum()) / 2)
+
+
+def tv(real: ArrayLike, other: ArrayLike) -> float:
+    """
+    Total variation, half the sum of absolute differences, in [0, 1].
+
+    Examples
+    --------
+    >>> tv([1, 1, 0], [0, 1, 1])
+    0.5
+
+    """
+    p, q = _laws(real, other)
+    return float(np.abs(p - q).sum()) / 2
+
+
+def entropy(count: ArrayLike) -> float:
+    """Entropy in nats of the law with these counts."""
+    x = np.asarray(count, dtype=np.float64)
+    p = x[x > 0] / x.sum()
+    return max(0.0, float(-(p * np.log(p)).sum()))
+
+
+def top_overlap(real: ArrayLike, other: ArrayLike, n: int) -> float:
+    """
+    Share of the n most visited places of `real` that are among the n most visited of `other`.
+
+    Places tied for the last rank share it. Where fewer than n places are visited at all, n is their number.
+
+    Examples
+    --------
+    >>> top_overlap([5, 4, 3, 0], [5, 0, 3, 4], 2), top_overlap([5, 4, 0], [5, 4, 4], 2)
+    (0.5, 0.75)
+
+    """
+    p, q = _counts(real, other)
+    n = min(n, int(np.count_nonzero(p)))
+    return float(np.minimum(_among_top(p, n), _among_top(q, n)).sum()) / n
+
+
+def _among_top(count: Floats, n: int) -> Floats:
+    last = -np.partition(-count, n - 1)[n - 1]
+    if last == 0:
+        return np.asarray(count > 0, dtype=np.float64)
+    above, tied = count > last, count == last
+    return np.asarray(above + tied * ((n - above.sum()) / tied.sum()), dtype=np.float64)
+
+
+def line_emd(group: Ints, position: Floats, mass: Floats) -> tuple[Ints, Floats]:
+    """
+    Earth mover's distance on a line, for many pairs of laws at once: the area between two distribution functions.
+
+    Entry i puts `mass[i]` at `position[i]` for the pair number `group[i]`: positive for one law, negative for the
+    other, so that the masses of a group sum to 0. Returns the groups and their distances.
+
+    Examples
+    --------
+    >>> groups, distance = line_emd(np.array([0, 0]), np.array([1.0, 3.5]), np.array([1.0, -1.0]))
+    >>> groups.tolist(), distance.tolist()
+    ([0], [2.5])
+
+    """
+    order = np.lexsort((position, group))
+    g, x, m = group[order], position[order], mass[order]
+    groups, first, number = np.unique(g, return_index=True, return_inverse=True)
+    ahead = np.cumsum(m)
+    ahead = ahead - np.concatenate([[0.0], ahead])[first][number]
+    gap = np.diff(x, append=x[-1:])
+    gap[np.append(first[1:] - 1, len(x) - 1)] = 0.0
+    return groups, np.bincount(number, np.abs(ahead) * gap, len(groups)).astype(np.float64)
+
+
+def sample_emd(x: Floats, y: Floats) -> float:
+    """Earth mover's distance between two samples of numbers, in their unit; NaN where one is empty."""
+    if len(x) == 0 or len(y) == 0:
+        return float("nan")
+    mass = np.concatenate([np.full(len(x), 1 / len(x)), np.full(len(y), -1 / len(y))])
+    return float(line_emd(np.zeros(len(mass), dtype=np.int64), np.concatenate([x, y]), mass)[1][0])
+
+
+def _counts(real: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
+    p, q = np.asarray(real, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    if p.ndim != 1 or p.shape != q.shape or p.size == 0:
+        raise InvalidParameter(f"counts must be vectors of one length, got shapes {p.shape} and {q.shape}.")
+    if not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))) or min(p.min(), q.min()) < 0:
+        raise InvalidParameter("counts must be finite and at least 0.", code="E_NUMBER")
+    if p.sum() == 0 or q.sum() == 0:
+        raise InvalidParameter("counts must not all be 0.", code="E_EMPTY")
+    return p, q
+
+
+def _laws(real: ArrayLike, other: ArrayLike) -> tuple[Floats, Floats]:
+    p, q = _counts(real, other)
+    return p / p.sum(), q / q.sum()
+
+
+RANKS = 3
+RANDOM_DRAWS = 200
+
+
+def top_shares(r: Places) -> Floats:
+    """
+    (N, 3) share of its known instants that each trace spends at its 1st, 2nd and 3rd most visited place.
+
+    Examples
+    --------
+    >>> top_shares(np.array([[4, 4, 4, 7]])).tolist()
+    [[0.75, 0.25, 0.0]]
+
+    """
+    N, L = r.shape
+    ordered = np.sort(r, axis=1)
+    fresh = np.diff(ordered, axis=1, prepend=ordered[:, :1] - 1) != 0
+    run = np.cumsum(fresh, axis=1) - 1
+    count = np.zeros((N, max(L, RANKS)))
+    known = ordered >= 0
+    np.add.at(count, (np.nonzero(known)[0], run[known]), 1.0)
+    return np.asarray(-np.sort(-count, axis=1)[:, :RANKS] / known.sum(axis=1)[:, None], dtype=np.float64)
+
+
+def allocation_kl(real: Floats, other: Floats, L: int, *, paired: bool = False) -> float:
+    """
+    KL of the allocation vector of one rank; `real` and `other` are shares of time, one per trace.
+
+    Sorted, unless trace i of both belong together (`paired`). Where `other` has another number of traces it is read
+    at evenly spaced quantiles.
+    """
+    if not paired:
+        real, other = np.sort(real), np.sort(other)
+        if len(real) != len(other):
+            other = np.interp(_levels(len(real)), _levels(len(other)), other)
+    # a rank that nobody has is no law: all shares are then equal, as everybody gets .1 of an instant
+    real, other = (x if x.any() else np.ones(len(x)) for x in (real, other))
+    return kl(real * L, other * L)
+
+
+def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, ordered: bool = False) -> Floats:
+    """
+    Baseline Random: everybody spends a uniformly random share of time there; one KL per draw.
+
+    Drawn per person, so not sorted: above Uniform by 1 - ln 2 = .31 in the mean, which is of the size of the paper's
+    .51, .46, .43 (E70). `ordered` sorts it like a dataset, and brings it closer than Uniform.
+    """
+    other = rng.random((RANDOM_DRAWS, len(real)))
+    return np.array([allocation_kl(real, x, L, paired=not ordered) for x in other])
+
+
+def _levels(n: int) -> Floats:
+    return (np.arange(n) + 0.5) / n
+
+
+ROWS = 64  # of p_bar at a time
+
+
+def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) -> float:
+    """
+    sum_tau w_tau sum_r min(pi_bar_tau^r, pi_bar_F,tau^r), w the real shares of time in each period (E13).
+
+    A period in which `other` has no instant adds 0.
+    """
+    if real.T == 1:
+        return min(1.0, float(np.minimum(real.pi_bar, other.pi_bar).sum()))
+    lived = np.flatnonzero((w > 0) & (other.sums.lived > 0))
+    return min(1.0, float(sum(w[t] * np.minimum(real.first(t), other.first(t)).sum() for t in lived.tolist())))
+
+
+def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats) -> float:
+    """
+    sum_{r,tau,tau'} weight min(p_bar, p_bar_F), Hamming (eq:as1); `weight (T, T, R)` sums to 1.
+
+    Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
+    is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
+    """
+    total = 0.0
+    for tau, tau_next in zip(*np.nonzero(weight.any(axis=2)), strict=True):
+        for r, there in _blocks(real, other, np.flatnonzero(weight[tau, tau_next])):
+            a, b = (m.block(r, there, int(tau), int(tau_next)) for m in (real, other))
+            left = np.minimum(1 - a.sum(axis=1), 1 - b.sum(axis=1))
+            shared = np.minimum(a, b).sum(axis=1) + np.maximum(0.0, left)
+            total += float(weight[tau, tau_next, r] @ shared)
+    return min(1.0, total)
+
+
+def move_weights(profiles: Profiles) -> Floats:
+    """
+    (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next instant lies in tau' (E7).
+
+    With one period this is pi_bar. What has no departure stays in its period.
+    """
+    T, R = profiles.T, profiles.R
+    who = np.repeat(np.arange(len(profiles)), np.diff(profiles.visit_start))
+    place = profiles.support[profiles.support_start[who] + profiles.visit_k]
+    instants = np.bincount(who, profiles.visit_count)
+    pi = np.zeros((T, R))
+    np.add.at(pi, (profiles.visit_tau, place), profiles.visit_count / instants[who] / len(profiles))
+    mover = np.repeat(np.arange(len(profiles)), np.diff(profiles.move_start))
+    origin = profiles.support[profiles.support_start[mover] + profiles.move_origin]
+    moves = np.zeros((T, T, R))
+    np.add.at(moves, (profiles.move_tau, profiles.move_tau_next, origin), profiles.move_count)
+    leaving = moves.sum(axis=1, keepdims=True)
+    stays = np.broadcast_to(np.eye(T)[:, :, None], moves.shape)
+    return np.asarray(pi[:, None, :] * np.where(leaving > 0, moves / np.where(leaving > 0, leaving, 1), stays))
+
+
+def _blocks(real: AggregateModel, other: AggregateModel, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Rows in blocks, each with every place that either model has seen a move to from them."""
+    R = real.R
+    step = np.unique(np.concatenate([m.sums.key % (R * R) for m in (real, other)]))
+    start = np.searchsorted(step // R, np.arange(R + 1))
+    for i in range(0, len(rows), ROWS):
+        block = rows[i : i + ROWS]
+        there = np.concatenate([step[start[r] : start[r + 1]] % R for r in block.tolist()])
+        yield block, np.unique(there)
+
+
+UNITS = {
+    "moves": "per trace",
+    "distinct_places": "per trace",
+    "visit_entropy": "nats per trace",
+    "dwell": "minutes per stay",
+    "trip_length": "km per move",
+    "radius_of_gyration": "km",
+}
+
+
+def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Floats]:
+    """
+    Samples of each habit of `UNITS`: one value per trace, per stay (`dwell`) or per move (`trip_length`).
+
+    A stay is a maximal run of one place; a move goes from one instant to the next, both known, to another place.
+    Distances need coordinates: without them `trip_length` and `radius_of_gyration` are left out.
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> found = habits(np.array([[0, 0, 1, 0]]), ew.Locations(xy=[[0, 0], [0, 3]]), 20)
+    >>> found["moves"].tolist(), found["dwell"].tolist(), found["trip_length"].tolist()
+    ([2.0], [40.0, 20.0, 20.0], [3.0, 3.0])
+
+    """
+    N, L = r.shape
+    known = r >= 0
+    moved = known[:, 1:] & known[:, :-1] & (r[:, 1:] != r[:, :-1])
+    key, count = np.unique((np.arange(N)[:, None] * len(locations) + r)[known], return_counts=True)
+    row = key // len(locations)
+    share = count / known.sum(axis=1)[row]
+    begins = np.ones((N, L), dtype=bool)
+    begins[:, 1:] = r[:, 1:] != r[:, :-1]
+    start = np.flatnonzero(begins)
+    length = np.diff(start, append=N * L)[known.ravel()[start]]
+    found = {
+        "moves": moved.sum(axis=1).astype(np.float64),
+        "distinct_places": np.bincount(row, minlength=N).astype(np.float64),
+        "visit_entropy": np.bincount(row, -share * np.log(share), N),
+        "dwell": length * float(step_minutes),
+    }
+    if locations.has_coordinates:
+        found["trip_length"] = locations.distance(r[:, :-1][moved], r[:, 1:][moved])
+        xy = locations.planar()[key % len(locations)]
+        centre = np.column_stack([np.bincount(row, share * xy[:, axis], N) for axis in (0, 1)])
+        found["radius_of_gyration"] = np.sqrt(np.bincount(row, share * ((xy - centre[row]) ** 2).sum(axis=1), N))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The moves and stays of a set of traces, pooled: from `origin` to `target`, as a share `p` of the departures."""
+
+    origin: Ints
+    target: Ints
+    p: Floats
+    departures: Ints
+
+    @staticmethod
+    def of(r: Places, R: int) -> "Steps":
+        """Count all pairs of consecutive known instants."""
+        both = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
+        key, count = np.unique((r[:, :-1].astype(np.int64) * R + r[:, 1:])[both], return_counts=True)
+        departures = np.bincount(key // R, count, R).astype(np.int64)
+        return Steps(key // R, key % R, count / departures[key // R], departures)
+
+
+def step_distance(real: Steps, other: Steps, position: Floats | None = None) -> float:
+    """
+    How far the next place of `other` is from that of `real`, weighted by the departures of `real`.
+
+    Total variation of the two rows; with the `position` of each place on a line, their earth mover's distance along
+    it. A place that `other` never leaves leads to itself.
+    """
+    left = np.flatnonzero(real.departures)
+    if len(left) == 0:
+        return float("nan")
+    never = left[other.departures[left] == 0]
+    of_real = real.departures[other.origin] > 0
+    origin = np.concatenate([real.origin, other.origin[of_real], never])
+    target = np.concatenate([real.target, other.target[of_real], never])
+    mass = np.concatenate([real.p, -other.p[of_real], -np.ones(len(never))])
+    weight = real.departures / real.departures.sum()
+    # equal steps of both cancel before anything is summed, so a dataset is at distance 0 from itself
+    R = len(weight)
+    key, entry = np.unique(origin * R + target, return_inverse=True)
+    difference = np.bincount(entry, mass, len(key)).astype(np.float64)
+    if position is None:
+        return float((weight[key // R] * np.abs(difference)).sum()) / 2
+    groups, distance = line_emd(key // R, position[key % R], difference)
+    return float((weight[groups] * distance).sum())
+
+
+class Scene(NamedTuple):
+    """The inputs, checked."""
+
+    real: Places
+    user: Ints
+    test: Places | None
+    fakes: Places
+    owner: Ints | None
+    places: Locations
+    tau: Places
+    T: int
+    step_minutes: float
+
+    @property
+    def R(self) -> int:
+        """Number of places."""
+        return len(self.places)
+
+    def profiles(self, r: Places) -> Profiles:
+        """One profile per trace."""
+        return count(r, np.arange(len(r)), self.tau, U=len(r), R=self.R, T=self.T)
+
+    def visits(self, r: Places) -> Floats:
+        """Visits of each place, (R,)."""
+        return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
+
+    def figures(self, measure: Callable[[Places], float], chosen: list[Ints]) -> dict[str, Any]:
+        """What `measure` gives on the second real dataset and on the fake ones."""
+        found = {"fakes": spread([measure(self.fakes[rows]) for rows in chosen])}
+        return found if self.test is None else {"testing": measure(self.test), **found}
+
+
+def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[list[Ints], list[str]]:
+    """Rows of the fakes in each dataset."""
+    F, N = len(scene.fakes), len(scene.real)
+    order = rng.permutation(F)
+    if scene.owner is None:
+        if F <= N:
+            return [np.sort(order)], []
+        if F >= datasets * N:
+            return [order[i * N : (i + 1) * N] for i in range(datasets)], []
+        return [rng.choice(F, N, replace=False) for _ in range(datasets)], ["the datasets share fakes."]
+    notes = []
+    number = np.empty(F, dtype=np.int64)
+    number[order] = number_within(scene.owner[order])
+    seeds, have = np.unique(scene.owner, return_counts=True)
+    if len(seeds) < N:
+        notes.append(f"{N - len(seeds)} of {N} real traces have no fake.")
+    if have.max() < datasets:
+        notes.append(f"no seed has more than {have.max()} fakes: as many datasets instead of {datasets}.")
+    if have.min() < min(datasets, have.max()):
+        notes.append("seeds with fewer fakes than there are datasets give some of theirs several times.")
+    first = np.searchsorted(scene.owner, seeds, sorter=(by_seed := np.lexsort((number, scene.owner))))
+    return [by_seed[first + i % have] for i in range(min(datasets, int(have.max())))], notes
+
+
+def spread(values: Sequence[float] | Floats) -> dict[str, float]:
+    """Mean, median and standard deviation of a figure over the datasets."""
+    x = np.array(values, dtype=np.float64)
+    return {
+        "mean": float(x.mean()),
+        "median": float(np.median(x)),
+        "std": float(x.std(ddof=1)) if len(x) > 1 else 0.0,
+    }
+
+
+POPULAR = 50
+SENSITIVITY = (1e-4, 1e-2, 1.0)  # values of epsilon beside the one asked for,
+MOST_PLACES = 4096  # on maps up to this size: every value evaluates the kernel of all visited places anew
+
+Measure = Callable[[Places], float]
+
+
+def aggregate_figures(scene: Scene, chosen: list[Ints], epsilon: float) -> dict[str, Any]:
+    """Similarity of <p_bar, pi_bar> to that of the real traces, and how it depends on epsilon (E73)."""
+    people = scene.profiles(scene.real)
+    weight = move_weights(people)
+    w = weight.sum(axis=(1, 2))
+    others = [scene.profiles(scene.fakes[rows]) for rows in chosen]
+    test = None if scene.test is None else scene.profiles(scene.test)
+
+    def figures(measure: Callable[..., float], weights: Floats, e: float) -> dict[str, Any]:
+        real = aggregate(people, scene.places, epsilon=e)
+        fakes = [measure(real, aggregate(u, scene.places, epsilon=e), weights) for u in others]
+        testing = {} if test is None else {"testing": measure(real, aggregate(test, scene.places, epsilon=e), weights)}
+        return {**testing, "fakes": spread(fakes)}
+
+    values = {epsilon, *(SENSITIVITY if scene.R <= MOST_PLACES else ())}
+    by_epsilon = {e: figures(moves_similarity, weight, e) for e in sorted(values)}
+    shown = {f"{e:g}": figure for e, figure in by_epsilon.items()}
+    return {
+        "p_bar": {**by_epsilon[epsilon], "epsilon": epsilon, "by_epsilon": shown},
+        "pi_bar": figures(visits_similarity, w, epsilon),
+    }
+
+
+def visit_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
+    """KL of visiting probabilities, sorted by popularity in each dataset (tbl:vistprob-kl, tbl:vistprob-kl-50mp)."""
+    found: dict[str, Any] = {}
+    for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
+        real = _most_visited(scene, n, scene.real)
+        single = np.zeros(n)
+        single[0] = real.sum()
+        found[name] = {
+            "places": n,
+            **scene.figures(partial(_sorted_kl, scene, real), chosen),
+            "uniform": kl(real, np.ones(n)),
+            "single": kl(real, single),
+        }
+    return found
+
+
+def _most_visited(scene: Scene, n: int, r: Places) -> Floats:
+    return -np.sort(-scene.visits(r))[:n]
+
+
+def _sorted_kl(scene: Scene, real: Floats, r: Places) -> float:
+    return kl(real, _most_visited(scene, len(real), r))
+
+
+def allocation_figures(scene: Scene, chosen: list[Ints], rng: np.random.Generator) -> dict[str, Any]:
+    """tbl:timealloc-kl by E70; "paired" puts every fake beside its own seed instead of sorting."""
+    L = scene.real.shape[1]
+    real, fake = top_shares(scene.real), top_shares(scene.fakes)
+    test = None if scene.test is None else top_shares(scene.test)
+    found: dict[str, Any] = {}
+    for j in range(RANKS):
+        figure: dict[str, Any] = {} if test is None else {"testing": allocation_kl(real[:, j], test[:, j], L)}
+        figure["fakes"] = spread([allocation_kl(real[:, j], fake[rows, j], L) for rows in chosen])
+        if scene.owner is not None:
+            owner = scene.owner
+            each = [allocation_kl(real[owner[rows], j], fake[rows, j], L, paired=True) for rows in chosen]
+            figure["paired"] = spread(each)
+        figure["uniform"] = allocation_kl(real[:, j], np.full(len(real), 1 / RANKS), L)
+        figure["random"] = spread(random_allocation(real[:, j], L, rng))
+        figure["random_sorted"] = spread(random_allocation(real[:, j], L, rng, ordered=True))
+        found[str(j + 1)] = figure
+    return found
+
+
+def further_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
+    """Distances from the real traces that the paper leaves out; "to_test" takes the second real dataset for real."""
+    result: dict[str, Any] = {}
+    from_test = {} if scene.test is None else _distances(scene, scene.test)
+    for name, (unit, measure) in _distances(scene, scene.real).items():
+        result[name] = {"unit": unit, **scene.figures(measure, chosen)}
+        if name in from_test:
+            away = from_test[name][1]
+            fakes = spread([away(scene.fakes[rows]) for rows in chosen])
+            result[name]["to_test"] = {"train": away(scene.real), "fakes": fakes}
+    law = scene.figures(lambda r: entropy(scene.visits(r)), chosen)
+    result["visits_entropy"] = {"unit": "nats", "train": entropy(scene.visits(scene.real)), **law}
+    return result
+
+
+def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
+    """Unit and measure of each distance from `real`."""
+    here, steps = scene.visits(real), Steps.of(real, scene.R)
+    popular = np.argsort(-here, kind="stable")[: min(POPULAR, scene.R)]
+
+    def step(position: Floats | None, r: Places) -> float:
+        return step_distance(steps, Steps.of(r, scene.R), position)
+
+    def overlap(n: int, r: Places) -> float:
+        return top_overlap(here, scene.visits(r), n)
+
+    found: dict[str, tuple[str, Measure]] = {
+        "visits_kl": ("KL, nats", lambda r: kl(here, scene.visits(r))),
+        "visits_kl_top": ("KL, nats", lambda r: _kl_at(here, scene.visits(r), popular)),
+        "visits_js": ("JS, nats", lambda r: js(here, scene.visits(r))),
+        "visits_tv": ("TV", lambda r: tv(here, scene.visits(r))),
+        "time_of_day_tv": ("TV, mean over instants", lambda r: _by_instant(scene, real, r)),
+        "transition_tv": ("TV", partial(step, None)),
+    }
+    if scene.places.has_coordinates:
+        east, north = scene.places.planar().T
+        found["transition_emd_east"] = ("km", partial(step, east))
+        found["transition_emd_north"] = ("km", partial(step, north))
+    for n in (10, POPULAR):
+        found[f"top_{n}_overlap"] = ("share", partial(overlap, n))
+    return found
+
+
+def _kl_at(real: Floats, other: Floats, places: Ints) -> float:
+    # a dataset that never visits these places is as far as one that visits each of them never: .1 everywhere
+    there = other[places]
+    return kl(real[places], there if there.any() else np.ones(len(places)))
+
+
+def _by_instant(scene: Scene, real: Places, other: Places) -> float:
+    """Mean over instants of the total variation between the places of both at that instant."""
+    each = []
+    for t in range(real.shape[1]):
+        a, b = scene.visits(real[:, t]), scene.visits(other[:, t])
+        if a.any() and b.any():
+            each.append(tv(a, b))
+    return float(np.mean(each)) if each else float("nan")
+
+
+def habit_figures(scene: Scene) -> dict[str, Any]:
+    """What traces do: real, second real dataset, all fakes; "distance" is the EMD from the real sample, in its unit."""
+    sides = {"train": scene.real, "fakes": scene.fakes} | ({} if scene.test is None else {"testing": scene.test})
+    found = {side: habits(r, scene.places, scene.step_minutes) for side, r in sides.items()}
+    result: dict[str, Any] = {}
+    for name in found["train"]:
+        values = {side: each[name] for side, each in found.items()}
+        result[name] = {"unit": UNITS[name], **{side: _summary(x) for side, x in values.items()}}
+        result[name]["distance"] = {s: sample_emd(values["train"], x) for s, x in values.items() if s != "train"}
+    return result
+
+
+def _summary(values: Floats) -> dict[str, float] | None:
+    if len(values) == 0:
+        return None
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return {
+        "mean": float(values.mean()),
+        "std": spread,
+        "lower": float(low),
+        "median": float(middle),
+        "upper": float(high),
+    }

@@ -1,0 +1,394 @@
+"""
+From noisy sums to a walk, and to a pool of walks that do together what the sums say: post-processing alone.
+
+1. Maps of visits and arrivals are denoised by a Gaussian process on the public coordinates.
+2. The tables of the walk are filled by matching moments: walks, or lives of several days around a home and a main
+   place, are simulated and described by the very vectors that people were described by, and each weight goes where
+   posterior mode of noise and prior puts it.
+3. A pool of them is weighed by maximum entropy towards all sums, each with the slack its noise asks for.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from elsewhere.privacy.private._fit_kernels import COUNTS, SHARES, scores
+from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
+from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
+from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
+from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
+from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables, stroll
+from elsewhere.traces.model import Floats, Ints, Places
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+ROUNDS, WALKS = 16, 4000  # of simulation, and days in each
+ROUNDS_OF_LIVES = 16  # after these, where fakes live for several days
+LIVES = 500  # in each, at least
+FEW = 50  # people whose sums the first round matches, twice as many in each: far from a sum slopes lead astray
+PAIRS_FROM = 8  # round from which move pairs enter: what they add is measured against a walk that is nearly right
+SPREAD, SPREAD_LAW = 1.0, 3.0  # prior standard deviation of a weight of the walk, of the law of anchors
+PAIR_SPREAD = 0.7  # of a move pair, beside what arrivals and lengths say, as a share of it
+CERTAIN = 4.7  # standard deviations from which a move pair is believed whatever was expected
+RANGE = 4.0  # of likeness between places, in distances between neighbours
+SPREAD_DAY, SPREAD_PART, OWN = 1.0, 0.3, 0.4  # variance of ln density: near places alike; times OWN, of each its own
+STAY = 0.2  # of a day, that who comes to a place stays there: how a count over people scatters
+NEWTON = 15
+LEAST = 1e-12
+STEP = 0.6  # of a Gauss-Newton step that is gone
+POOL, SPARE = 40_000, 4  # days that are weighed at a time, of which one in so many is taken
+POOL_LIVES = 4_000  # at a time, at least
+PRIOR_PEOPLE = 300  # as many people as whom the walk weighs beside the sums
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Noisy sums over people, with the sd of their noise; `people` is the noisy number of people."""
+
+    design: Design = field(repr=False)
+    y: Floats = field(repr=False)
+    sd: float
+    people: float
+
+    @staticmethod
+    def of(design: Design, y: Floats, sd: float) -> "Sums":
+        """Read the number of people off the day statistics, in which everybody is counted four times."""
+        day = 2 * design.of_block(y, "day")
+        ends = np.cumsum([0, COUNTS, COUNTS, SHARES, 2])
+        sizes = np.diff(ends)
+        counted = np.array([day[a:b].sum() for a, b in pairwise(ends)])
+        return Sums(design, y, sd, float((counted / sizes).sum() / (1 / sizes).sum()))
+
+    def mean(self, name: str) -> Floats:
+        """Return the mean of a block over people."""
+        return np.asarray(self.design.of_block(self.y, name) / self.people)
+
+    @property
+    def noise_of_mean(self) -> float:
+        """Return the standard deviation of the noise in a mean over people."""
+        return self.sd / self.people
+
+    def noise(self, name: str) -> float:
+        """Return the standard deviation of the noise in `mean`."""
+        return float(self.design.of_block(np.full(self.design.cells, self.sd), name)[0]) / self.people
+
+
+class Smoother:
+    """
+    Denoises maps on the public coordinates: posterior mode of m = base exp(f), f a Gaussian process, m seen with noise.
+
+    Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
+    something of its own. Range and spread are public constants, and the result hardly depends on them (decision 28).
+    """
+
+    def __init__(self, design: Design) -> None:
+        R = design.R
+        self.near, self.own = np.zeros((R, R)), np.eye(R)
+        if design.locations.has_coordinates:
+            xy = design.locations.planar()
+            apart = np.sqrt(((xy[:, None] - xy) ** 2).sum(axis=2))
+            nearest = np.sort(apart, axis=1)[:, 1]
+            unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
+            self.near = np.exp(-apart / (RANGE * unit))
+
+    def __call__(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> Floats:
+        """Return the map, of which `seen` has noise of this `variance`, and is itself a count over so many people."""
+        from scipy.linalg import solve
+
+        K = spread * (self.near + OWN * self.own)
+        f = np.zeros(len(seen))
+        with threadpool_limits(1):  # sums in one order on every machine (R5)
+            for _ in range(NEWTON):
+                m = base * np.exp(f)
+                noise = (variance + STAY * m / people) / m**2
+                new = K @ solve(K + np.diag(noise + 1e-9), f + (seen - m) / m, assume_a="pos")
+                f = f + np.clip(new - f, -1, 1)
+        return np.asarray(base * np.exp(f))
+
+
+class Maps:
+    """Denoised maps, shares that sum to 1: of the whole day, of its parts (P, R), and of arrivals."""
+
+    def __init__(self, sums: Sums, smooth: Smoother) -> None:
+        R, n = sums.design.R, sums.people
+        seen, v = sums.mean("places"), sums.noise("places") ** 2
+        # what bounding leaves of the whole; noise cannot make it nothing
+        scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.1)
+        day = smooth(seen / scale, v / scale**2, np.full(R, 1 / R), SPREAD_DAY, n)
+        self.day = day / day.sum()
+        apart, v = MOST[1] * sums.mean("parts").reshape(-1, R), (MOST[1] * sums.noise("parts")) ** 2
+        long = np.bincount(sums.design.period) / sums.design.L
+        parts = [
+            smooth(self.day + d / share, v / share**2, self.day, SPREAD_PART, n)
+            for d, share in zip(apart, long, strict=True)
+        ]
+        self.parts = np.stack([part / part.sum() for part in parts])
+        self.apart = (self.parts - self.day) * long[:, None] / MOST[1]  # as `parts` of a bounded vector
+        seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
+        scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
+        arrivals = smooth(seen / scale, v / scale**2, self.day, SPREAD_PART, n)
+        self.arrivals = arrivals / arrivals.sum()
+
+    def anchors(self, sums: Sums) -> Anchors | None:
+        """Return where homes and main places are, where fakes live for several days."""
+        if sums.design.days == 1:
+            return None
+        return Anchors.of(sums.design, sums.mean("habits"), sums.noise("habits"), self.parts)
+
+
+class Model(NamedTuple):
+    """A walk, and where it is to be lived for several days the law of anchors and where they are."""
+
+    tables: Tables
+    law: Floats
+    anchors: Anchors | None
+
+    def draw(self, days: int, rng: np.random.Generator) -> "Lives":
+        """Draw one life for every `design.days` of these days."""
+        if self.anchors is None:
+            r = np.empty((days, len(self.tables.slot)), dtype=np.int32)
+            stroll(self.tables, rng.random((days, 2 * r.shape[1] - 1)), r)
+            return Lives(r, np.arange(days + 1), np.zeros(days, dtype=bool))
+        D = self.anchors.design.days
+        drawn = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
+        return Lives(drawn.r.astype(np.int32), drawn.start, drawn.weekend)
+
+
+class Lives(NamedTuple):
+    """Days (rows, L) of lives, rows start[i] to start[i + 1] of each, and which are at a weekend."""
+
+    r: Places
+    start: Ints
+    weekend: NDArray[np.bool_]
+
+
+def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Model:
+    """
+    Return the walk whose simulated traces do, on the mean, what the noisy sums say.
+
+    Weights of moving, of destinations and of anchors by Gauss-Newton: the slope of the mean vector of walks in the
+    weights is the covariance of their vectors with the slopes of ln Pr{walk}. Attraction and leaving of places by their
+    maps.
+    """
+    with threadpool_limits(1):  # sums in one order on every machine (R5)
+        return _fitted(sums, maps, rng)
+
+
+def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Model:
+    fit = _Fit(sums, maps)
+    for turn in range(ROUNDS - 1):
+        fit.round(None, FEW * 2.0**turn, rng, with_pairs=turn == PAIRS_FROM)
+    anchors = maps.anchors(sums)
+    if anchors is not None:
+        fit.know(anchors)
+        for turn in range(ROUNDS_OF_LIVES):
+            fit.round(anchors, FEW * 2.0**turn, rng, with_pairs=False)
+    return fit.model(anchors)
+
+
+class _Fit:
+    """Weights and tables on their way, and the goals they are led to."""
+
+    def __init__(self, sums: Sums, maps: Maps) -> None:
+        design = self.design = sums.design
+        self.sums, self.maps = sums, maps
+        self.attract, self.leaving, self.pairs = maps.arrivals.copy(), np.zeros(design.R), np.ones((design.R, design.R))
+        self.centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS), GUESS])
+        self.ridge = np.repeat([SPREAD**-2, SPREAD_LAW**-2], [MOVING + COLUMNS, LAW])
+        self.weight, self.cells = self.centre.copy(), np.arange(design.edges[3], design.edges[PAIRS])
+        self.goal = sums.y[self.cells] / sums.people
+        self.variance = np.full(len(self.cells), sums.noise_of_mean**2)
+        self.slope, self.turn = np.zeros((len(self.goal), len(self.weight))), 0
+
+    def know(self, anchors: Anchors) -> None:
+        """Add what the sums say of habits to the goals."""
+        known, goal, variance = _habits_known(anchors)
+        self.cells = np.append(self.cells, self.design.edges[-2] + known)
+        self.goal, self.variance = np.append(self.goal, goal), np.append(self.variance, variance)
+        self.slope, self.turn = np.zeros((len(self.goal), len(self.weight))), 0
+
+    def model(self, anchors: Anchors | None) -> Model:
+        """Return the walk as it is."""
+        w = self.weight
+        tables = self.design.tables(
+            self.maps.parts[0],
+            _law(self.attract, self.design, self.pairs),
+            np.exp(w[MOVING : MOVING + COLUMNS]),
+            w[:MOVING],
+            self.leaving,
+            max(1, round(self.sums.people)),
+        )
+        return Model(tables, w[MOVING + COLUMNS :], anchors)
+
+    def round(self, anchors: Anchors | None, people: float, rng: np.random.Generator, *, with_pairs: bool) -> None:
+        """Simulate, and go a step towards the goals, which are matched as if they were of so many people."""
+        R, maps, sums = self.design.R, self.maps, self.sums
+        model = self.model(anchors)
+        matrix, walks, found = _simulated(model, self.design, self.cells, rng)
+        x = matrix[:, self.cells].toarray()
+        self.turn += 1
+        # the mean over rounds: slopes change less than they scatter
+        self.slope += (found - self.slope) / min(self.turn, 4)
+        v = self.variance + x.var(axis=0) * (1 / min(sums.people, people) + 1 / len(x)) + 1e-10
+        curve = (self.slope.T / v) @ self.slope + np.diag(self.ridge)
+        pull = (self.slope.T / v) @ (self.goal - x.mean(axis=0)) - (self.weight - self.centre) * self.ridge
+        self.weight = np.clip(self.weight + STEP * np.clip(np.linalg.solve(curve, pull), -1, 1), -8, 8)
+        arrived = walks[:, 1:][walks[:, 1:] != walks[:, :-1]]
+        there, been = np.bincount(arrived, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
+        there, been = there / there.sum(), been / been.sum()
+        loose, loose_v = (2 / WALKS + 0.3 * sums.noise(name) for name in ("arrivals", "places"))
+        more = (maps.arrivals + loose) / (there + loose)
+        attract = self.attract * np.clip(more, 0.5, 2) ** 0.6
+        self.attract = attract / attract.sum()
+        stays = (maps.day + loose_v) / (been + loose_v) / more
+        self.leaving = np.clip(self.leaving - 0.4 * np.log(np.clip(stays, 0.25, 4)), -4, 4)
+        if with_pairs and self.design.weight[PAIRS] > 0:
+            self.pairs = _pairs(sums, model.tables.steps, maps, _mean(matrix))
+
+
+def _habits_known(anchors: Anchors) -> tuple[Ints, Floats, Floats]:
+    """Return which habits the sums tell, and their means with the variance of noise, in units of a vector."""
+    known = np.flatnonzero(np.isfinite(anchors.variance))
+    unit = anchors.design.weight[-1] / MOST_HABITS
+    return known, anchors.goal[known] * unit, anchors.variance[known] * unit**2
+
+
+def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generator) -> tuple["csr_array", Ints, Floats]:
+    """Return vectors of simulated walks or lives, their days, and the slopes of the means of `cells` in all weights."""
+    if model.anchors is None:
+        walks = np.empty((WALKS, design.L), dtype=np.int64)
+        stroll(model.tables, rng.random((WALKS, 2 * design.L - 1)), walks)
+        matrix = design.matrix(walks)
+        score = np.zeros((WALKS // 2, MOVING + COLUMNS + LAW))  # half of them tell slopes well enough, and cost most
+        scores(walks[: len(score)], model.tables, score)
+        x = matrix[:, cells].toarray()
+        return matrix, walks, (x - x.mean(axis=0))[: len(score)].T @ score / len(score)
+    n = max(LIVES, WALKS // design.days)
+    drawn = model.anchors.draw(model.tables, model.law, n, rng, scored=True)
+    matrix = design.matrix(drawn.r, drawn.start, drawn.weekend)
+    # what is a mean over days has slopes day by day; of what days have in common they are those of the whole life
+    base = cells[cells < design.edges[PAIRS]]
+    known, unit = cells[len(base) :] - design.edges[-2], design.weight[-1] / MOST_HABITS
+    single = known[known < SEVERAL]
+    days = np.hstack([design.matrix(drawn.r)[:, base].toarray(), unit * of_days(drawn, design)[:, single]])
+    lives = matrix[:, design.edges[-2] + known[known >= SEVERAL]].toarray()
+    whole = drawn.score.reshape(n, design.days, -1).sum(axis=1)
+    whole[:, : MOVING + COLUMNS + OWN_PLACES] = 0.0  # over many days scores scatter too much to tell other slopes
+    found = [
+        (days - days.mean(axis=0)).T @ drawn.score / len(days),
+        (lives - lives.mean(axis=0)).T @ whole / n,
+    ]
+    return matrix, drawn.r, np.vstack(found)
+
+
+def _law(attract: Floats, design: Design, pairs: Floats) -> Floats:
+    steps = attract * DECAY[design.lengths] * pairs
+    np.fill_diagonal(steps, 0.0)
+    return np.asarray(steps / steps.sum(axis=1, keepdims=True) + LEAST)
+
+
+def _pairs(sums: Sums, steps: Floats, maps: Maps, mean: Floats) -> Floats:
+    """
+    Return (R, R) how much more often each move is made than arrivals and lengths say.
+
+    Posterior mean: what is expected is right within `PAIR_SPREAD` of itself; a pair that is `CERTAIN` is as it is.
+    """
+    R, s = sums.design.R, sums.noise("pairs")
+    total = float(sums.design.of_block(mean, "pairs").sum())  # bounded move pairs of a walk
+    expected = maps.arrivals[:, None] * steps
+    expected *= total / expected.sum()
+    seen = sums.mean("pairs").reshape(R, R)
+    spread = (PAIR_SPREAD * expected) ** 2
+    posterior = expected + spread / (spread + s * s + expected / sums.people / 2.5) * (seen - expected)
+    posterior = np.where(seen > max(CERTAIN * s, 0.5 / sums.people), seen, posterior)
+    out = np.clip(posterior / np.maximum(expected, LEAST), 0.2, 1e6)
+    np.fill_diagonal(out, 1.0)
+    return np.asarray(out)
+
+
+def _mean(matrix: "csr_array") -> Floats:
+    return np.asarray(matrix.sum(axis=0)).ravel() / matrix.shape[0]
+
+
+class Weigher:
+    """Weights of walks or lives, exp(vector . z), under which they do together what the sums say, as far as known."""
+
+    def __init__(self, sums: Sums, maps: Maps, anchors: Anchors | None, pool: Lives) -> None:
+        from scipy.optimize import minimize
+
+        design = self.design = sums.design
+        every = design.matrix(*pool)
+        n, drawn = every.shape[0], _mean(every)
+        goal = sums.y / sums.people
+        v = np.full(design.cells, sums.noise_of_mean**2)
+        # denoised maps are better goals than the sums they come from, and half as noisy
+        places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
+        goal[places] = maps.day * goal[places].sum()
+        goal[parts] = maps.apart.ravel() * design.weight[1]
+        v[: parts.stop] /= 4
+        told = np.zeros(design.cells, dtype=bool)
+        told[: design.edges[PAIRS]] = True
+        if anchors is not None:
+            known, goal_of, variance_of = _habits_known(anchors)
+            at = design.edges[-2] + known
+            goal[at], v[at], told[at] = goal_of, variance_of, True
+        self.used = np.flatnonzero(told & (drawn != 0))
+        X = every[:, self.used].tocsr()
+        v = v[self.used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
+        goal, ridge = goal[self.used], PRIOR_PEOPLE * v
+        XT = X.T.tocsr()
+
+        def loss(z: Floats) -> tuple[float, Floats]:
+            score = X @ z
+            top = score.max()
+            e = np.exp(score - top)
+            value = top + np.log(e.mean()) - z @ goal + (ridge * z * z).sum() / 2
+            return float(value), XT @ (e / e.sum()) - goal + ridge * z
+
+        with threadpool_limits(1):
+            self.z = minimize(loss, np.zeros(len(self.used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+
+    def __call__(self, pool: Lives) -> Floats:
+        """Return ln of the weight of each."""
+        return np.asarray(self.design.matrix(*pool)[:, self.used] @ self.z)
+
+
+def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator) -> tuple[Lives, tuple[str, ...]]:
+    """
+    Return `n` fakes of weighed pools, in random order, no two alike that move, and a note where some are.
+
+    Drawn without replacement by exponential races, one in `SPARE` of a pool, so that memory does not grow with `n` but
+    for the fakes themselves.
+    """
+    D = sums.design.days
+    size = max(POOL, POOL_LIVES * D) if D > 1 else POOL
+    pool = model.draw(size, rng)
+    weigh = Weigher(sums, maps, model.anchors, pool)
+    taken: list[tuple[Places, NDArray[np.bool_]]] = []
+    seen: set[bytes] = set()
+    alike = 0
+    while (left := n - sum(len(r) for r, _ in taken)) > 0:
+        walks = pool.r.reshape(len(pool.start) - 1, -1)
+        fresh = np.zeros(len(walks), dtype=bool)
+        fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
+        fresh |= (walks == walks[:, :1]).all(axis=1)  # days at one place are alike by nature, and stay as many
+        if taken:
+            fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
+        # other copies come last, if there are too few walks
+        key = np.log(rng.exponential(size=len(walks))) - weigh(pool) + np.where(fresh, 0.0, 1e6)
+        chosen = np.argsort(key, kind="stable")[: min(left, max(1, len(walks) // SPARE))]
+        alike += len(chosen) - int(fresh[chosen].sum())
+        taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
+        if left > len(chosen):
+            seen |= {row.tobytes() for row in walks[chosen]}
+            pool = model.draw(size, rng)
+    order = rng.permutation(n)
+    r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
+    weekend = np.concatenate([off for _, off in taken])[order].ravel()
+    note = f"{alike} of {n} fakes are like another one: there are few ways to spend such days."
+    return Lives(r, np.arange(n + 1) * D, weekend), (note,) if alike else ()

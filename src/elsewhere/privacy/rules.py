@@ -1,0 +1,539 @@
+"""
+The paper's PrivacyTest (fig:alg, sec:privacy-test): three rules, two more on request, and a verdict that says why.
+
+A fake f of seed s is rejected by
+
+- "similarity"    if sim_G(f, s) > par_s; with several periods the larger of the two directions (E12, E13, E51);
+- "intersection"  if the two have more than par_i places in common (E41, E50);
+- "differential"  unless |sim_S(s, f) - sim_S(s', f)| < par_d for traces s' of k-1 distinct alternate users, who are
+                  nobody's seed (E52, E53);
+- "others"        with `against="all"`: if f is closer to some other seed than strangers mostly are (E15);
+- "min_sim"       with `min_sim`: if sim_S(s, f) < min_sim, that is, if f tells nothing of its seed's life (E56).
+
+What the test is not: "differential" bounds a difference. It shows neither that s' could have produced f, nor that s
+is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
+par_i = 0 leaves par_s nothing to reject (E14); both are kept, and the verdict names each that rejected.
+
+All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6, `_kernels`).
+
+What the privacy test measured, and which rules rejected: on one fake, and on many in columns.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    NotEnoughAlternates,
+    require_between,
+    require_choice,
+    require_whole,
+)
+from elsewhere.privacy import _rules_kernels as _kernels
+from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Visitors
+from elsewhere.traces.days import People
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Periods, Traces
+
+RULES = {
+    "similarity": _kernels.SIMILARITY,
+    "intersection": _kernels.INTERSECTION,
+    "differential": _kernels.DIFFERENTIAL,
+    "others": _kernels.OTHERS,
+    "min_sim": _kernels.MIN_SIM,
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """
+    What the privacy test measured on one fake, and which rules rejected it.
+
+    Parameters
+    ----------
+    rejected_by
+        Names of the rules that rejected, empty if the fake passed.
+    sim
+        sim_G(fake, seed).
+    shared, aligned
+        Places that fake and seed both visit; instants at which they are at the same place (E41).
+    alternates
+        Distinct alternate users found; 0 where the rule was not run.
+    sim_s
+        sim_S(seed, fake).
+    closest, quantile
+        Largest sim_G to another seed, and the 95 % quantile of the same for strangers; None unless `against="all"`.
+    not_run
+        Names of the rules that were switched off: "differential" if k = 1, "others", "min_sim".
+
+    """
+
+    rejected_by: tuple[str, ...]
+    sim: float
+    shared: int
+    aligned: int
+    alternates: int
+    sim_s: float
+    closest: float | None = None
+    quantile: float | None = None
+    not_run: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether no rule rejected."""
+        return not self.rejected_by
+
+    def __bool__(self) -> bool:
+        # `if privacy_test(...)` must not let everything through
+        return self.passed
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts(Sequence[Verdict]):
+    """The verdicts on many fakes in columns; item i is a `Verdict`. `rejected` holds the bits of `RULES`."""
+
+    rejected: NDArray[np.uint8] = field(repr=False)
+    sim: Floats = field(repr=False)
+    shared: Ints = field(repr=False)
+    aligned: Ints = field(repr=False)
+    alternates: Ints = field(repr=False)
+    sim_s: Floats = field(repr=False)
+    closest: Floats = field(repr=False)
+    quantile: float | None = None
+    not_run: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> NDArray[np.bool_]:
+        """Which fakes no rule rejected, (F,)."""
+        return np.asarray(self.rejected == 0)
+
+    def counts(self) -> dict[str, int]:
+        """Of how many fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
+        by_rule = {
+            name: int(np.count_nonzero(self.rejected & bit)) for name, bit in RULES.items() if name not in self.not_run
+        }
+        return {"tested": len(self), "passed": int(self.passed.sum()), **by_rule}
+
+    def __len__(self) -> int:
+        return len(self.rejected)
+
+    @overload
+    def __getitem__(self, i: int) -> Verdict: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Verdict]: ...
+    def __getitem__(self, i: int | slice) -> Verdict | list[Verdict]:
+        if isinstance(i, slice):
+            return [self[j] for j in range(*i.indices(len(self)))]
+        return Verdict(
+            tuple(name for name, bit in RULES.items() if self.rejected[i] & bit),
+            float(self.sim[i]),
+            int(self.shared[i]),
+            int(self.aligned[i]),
+            int(self.alternates[i]),
+            float(self.sim_s[i]),
+            None if self.quantile is None else float(self.closest[i]),
+            self.quantile,
+            self.not_run,
+        )
+
+    def select(self, fakes: ArrayLike) -> "Verdicts":
+        """The verdicts on these fakes (numbers or a mask), in the given order."""
+        keep = np.asarray(fakes)
+        return replace(
+            self,
+            rejected=self.rejected[keep],
+            sim=self.sim[keep],
+            shared=self.shared[keep],
+            aligned=self.aligned[keep],
+            alternates=self.alternates[keep],
+            sim_s=self.sim_s[keep],
+            closest=self.closest[keep],
+        )
+
+    @staticmethod
+    def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
+        """The verdicts of several batches of one test, one after the other."""
+
+        def column(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        return replace(
+            parts[0],
+            rejected=column("rejected"),
+            sim=column("sim"),
+            shared=column("shared"),
+            aligned=column("aligned"),
+            alternates=column("alternates"),
+            sim_s=column("sim_s"),
+            closest=column("closest"),
+        )
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return (self[i] for i in range(len(self)))
+
+
+STRANGERS_BELOW = 0.95  # the quantile of E15
+EXACT = 2**53  # whole numbers below it are exact in float64
+HALF = 0.5  # of the strangers share no more places with a seed than a fake of it may, over days
+STRANGERS_ASKED = 500  # for that, at most
+DENSE = 1_000_000  # place numbers above it are renumbered before counting
+
+
+@dataclass(frozen=True, eq=False)
+class PrivacyTest:
+    """
+    The privacy test, prepared once for all seeds and alternates, then cheap for each fake.
+
+    Compiled loops call `_kernels.verdict_one(fake, seed, test.prepared, scratch)` themselves, with `fake` an int32
+    row and `scratch = _kernels.new_scratch(test.prepared)` per thread.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> from elsewhere.privacy.rules import PrivacyTest
+    >>> people = ew.Traces([[0, 0, 1], [2, 3, 3]], ew.Locations(n=6), users=["seed", "alternate"])
+    >>> test = PrivacyTest.prepare(people.select([0]), people.select([1]))
+    >>> test([[4, 4, 5], [1, 4, 4]], seed=[0, 0]).passed.tolist()
+    [True, False]
+
+    """
+
+    prepared: Prepared = field(repr=False)
+    not_run: tuple[str, ...]
+
+    @staticmethod
+    def prepare(
+        seeds: Traces,
+        alternates: "Traces | str | None",
+        *,
+        par_s: float = 0.1,
+        par_i: int = 0,
+        par_d: float = 0.1,
+        k: int = 2,
+        periods: int | Sequence[float] | Periods = 1,
+        against: str = "own",
+        intersection: str = "set",
+        min_sim: float | None = None,
+        count_all: bool = False,
+        people: People | None = None,
+    ) -> "PrivacyTest":
+        """
+        Parameters as in `privacy_test`, for all `seeds` at once.
+
+        With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days, and two people
+        who live in one town for weeks share some places: a fake may share as many with its seed as half of the
+        alternates do at most, if that is more than `par_i`.
+
+        `alternates="all"` takes the other users of `seeds` themselves, as the paper's experiments do, with a warning
+        (E53). `count_all` counts every alternate; by default counting stops at the k-1st.
+        """
+        if not isinstance(seeds, Traces):
+            raise InvalidParameter(f"`seeds` must be a `Traces`, got {type(seeds).__name__}.")
+        if isinstance(alternates, Traces):
+            _check_same_map("alternates", alternates, seeds.locations)
+            check_disjoint(seeds, alternates)
+        elif alternates is not None:
+            require_choice("alternates", alternates, ("all",))
+            warnings.warn(
+                '`alternates="all"`: the alternates are seeds themselves; use it to reproduce the paper only (E53).',
+                stacklevel=2,
+            )
+        return _prepare(
+            seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all, people
+        )
+
+    def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
+        """Verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
+        p = self.prepared
+        rows, numbers = _table("fakes", fakes.r if isinstance(fakes, Traces) else fakes), _table("seed", seed)
+        if rows.ndim != 2 or rows.shape[1] != p.r.shape[1] or numbers.shape != rows.shape[:1]:
+            raise InvalidTraces(
+                f"`fakes` must have shape (F, {p.r.shape[1]}) and `seed` (F,), got {rows.shape} and {numbers.shape}.",
+                code="E_SHAPE",
+            )
+        if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(p.r)):
+            raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(p.r) - 1}.", code="E_INDEX")
+        places = _checked("fakes", rows, Locations(n=p.R)).r if len(rows) else rows
+        F = len(rows)
+        rejected = np.zeros(F, np.uint8)
+        sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)
+        shared, aligned, found = (np.zeros(F, np.int64) for _ in range(3))
+        _kernels.verdicts(
+            _copy(places, np.int32), _copy(numbers, np.int64), p, rejected, sim, shared, aligned, found, sim_s, nearest
+        )
+        quantile = p.rules.quantile if np.isfinite(p.rules.quantile) else None
+        return Verdicts(rejected, sim, shared, aligned, found, sim_s, nearest, quantile, self.not_run)
+
+
+def privacy_test(
+    fake: ArrayLike | Traces,
+    seed: ArrayLike | Traces,
+    alternates: ArrayLike | Traces | None,
+    *,
+    par_s: float = 0.1,
+    par_i: int = 0,
+    par_d: float = 0.1,
+    k: int = 2,
+    periods: int | Sequence[float] | Periods = 1,
+    against: str = "own",
+    others: ArrayLike | Traces | None = None,
+    intersection: str = "set",
+    min_sim: float | None = None,
+) -> Verdict:
+    """
+    The verdict on one fake of one seed (PrivacyTest of fig:alg). Every rule is evaluated; nothing is drawn.
+
+    Parameters
+    ----------
+    fake, seed
+        (L,) place numbers on the same instants, -1 where missing; or `Traces` of one row.
+    alternates
+        Traces of users who are nobody's seed: `Traces`, whose rows may share a user, or (A, L) place numbers, each
+        row a user of its own. A user counts once however many of his traces match. May be None if k = 1.
+    par_s, par_i, par_d
+        Accepted are sim_G <= par_s in [0, 1], places <= par_i, a whole number, and differences < par_d in [0, 1].
+    k
+        k-1 distinct alternate users are needed; 1 switches the rule off, and `not_run` says so.
+    periods
+        Number of equal parts of the local day, or hour bounds (E24). Plain arrays follow the clock of the first
+        `Traces` given; if there is none, their instants are spread evenly over the day.
+    against
+        "own": similarity to the own seed only. "all": also to the seeds in `others`, which must not exceed what 95 %
+        of the strangers, here the alternates, have to their most similar seed (E15).
+    others
+        The other seeds, as `Traces` or (S, L); rows of the seed's own user are left out where labels tell.
+    intersection
+        "set" counts common places, "aligned" instants at the same place (E41).
+    min_sim
+        Smallest sim_S(seed, fake) accepted, None for no such bound (E56).
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> v = ew.privacy_test([5, 5, 5, 6], seed=[0, 0, 1, 1], alternates=[[2, 2, 3, 3], [4, 4, 4, 4]])
+    >>> v.passed, v.sim, v.sim_s, v.alternates
+    (True, 0.0, 0.75, 2)
+    >>> ew.privacy_test([1, 1, 5, 5], seed=[0, 0, 1, 1], alternates=[[2, 2, 3, 3]]).rejected_by
+    ('similarity', 'intersection')
+
+    """
+    require_choice("against", against, ("own", "all"))
+    if against == "all" and others is None:
+        raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
+    given = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
+    if alternates is not None and np.shape(_table("alternates", alternates))[:1] != (0,):
+        given["alternates"] = _table("alternates", alternates)
+    if against == "all":
+        given["others"] = _table("others", others)
+    traces = _on_one_map(given)
+    own, f = traces["seed"], traces["fake"]
+    strangers, rest = traces.get("alternates"), traces.get("others")
+    if isinstance(alternates, Traces):
+        for seeds in (seed, others):
+            if isinstance(seeds, Traces):
+                check_disjoint(seeds, alternates)
+
+    r, user = own.r, np.zeros(1, dtype=np.int64)
+    if rest is not None:
+        mine = _common_users(own, rest) if isinstance(seed, Traces) and isinstance(others, Traces) else set()
+        other = ~np.isin(rest.user, [rest.labels.index(label) for label in mine])
+        if not np.any(other):
+            raise InvalidParameter("`others` must hold the trace of at least one other seed user, got none.")
+        r, user = np.vstack([r, rest.r[other]]), np.concatenate([user, 1 + rest.user[other]])
+    seeds = Traces(r, own.locations, users=user, step_minutes=own.step_minutes, start=own.start, tz=own.tz)
+    test = _prepare(
+        seeds, strangers, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all=True, people=None
+    )
+    return test(f.r, [0])[0]
+
+
+def check_disjoint(seeds: Traces, alternates: Traces) -> None:
+    """
+    Refuse alternates who are seeds too (E53); users are compared by label.
+
+    Row numbers that stand in for missing labels on both sides are no names: there a user is the same if number and
+    trace agree.
+    """
+    both = len(_common_users(seeds, alternates))
+    if both:
+        raise InvalidTraces(
+            f"`alternates` must be nobody's seed: {both} of its {alternates.U} users are seeds (E53).",
+            code="E_OVERLAP",
+        )
+
+
+def _common_users(a: Traces, b: Traces) -> set[Any]:
+    both = set(a.labels) & set(b.labels)
+    if both and all(t.labels == tuple(range(len(t))) for t in (a, b)):
+        both = {i for i in both if np.array_equal(a.r[i], b.r[i])}
+    return both
+
+
+def _check_same_map(name: str, traces: Traces, locations: Locations) -> None:
+    if traces.locations is not locations and traces.locations != locations:
+        raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
+
+
+def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
+    # all as Traces over the same places; plain arrays take the places and the clock of the first Traces
+    known = next((value for value in given.values() if isinstance(value, Traces)), None)
+    locations = known.locations if known else Locations(n=1 + max(_largest(value) for value in given.values()))
+    traces: dict[str, Traces] = {}
+    for name, value in given.items():
+        single = name in ("fake", "seed")
+        if isinstance(value, Traces):
+            _check_same_map(name, value, locations)
+            traces[name] = value
+        elif single and value.ndim != 1:
+            raise InvalidTraces(f"`{name}` must have one dimension, got {value.ndim}.", code="E_SHAPE")
+        else:
+            traces[name] = _checked(name, np.atleast_2d(value) if single else value, locations, clock=known)
+        if single and len(traces[name]) != 1:
+            raise InvalidTraces(f"`{name}` must be one trace, got {len(traces[name])}.", code="E_SHAPE")
+    L = traces["fake"].L
+    for name, rows_of in traces.items():
+        # alternates are compared by their counts alone; with a clock of their own they may have other instants
+        if rows_of.L != L and not (name == "alternates" and isinstance(given[name], Traces)):
+            raise InvalidTraces(
+                f"`{name}` must have the instants of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
+            )
+    return traces if len(locations) <= DENSE else _renumbered(traces)
+
+
+def _table(name: str, value: Any) -> Any:
+    try:
+        return value if isinstance(value, Traces) else np.asarray(value)
+    except ValueError:
+        raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
+
+
+def _largest(rows: NDArray[Any]) -> int:
+    # 0 for what holds no place numbers, and no number that int32 could not hold: `_checked` will say so
+    numbers = rows.dtype.kind in "iuf" and rows.size > 0 and np.all(np.isfinite(rows))
+    return int(np.clip(rows.max(), 0, np.iinfo(np.int32).max - 1)) if numbers else 0
+
+
+def _checked(name: str, rows: NDArray[Any], locations: Locations, clock: Traces | None = None) -> Traces:
+    try:
+        if clock is not None and rows.shape[-1:] == (clock.L,):
+            return Traces(rows, locations, step_minutes=clock.step_minutes, start=clock.start)
+        return Traces(rows, locations, step_minutes=MINUTES_PER_DAY / max(1, *rows.shape[-1:]))
+    except InvalidTraces as fault:
+        raise InvalidTraces(str(fault.args[0]).replace("`r`", f"`{name}`"), code=fault.code) from None
+
+
+def _renumbered(traces: dict[str, Traces]) -> dict[str, Traces]:
+    # working memory grows with the number of places: keep those that occur
+    places = np.unique(np.concatenate([t.r.ravel() for t in traces.values()]))
+    places = places[places >= 0]
+    few = Locations(n=len(places))
+
+    def renumber(t: Traces) -> Traces:
+        r = np.where(t.r >= 0, np.searchsorted(places, t.r), -1)
+        return Traces(r, few, users=t.users, step_minutes=t.step_minutes, start=t.start, tz=t.tz)
+
+    return {name: renumber(t) for name, t in traces.items()}
+
+
+def _copy(array: NDArray[Any], dtype: type) -> NDArray[Any]:
+    # kernels are compiled for one kind of array: contiguous, writable, of this type
+    return np.array(array, dtype=dtype, order="C")
+
+
+def _clock(minutes: Floats, periods: Periods) -> Clock:
+    tau = periods.of_minute(minutes)
+    slot = np.argsort(tau, kind="stable").astype(np.int64)
+    return Clock(slot, np.searchsorted(tau[slot], np.arange(periods.T + 1)).astype(np.int64))
+
+
+def _prepare(
+    seeds: Traces,
+    alternates: Traces | str | None,
+    par_s: float,
+    par_i: int,
+    par_d: float,
+    k: int,
+    periods: int | Sequence[float] | Periods,
+    against: str,
+    intersection: str,
+    min_sim: float | None,
+    count_all: bool,
+    people: People | None,
+) -> PrivacyTest:
+    require_between("par_s", par_s, 0, 1)
+    require_whole("par_i", par_i, 0)
+    require_between("par_d", par_d, 0, 1)
+    require_whole("k", k, 1)
+    require_choice("against", against, ("own", "all"))
+    require_choice("intersection", intersection, ("set", "aligned"))
+    if min_sim is not None:
+        require_between("min_sim", min_sim, 0, 1)
+    of_day = Periods.of(periods)
+
+    available = alternates.U if isinstance(alternates, Traces) else seeds.U - 1 if alternates == "all" else 0
+    if available < k - 1:
+        raise NotEnoughAlternates(f"`k` = {k} needs at least {k - 1} alternate users, got {available}.")
+    if against == "all" and available == 0:
+        raise NotEnoughAlternates('`against="all"` needs strangers to compare with: at least 1 alternate user, got 0.')
+
+    lives = people is not None
+    of_seeds = People.of(seeds, alone=True) if people is None else people
+    of_others = People.of(alternates, alone=not lives) if isinstance(alternates, Traces) else None
+    longest = seeds.L * of_seeds.days
+    if isinstance(alternates, Traces) and of_others is not None:
+        longest = max(longest, alternates.L * of_others.days)
+    exact_below = EXACT // longest**2
+    clock = _clock(of_seeds.minutes(seeds.minutes()), of_day)
+    r, owner = (
+        _copy(of_seeds.places(seeds.r), np.int32),
+        _copy(np.arange(len(of_seeds)) if lives else seeds.user, np.int64),
+    )
+    counted = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
+    if isinstance(alternates, Traces) and of_others is not None:
+        whose = np.arange(len(of_others)) if lives else alternates.user
+        order = np.argsort(whose, kind="stable")
+        # numbered after the seeds' users: none of them is a seed
+        user = seeds.U + whose[order]
+        theirs = _clock(of_others.minutes(alternates.minutes()), of_day)
+        strangers = _kernels.count_rows(of_others.places(alternates.r)[order], user, theirs, seeds.R, exact_below)
+    elif alternates == "all":
+        order = np.argsort(owner, kind="stable")
+        strangers = _kernels.count_rows(r[order], owner[order], clock, seeds.R, exact_below)
+    else:
+        strangers = _kernels.no_counts(0, 0, of_day.T)
+    limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
+    if of_seeds.days > 1 and of_others is not None and intersection == "set":
+        some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
+        limit = np.maximum(limit, _kernels.least_shared(counted, strangers, some, seeds.R, HALF))
+    rules = Rules(
+        par_s=float(par_s),
+        par_d=float(par_d),
+        k=int(k),
+        min_sim=float(min_sim or 0),
+        aligned=intersection == "aligned",
+        quantile=float("inf"),
+        stop=available if count_all else k - 1,
+        exact_below=exact_below,
+    )
+    empty = Visitors(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
+    visitors = _kernels.invert(counted, seeds.R) if against == "all" else empty
+    prepared = Prepared(rules, clock, r, limit, counted, strangers, visitors, seeds.R)
+    if against == "all":
+        mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
+        prepared = prepared._replace(rules=rules._replace(quantile=mostly))
+    off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
+    return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
+
+
+def _quantile_by_user(similarity: Floats, strangers: Counted) -> float:
+    # the smallest observed value that 95 % of the strangers do not exceed; a user's traces share his weight (E61)
+    _, which, rows = np.unique(strangers.user, return_inverse=True, return_counts=True)
+    order = np.argsort(similarity, kind="stable")
+    below = np.cumsum((1 / rows[which])[order])
+    # the sum of shares is rounded; a stranger more or less is not
+    return float(similarity[order][np.searchsorted(below, STRANGERS_BELOW * len(rows) - 1e-9)])

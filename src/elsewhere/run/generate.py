@@ -1,0 +1,495 @@
+"""
+The stairs: `GenerateFake` of fig:alg on one screen.
+
+Learn model and classes. Then, by preset: blur each seed into its semantic seed, decode a fake from it and keep what
+passes the privacy test (`paper`); draw walks, pair them with the seeds and keep what passes (`product`); draw walks by
+a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums over everybody, and draw (`private`).
+"""
+
+import warnings
+from collections.abc import Callable, Collection
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
+from elsewhere.privacy.deniable.count import MOST
+from elsewhere.privacy.deniable.release import COINS, release_fakes
+from elsewhere.privacy.private.release import release_private
+from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
+from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.run.fakes import Fakes
+from elsewhere.run.model import Learnt, carrying, learn, require_one_map
+from elsewhere.run.presets import NOT_READ, PRESETS, PROVEN, Preset, preset_of
+from elsewhere.run.public_map import WEEKS, Frame, weekdays
+from elsewhere.run.roles import Roles, split_users
+from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
+from elsewhere.scale import map_over, workers_or
+from elsewhere.semantics.classes import PAPERS, SemanticClasses
+from elsewhere.synthesis.paper.attempt import FakeMaker
+from elsewhere.synthesis.paper.semseed import Blur, ClassSets
+from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.traces.days import People, is_weekend
+from elsewhere.traces.model import Ints, Traces
+
+Progress = Callable[[int, int], None]
+
+
+def generate_fakes(
+    traces: Traces,
+    *,
+    preset: str | Preset = "product",
+    per_seed: int = 1,
+    n: int | None = None,
+    kappa: int | str = "auto",
+    classes: SemanticClasses | ArrayLike | None = None,
+    model: AggregateModel | Learnt | None = None,
+    alternates: Traces | str | None = None,
+    rng: np.random.Generator | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    disjoint: bool = False,
+    seeds: Collection[str] | None = None,
+    **parameters: Any,
+) -> Fakes:
+    """
+    Fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
+
+    Parameters
+    ----------
+    traces
+        The real traces; users, not rows, are split and counted.
+    preset
+        "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
+    per_seed
+        Fakes wanted per seed; in the deniable preset, without `n`, for each seed that the noisy counts add up to.
+    n
+        Fakes to release in the deniable and the private preset, any number; by default as many as there are people,
+        counted with noise.
+    kappa
+        Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
+        paper's 20, fewer where there are fewer than 100 visited places (E29).
+    classes, model
+        Learnt beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
+    alternates
+        Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
+        preset takes all other users ("all").
+    rng
+        Makes a laboratory run: repeatable, not publishable as private. By default the operating system's entropy.
+    executor, workers
+        Where the work runs; the result does not depend on it.
+    progress
+        Called as `progress(done, total)`.
+    disjoint
+        The caller's assertion that `model` and `classes` were learnt from users who are no seeds; the deniable preset
+        asks for it when they are given.
+    seeds
+        Ids of the seeds of the deniable preset, where a coin for each was thrown before the traces were read
+        (`traces.apart.read_apart`); by default it is thrown here.
+    **parameters
+        Any field of `Preset`: `par_c`, `k`, `sampler`, `max_tries` ...
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    >>> fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1, rng=np.random.default_rng(2))
+    >>> bool((fakes.r != town.traces.r[fakes.seed]).all())
+    True
+
+    """
+    if isinstance(alternates, str):
+        parameters["alternates"], alternates = alternates, None
+    settings = preset_of(preset, **parameters)
+    require_whole("per_seed", per_seed, 1)
+    if n is not None:
+        require_whole("n", n, 1, MOST)
+        if settings.name not in PROVEN:
+            raise InvalidParameter(
+                f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
+            )
+    if not isinstance(model, AggregateModel | Learnt | None):
+        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
+    if progress is not None and not callable(progress):
+        raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
+    entropy = _entropy(rng)
+    if settings.name == "private":
+        if model is not None or classes is not None or alternates is not None or seeds is not None:
+            raise InvalidParameter(
+                'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
+                "`alternates` and `seeds`."
+            )
+        return _private(traces, settings, n, entropy, rng is not None, progress)
+    draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
+    given = isinstance(model, Learnt) or (model is not None and classes is not None)
+    roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
+    learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
+    if kappa == "auto" and classes is None and not isinstance(model, Learnt):
+        roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
+    if settings.name == "deniable":
+        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given)
+        if progress is not None:
+            progress(len(fakes), len(fakes))
+        if seeds is None or rng is not None:
+            return fakes
+        return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
+    roles = _with_known_places(roles, learnt)
+    known = learnt.translate(roles.seeds)
+    # a person with all their days is one seed; where the paper is reproduced, every trace is
+    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
+    test = _test(learnt, roles, known, people, settings)
+    work: Pairs | Attempts
+    if settings.name == "product":
+        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy)
+    else:
+        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
+    # fakes of one number at a time: more of them per seed leave the first ones as they are
+    pieces = [
+        np.column_stack([rows, np.full(len(rows), number)])
+        for number in range(per_seed)
+        for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
+    ]
+    with workers_or(executor, workers) as where:
+        made = map_over(work, pieces, executor=where, progress=progress)
+    shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
+    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, rng is not None)
+
+
+class Drawn(NamedTuple):
+    """A fake that was drawn, not tested: its archetype, -1 for the walk without a seed (private)."""
+
+    passed: bool
+    archetype: int
+
+
+def _deniable(
+    traces: Traces,
+    roles: Roles,
+    learnt: Learnt,
+    settings: Preset,
+    n: int | None,
+    per_seed: int,
+    entropy: int,
+    laboratory: bool,
+    given: bool,
+) -> Fakes:
+    """Fakes by a noisy count of the seeds' archetypes (theorem 1)."""
+    release = release_fakes(
+        learnt.classes_of(traces.r[roles.seed_rows]),
+        traces.user[roles.seed_rows],
+        roles.seed_rows,
+        learnt.carried,
+        (learnt.model.locations, learnt.classes.label, learnt.known),
+        eps0=settings.eps0,
+        k=settings.k,
+        n=n,
+        per_seed=per_seed,
+        given=given,
+        in_laboratory=laboratory,
+        entropy=entropy,
+    )
+    number = len(release.r)
+    return Fakes(
+        r=release.r,
+        seed=release.seed,
+        loglik=learnt.model.loglik(release.r, learnt.tau(traces)),
+        verdicts=[Drawn(True, int(a)) for a in release.archetype],
+        attempts=np.array([number]),
+        tally={"tested": number, "passed": number},
+        seeds=traces,
+        frame=Frame.of(traces, learnt, roles.model),
+        learnt=learnt,
+        preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
+        kappa=learnt.classes.kappa,
+        laboratory=laboratory,
+        notes=(*roles.notes, *_without_effect(settings), *release.notes),
+        published=np.zeros(number, dtype=bool),
+        seed_rows=roles.seed_rows,
+        sampler=release.laws,
+        certificate=release.certificate,
+    )
+
+
+def _private(
+    traces: Traces, settings: Preset, n: int | None, entropy: int, laboratory: bool, progress: Progress | None
+) -> Fakes:
+    """Fakes by noisy sums over everybody (theorem 2)."""
+    release = release_private(
+        traces,
+        eps=settings.eps,
+        delta=settings.delta,
+        days=settings.days,
+        n=n,
+        in_laboratory=laboratory,
+        entropy=entropy,
+        progress=progress,
+    )
+    number, lives = len(release.r), settings.days > 1
+    return Fakes(
+        r=release.r,
+        seed=np.full(number, -1),
+        loglik=np.zeros(number),
+        verdicts=(),
+        attempts=np.array([number]),
+        tally={"tested": number, "passed": number},
+        seeds=traces,
+        frame=Frame(
+            traces.locations,
+            np.ones(traces.R, dtype=bool),
+            WEEKS if lives else None,  # which days people have data on is theirs
+            traces.step_minutes,
+            traces.start,
+            traces.tz,
+        ),
+        learnt=None,
+        preset=settings,
+        kappa=0,
+        laboratory=laboratory,
+        notes=(*release.notes, *_without_effect(settings)),
+        published=np.zeros(number, dtype=bool),
+        seed_rows=np.empty(0, dtype=np.int64),
+        sampler=release.mechanism,
+        weekend=release.weekend if lives else None,
+        life=np.arange(number) // settings.days,
+        day=_on_a_calendar(release.weekend.reshape(-1, settings.days)) if lives else None,
+        certificate=release.certificate,
+    )
+
+
+def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
+    """Return the day of each row in a calendar of weeks that begins on a Monday, of lives (n, days) of these kinds."""
+    out = np.empty(weekend.shape, dtype=np.int64)
+    kinds, of = np.unique(weekend, axis=0, return_inverse=True)
+    for i, kind in enumerate(kinds):
+        # only kinds count: on which weekday a life begins is drawn when it is published (`Frame.weeks`)
+        out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
+    return out.ravel()
+
+
+def _gathered(
+    made: list[Made],
+    pieces: list[Ints],
+    traces: Traces,
+    people: People,
+    shown: NDArray[np.bool_],
+    roles: Roles,
+    learnt: Learnt,
+    settings: Preset,
+    laboratory: bool,
+) -> Fakes:
+    tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
+    tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
+    units = np.concatenate(pieces)
+    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, made, strict=True)])
+    if len(unit) == 0:
+        rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
+        raise NothingPassed(
+            f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
+            f"{rules or 'no rule; no fake could be made'}); loosen a test, or give more users or places."
+        )
+    order = np.lexsort((unit[:, 1], unit[:, 0]))
+    # one row for each day of each fake
+    lives, day = np.nonzero(shown[unit[order, 1], unit[order, 0]])
+    every = np.concatenate([m.r for m in made])[order].reshape(len(order), people.days, traces.L)
+    fakes = every[lives, day]
+    seed = roles.seed_rows[people.nearest(unit[order, 0][lives], day)]
+    tries = np.zeros(len(people), dtype=np.int64)
+    np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in made]))
+    attempts = np.zeros(len(traces), dtype=np.int64)
+    owner, _ = np.nonzero(people.rows >= 0)
+    attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
+    return Fakes(
+        r=fakes,
+        seed=seed,
+        loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
+        verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
+        attempts=attempts,
+        tally=tally,
+        seeds=traces,
+        frame=Frame.of(traces, learnt, roles.model if roles.model is not None else traces),
+        learnt=learnt,
+        preset=settings,
+        kappa=learnt.classes.kappa,
+        laboratory=laboratory,
+        notes=(*roles.notes, *_without_effect(settings), *_one_class(learnt)),
+        published=np.zeros(len(fakes), dtype=bool),
+        seed_rows=roles.seed_rows,
+        weekend=_weekend(traces, people, seed, day),
+        life=lives,
+        person=unit[order, 0][lives],
+        day=day if people.days > 1 else None,
+    )
+
+
+def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
+    """(F,) whether the days of fakes are at a weekend: by the calendar, or where it has one day by their seeds."""
+    if traces.dates is None:
+        return None
+    return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
+
+
+def _without_effect(settings: Preset) -> tuple[str, ...]:
+    """What this preset does not read: whoever gave it may take these fakes for others."""
+    usual = PRESETS[settings.name]
+    idle = ", ".join(f"`{name}`" for name in NOT_READ[settings.name] if getattr(settings, name) != getattr(usual, name))
+    return (f'not read by preset "{settings.name}", so without effect: {idle}.',) if idle else ()
+
+
+def _papers_number(learnt: Learnt) -> tuple[str, ...]:
+    """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
+    if learnt.preset.method != "kmeans":
+        return ()
+    found, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())
+    if found == PAPERS:
+        return (f"{PAPERS} semantic classes, as many as in the paper; `kappa` asks for another number (E29).",)
+    return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
+
+
+def _one_class(learnt: Learnt) -> tuple[str, ...]:
+    if learnt.classes.kappa > 1:
+        return ()
+    return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
+
+
+def _entropy(rng: np.random.Generator | None) -> int:
+    """128 bits: of the operating system, or of the caller's generator in a laboratory run."""
+    if rng is None:
+        secret = np.random.SeedSequence().entropy
+        assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
+        return secret
+    if not isinstance(rng, np.random.Generator):
+        raise InvalidParameter(f"`rng` must be a numpy.random.Generator or None, got {type(rng).__name__}.")
+    return int.from_bytes(rng.bytes(16), "little")
+
+
+def _learn(
+    roles: Roles,
+    settings: Preset,
+    kappa: int | str,
+    classes: SemanticClasses | ArrayLike | None,
+    model: AggregateModel | Learnt | None,
+    disjoint: bool,
+    rng: np.random.Generator,
+) -> Learnt:
+    if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
+        raise InvalidParameter(
+            "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
+            "learnt from users who are no seeds, or leave them out.",
+            code="E_DISJOINT",
+        )
+    if settings.name == "paper" and settings.m_min == 1:
+        warnings.warn(
+            "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=3
+        )
+    given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
+    known = model.contributors if settings.name == "deniable" and isinstance(model, Learnt) else None
+    if known is not None and (met := known.met(roles.seeds)):
+        raise InvalidParameter(
+            f"{met} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
+            code="E_DISJOINT",
+        )
+    if isinstance(model, Learnt):
+        # archetypes speak of the classes they were learnt with
+        carried = model.carried if given is None else None
+        learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
+    elif model is not None and given is not None:
+        learnt = Learnt(model, given, settings, np.arange(model.R))
+    else:
+        assert roles.model is not None  # noqa: S101 - None only where both are given
+        learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False)
+        learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
+        require_one_map(learnt.model.locations, roles.seeds.locations)
+        if settings.name == "deniable":
+            learnt = carrying(learnt, roles.model, rng)
+    require_one_map(learnt.model.locations, roles.seeds.locations)
+    learnt.tau(roles.seeds)
+    if len(learnt.classes.label) != roles.seeds.R:
+        raise InvalidParameter(
+            f"`classes` must label {roles.seeds.R} places, got {len(learnt.classes.label)}.", code="E_MISMATCH"
+        )
+    return learnt
+
+
+def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
+    """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
+    shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
+    alternates = roles.alternates
+    if isinstance(alternates, Traces):
+        alternates = alternates.select(np.any(learnt.place[alternates.r] >= 0, axis=1))
+    if shown.all():
+        return replace(roles, alternates=alternates)
+    if not shown.any():
+        raise InvalidTraces("no seed visits a place that enough users share; lower `m_min`.", code="E_SUPPRESSED")
+    note = f"{int((~shown).sum())} seeds visit only places that fewer than `m_min` users share, and were left out."
+    return replace(
+        roles,
+        seeds=roles.seeds.select(shown),
+        seed_rows=roles.seed_rows[shown],
+        alternates=alternates,
+        notes=(*roles.notes, note),
+    )
+
+
+def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+    blur = Blur(
+        par_c=settings.par_c,
+        par_m=settings.par_m,
+        par_l=settings.par_l,
+        c_min=settings.c_min,
+        subsample=settings.subsample,
+        merge=settings.merge,
+    )
+    # places that too few people in the model visit are never candidates (E30, E31)
+    sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
+    key = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)[:2]
+    return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
+
+
+def _pairs(
+    learnt: Learnt,
+    roles: Roles,
+    seeds: Traces,
+    people: People,
+    settings: Preset,
+    test: PrivacyTest,
+    per_seed: int,
+    entropy: int,
+) -> Pairs:
+    """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds."""
+    rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
+    walk: WalkModel | LifeModel
+    if people.days > 1:
+        walk = LifeModel.of(roles.seeds, people.weekend, learnt, rng)
+    else:
+        walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+    shift = int(settings.shift / seeds.step_minutes + 0.5)
+    own = people.places(without_gaps(seeds.r.astype(np.int64)))
+    # a fake has the days of somebody: the number of a seed's own days would tell who is who, and fakes of one seed
+    deals = [
+        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(6, number))) for number in range(per_seed)
+    ]
+    shown = np.stack([people.dealt(deal, settings.m_min) for deal in deals])
+    return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
+
+
+def _test(learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
+    alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
+    if settings.k == 1 and settings.against == "own":
+        alternates = None
+    return PrivacyTest.prepare(
+        seeds,
+        alternates,
+        par_s=settings.par_s,
+        par_i=settings.par_i,
+        par_d=settings.par_d,
+        k=settings.k,
+        periods=settings.periods,
+        against=settings.against,
+        intersection=settings.intersection,
+        min_sim=settings.min_sim,
+        people=people if settings.name == "product" else None,
+    )

@@ -1,0 +1,394 @@
+"""
+What is learnt from people before any fake is made: the aggregate model, the semantic classes, the clock; and, for the
+deniable preset, archetypes and walk of its people.
+
+Rare places are merged away first: nothing shown later rests on fewer than `m_min` people (E31).
+
+On disk it is `model.npz` (arrays, no pickle) and `model.json`, written last, which names the arrays with their shapes
+and the file with its sha256. Both hold sums over users that at least `m_min` of them share, and weights learnt
+from all, never a user.
+"""
+
+import hashlib
+import io
+import json
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere._version import __version__
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_whole
+from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.privacy.deniable.carried import Carried
+from elsewhere.privacy.deniable.carried import carry as carry_of
+from elsewhere.profiles.aggregate import AggregateModel, aggregate
+from elsewhere.profiles.markov import fit_profiles
+from elsewhere.run.presets import PRESETS, Preset
+from elsewhere.run.roles import Contributors
+from elsewhere.semantics.classes import SemanticClasses, most_telling, semantic_clustering
+from elsewhere.semantics.graph import LocationGraph, semantic_graph
+from elsewhere.traces.locations import apart
+from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Periods, Places, Traces
+
+
+def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
+    """
+    The traces without places that fewer than `m_min` distinct users visit, and (R,) what stands for each place.
+
+    A rare place becomes the geographically nearest surviving one. Without coordinates nothing stands for it (-1): its
+    slots become missing, and a row of which nothing is left is dropped. `m_min` = 1 changes nothing.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> three = ew.Traces([[0, 1], [0, 2], [0, 2]], ew.Locations(xy=[[0, 0], [1, 0], [5, 0]]))
+    >>> shared, place = merge_rare(three, 2)
+    >>> shared.r.tolist(), place.tolist()
+    ([[0, 0], [0, 2], [0, 2]], [0, 0, 2])
+
+    """
+    require_whole("m_min", m_min, 1)
+    place = np.arange(traces.R)
+    if m_min == 1:
+        return traces, place
+    row, slot = np.nonzero(traces.r >= 0)
+    visits = np.unique(traces.user[row] * traces.R + traces.r[row, slot])
+    users = np.bincount(visits % traces.R, minlength=traces.R)
+    rare, kept = users < m_min, np.flatnonzero(users >= m_min)
+    if len(kept) == 0:
+        raise InvalidTraces(
+            f"no place is visited by `m_min` = {m_min} users: nothing would be left; give more users or larger places "
+            "(a lower `m_min` is less privacy).",
+            code="E_SUPPRESSED",
+        )
+    place[rare] = _nearest(traces.locations, np.flatnonzero(rare), kept)
+    return _replaced(traces, place), place
+
+
+def _nearest(locations: Locations, rare: Ints, kept: Ints) -> Ints:
+    if not locations.has_coordinates:
+        return np.full(len(rare), -1)
+    from scipy.spatial import cKDTree
+
+    points = _points(locations)
+    _, nearest = cKDTree(points[kept]).query(points[rare])
+    return np.asarray(kept[nearest])
+
+
+def _points(locations: Locations) -> Floats:
+    """Points whose straight distance grows with d(r, r'): on the plane, or on the unit sphere (no antimeridian)."""
+    if locations.xy is not None or locations.lat is None or locations.lon is None:
+        return locations.planar()
+    north, east = np.radians(locations.lat), np.radians(locations.lon)
+    return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+
+
+def _replaced(traces: Traces, place: Ints) -> Traces:
+    r = np.where(traces.r >= 0, place[traces.r], -1)
+    left = np.any(r >= 0, axis=1)
+    if not left.all():
+        traces, r = traces.select(left), r[left]
+    evidence = None
+    if traces.evidence is not None:
+        e = traces.evidence
+        known = place[e.place] >= 0
+        stands = place[e.place[known]].astype(np.int32)
+        evidence = Evidence(e.row[known], e.slot[known], stands, e.weight[known])
+    return Traces(
+        r,
+        traces.locations,
+        users=traces.users,
+        dates=traces.dates,
+        step_minutes=traces.step_minutes,
+        start=traces.start,
+        tz=traces.tz,
+        evidence=evidence,
+    )
+
+
+KIND, FORMAT = "elsewhere model", 1
+LARGEST = 2**31  # bytes in one array
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """
+    Model, classes and clock, learnt under one preset.
+
+    `place[r]` is the place that stands for r after rare places were merged away, -1 where none does (E31).
+    `carried` is what the deniable preset needs; None in other presets, and in files of older versions.
+    `graph` is kept in memory so that users can be added, `contributors` to know who must not be a seed; neither is part
+    of the model file.
+    """
+
+    model: AggregateModel
+    classes: SemanticClasses
+    preset: Preset
+    place: Ints = field(repr=False)
+    graph: LocationGraph | None = field(default=None, repr=False)
+    contributors: Contributors | None = field(default=None, repr=False)
+    carried: Carried | None = field(default=None, repr=False)
+
+    def tau(self, traces: Traces) -> Ints:
+        """Period of each instant of these traces; a model of one period serves any clock."""
+        if self.model.T == 1:
+            return np.zeros(traces.L, dtype=np.int64)
+        clock = Periods.of(self.preset.periods)
+        if clock.T != self.model.T:
+            raise InvalidParameter(
+                f"`periods` must be those of the model, {self.model.T}, or the model must have one; got {clock.T}.",
+                code="E_MISMATCH",
+            )
+        return clock.of_minute(traces.minutes()).astype(np.int64)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(R,) places that enough users share to stand in a fake or on a published map (E31)."""
+        return np.asarray(self.model.visitors >= self.preset.m_min)
+
+    def classes_of(self, r: Places) -> Ints:
+        """Return the class of each slot of these days, of the place that stands for it; -1 where it is not known."""
+        place = np.where(r >= 0, self.place[r], -1)
+        return np.where(place >= 0, self.classes.label[place], -1)
+
+    def translate(self, traces: Traces) -> Traces:
+        """
+        The same traces with rare places replaced by those that stand for them.
+
+        On a map without coordinates nothing does: such instants become missing, and rows without any other are left
+        out.
+        """
+        require_one_map(self.model.locations, traces.locations)
+        if np.array_equal(self.place, np.arange(len(self.place))):
+            return traces
+        r = np.where(traces.r >= 0, self.place[traces.r], -1)
+        left = np.any(r >= 0, axis=1)
+        return (traces if left.all() else traces.select(left)).with_places(r[left])
+
+    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "Learnt":
+        """
+        Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
+
+        Of several clusterings the one is taken that tells most about the new users: the others' traces are not kept.
+        Archetypes and walk do not add up, and the classes they speak of are new: the result carries none.
+        """
+        if self.graph is None:
+            raise InvalidParameter("a model read from a file has no graph to update; learn it again from the traces.")
+        shared = self.translate(traces)
+        profiles = fit_profiles(shared, periods=self.preset.periods, missing="skip")
+        graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
+        classes = _classes(graph, kappa, self.preset, shared, rng)
+        known = Contributors.of(traces, self.contributors)
+        model = self.model.update(profiles)
+        return replace(self, model=model, classes=classes, graph=graph, contributors=known, carried=None)
+
+    def save(self, folder: str | Path, *, force: bool = False) -> None:
+        """Write `model.npz` and `model.json` into a folder."""
+        check_folder(Path(folder), force=force)
+        write_folder(Path(folder), self.files(), force=force)
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the model, name -> content, the index last."""
+        # a move that a single user has made is that user's
+        arrays, numbers = self.model.suppressed(self.preset.m_min).to_arrays()
+        arrays = {f"model.{name}": array for name, array in arrays.items()}
+        arrays |= {"label": self.classes.label, "place": self.place}
+        if self.classes.nearness is not None:
+            arrays["nearness"] = self.classes.nearness
+        carried = None
+        if self.carried is not None:
+            parts, carried = self.carried.to_arrays()
+            arrays |= {f"carried.{name}": array for name, array in parts.items()}
+        sink = io.BytesIO()
+        np.savez_compressed(sink, allow_pickle=False, **arrays)
+        index = {
+            "kind": KIND,
+            "format": FORMAT,
+            "version": __version__,
+            "geometry": self.model.locations.fingerprint(),
+            "preset": asdict(self.preset),
+            "numbers": numbers,
+            # older versions do not look for it, and files of theirs have none: the format stays the same
+            "carried": carried,
+            "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
+            "files": {"model.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+        }
+        return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
+
+    @staticmethod
+    def load(folder: str | Path) -> "Learnt":
+        """Read a model folder; everything is checked before anything is allocated (B52)."""
+        index, data = _read(Path(folder))
+        arrays = _arrays(data, index.get("arrays", {}))
+        try:
+            numbers = index["numbers"]
+            model = AggregateModel.from_arrays(_under("model.", arrays), numbers)
+            preset = Preset.of_file(index["preset"])
+            classes = SemanticClasses(arrays["label"], nearness=arrays.get("nearness"))
+            place = arrays["place"]
+            carried = None
+            # older versions carried groups by their number under this name
+            if (told := index.get("carried")) is not None and "groups" not in told:
+                carried = Carried.from_arrays(_under("carried.", arrays), told, R=model.R, kappa=classes.kappa)
+        except InvalidModel:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            raise InvalidModel("the model's index and its arrays do not fit together.") from None
+        if model.locations.fingerprint() != index.get("geometry"):
+            raise InvalidModel("the model's map is not the one its index names.")
+        if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
+            raise InvalidModel("the model's classes and places do not fit its map.")
+        return Learnt(model, classes, preset, place, carried=carried)
+
+
+def learn(
+    traces: Traces,
+    preset: Preset | str = "product",
+    *,
+    kappa: int | str = "auto",
+    rng: np.random.Generator,
+    carry: bool = True,
+) -> Learnt:
+    """
+    Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
+
+    Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
+    deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
+    False leaves them out, which is faster.
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    >>> ew.learn(town.traces, ew.Preset("product", m_min=2), kappa=6, rng=np.random.default_rng(2)).classes.kappa
+    6
+
+    """
+    settings = PRESETS[preset] if isinstance(preset, str) else preset
+    shared, place = merge_rare(traces, settings.m_min)
+    missing = "refuse" if settings.m_min == 1 else "skip"
+    profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
+    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
+    finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
+    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
+    classes = _classes(graph, kappa, settings, shared, rng)
+    learnt = Learnt(model, classes, settings, place, graph, Contributors.of(traces))
+    return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
+
+
+def require_one_map(model: Locations, here: Locations) -> None:
+    """Refuse a model of another map than that of the traces (B53), with what differs and what to do."""
+    if model != here:
+        raise InvalidParameter(
+            f"`model` must be on the map of the traces: {apart(model, here)}. Places found in some people's traces are "
+            "not those found in others': give the same `locations` (a file of places) or the same `regions` (polygons) "
+            "both where the model is learnt and here, or learn it from these people.",
+            code="E_MISMATCH",
+        )
+
+
+def carrying(learnt: Learnt, people: Traces, rng: np.random.Generator) -> Learnt:
+    """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
+    settings = learnt.preset
+    carried = carry_of(
+        people,
+        learnt.translate(people),
+        learnt.classes.label,
+        learnt.known,
+        archetypes=settings.archetypes,
+        eps0=settings.eps0,
+        m_min=settings.m_min,
+        rng=rng,
+    )
+    return replace(learnt, carried=carried)
+
+
+def _classes(
+    graph: LocationGraph, kappa: int | str, settings: Preset, people: Traces, rng: np.random.Generator
+) -> SemanticClasses:
+    """
+    The classes of one clustering, or the most telling of `class_draws`, all of one number of classes.
+
+    That number is what the first one has: "auto" chooses once. What `c_min` merges away differs from draw to draw, and
+    how people agree in few classes is not compared with how they do in many.
+    """
+    named: dict[str, Any] = {"method": settings.method, "c_min": settings.c_min, "rng": rng}
+    found = [semantic_clustering(graph, kappa=kappa, **named)]
+    number = found[0].kappa
+    if settings.class_draws == 1 or number < 2:
+        return found[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the first has said how many classes there are
+        asked = number if isinstance(kappa, str) else kappa
+        found += [semantic_clustering(graph, kappa=asked, **named) for _ in range(settings.class_draws - 1)]
+    return most_telling([classes for classes in found if classes.kappa == number], people.r, rng)
+
+
+def _class_periods(settings: Preset) -> int | tuple[float, ...]:
+    # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
+    return settings.periods if settings.class_periods is None else settings.class_periods
+
+
+def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
+    try:
+        index = read_index(folder / "model.json")
+        if index.get("kind") != KIND:
+            raise InvalidModel("model.json is not the index of a model.")
+        if index.get("format") != FORMAT:
+            raise InvalidModel(
+                f"the model has format {index.get('format')!r}; this version of elsewhere reads format {FORMAT}."
+            )
+        path = folder / "model.npz"
+        if path.is_symlink():
+            raise InvalidModel("model.npz is a link.")
+        data = read_regular(path, LARGEST)
+        if hashlib.sha256(data).hexdigest() != index["files"]["model.npz"]:
+            raise InvalidModel("model.npz is damaged: its sha256 is not that of model.json.")
+    except OSError:
+        raise InvalidModel(f"{folder} holds no model: model.json and model.npz cannot be read.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, InvalidModel):
+            raise
+        raise InvalidModel("model.json is not the index of a model.") from None
+    return index, data
+
+
+def _arrays(data: bytes, declared: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    try:
+        sizes = {n: int(np.prod(d["shape"], dtype=object)) * np.dtype(d["dtype"]).itemsize for n, d in declared.items()}
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = {i.filename: i.file_size for i in archive.infolist()}
+        if set(members) != {f"{name}.npy" for name in sizes}:
+            raise InvalidModel("model.npz has members that model.json does not name, or lacks some.")
+        # .npy headers are 64-byte blocks, far below a kilobyte; a bomb declares little and unpacks much
+        if sum(sizes.values()) > LARGEST or any(members[f"{n}.npy"] > size + 1024 for n, size in sizes.items()):
+            raise InvalidModel("an array of model.npz is larger than model.json says, or than this version reads.")
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive_arrays:
+            arrays = {name: archive_arrays[name] for name in sizes}
+        if any(list(a.shape) != declared[n]["shape"] or a.dtype.str != declared[n]["dtype"] for n, a in arrays.items()):
+            raise InvalidModel("an array of model.npz does not have the shape that model.json gives.")
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        OSError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        if isinstance(error, InvalidModel):
+            raise
+        raise InvalidModel("model.npz cannot be read as arrays.") from None
+    return arrays

@@ -1,0 +1,503 @@
+"""
+`publish`, the only door to the public side; the files that are published, and the private links that are kept.
+
+Publishing drops seeds, order, likelihoods and entropy, gives every fake a random id, and keeps a budget per seed (E59).
+
+Links say which fake was made from whom: the private table `fake, seed, date, row` that an audit needs and nobody else
+may see. `fake` is the id of a published fake, `seed` the user id of its seed in the file of real traces, `date` the day
+of the seed, needed only where that user has several, and `row` its number, from 0, among that user's complete traces
+(of that day), needed only where these tell no single one. No message shows an id.
+"""
+
+import csv
+import hashlib
+import io
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from elsewhere._version import __version__
+from elsewhere.errors import (
+    InvalidParameter,
+    InvalidTraces,
+    PublicationRefused,
+    require_between,
+    require_choice,
+    require_whole,
+)
+from elsewhere.pool import Pool
+from elsewhere.run.fakes import Fakes, floored
+from elsewhere.run.presets import NOT_READ
+from elsewhere.run.public_map import Frame
+from elsewhere.traces.columns import labels
+from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.tables import Table, open_table
+
+Link = tuple[str, str | None, str | None]  # seed, date, row
+SAME = "same"  # instead of a file: fakes carry the ids of their seeds
+
+
+def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -> bytes:
+    """The private table as CSV: one line per day of a fake, in the order of the fakes, or of the ids given for them."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    days = None if seeds.dates is None else seeds.dates.astype(str)
+    number = _numbers(seeds)
+    several = bool(number.max() > 0)
+    writer.writerow(["fake", "seed", *([] if days is None else ["date"]), *(["row"] if several else [])])
+    for fake, row in zip(fakes.users if isinstance(fakes, Traces) else fakes, seed_index, strict=True):
+        day = [] if days is None else [days[row]]
+        writer.writerow([fake, seeds.users[row], *day, *([number[row]] if several else [])])
+    return sink.getvalue().encode()
+
+
+def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
+    r"""
+    The private table of a pool, from that of all fakes by their numbers, which is kept until they are published.
+
+    Parameters
+    ----------
+    kept
+        What `links_file` wrote, fakes named 0, 1, ...
+    rows
+        Number of each row of the pool among them.
+    pool
+        The published fakes, whose ids take the place of the numbers.
+    fakes
+        How many there are in all.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> kept = b"fake,seed\n0,ann\n1,bob\n"
+    >>> published_links(kept, np.array([1]), Traces([[0]], Locations(n=1), users=["f7"]), 2)
+    b'fake,seed\nf7,bob\n'
+
+    """
+    head, *lines = csv.reader(io.StringIO(kept.decode()))
+    if [line[0] for line in lines] != [str(i) for i in range(fakes)]:
+        raise InvalidTraces("the links kept beside these fakes are those of others.", code="E_LINKS")
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([fake, *lines[row][1:]] for fake, row in zip(pool.users, rows.tolist(), strict=True))
+    return sink.getvalue().encode()
+
+
+def _numbers(traces: Traces) -> Ints:
+    """Of each row its number among the complete rows of its user and day, from 0; rows with gaps are no seeds."""
+    met: dict[tuple[int, str], int] = {}
+    out = np.full(len(traces), -1, dtype=np.int64)
+    for row in np.flatnonzero(np.all(traces.r >= 0, axis=1)).tolist():
+        key = (int(traces.user[row]), "" if traces.dates is None else str(traces.dates[row]))
+        out[row] = met[key] = met.get(key, -1) + 1
+    return out
+
+
+def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
+    """
+    (F,) row of `real` that each fake was made from.
+
+    Parameters
+    ----------
+    source
+        A file or frame with the columns `fake` and `seed`, `date` where a seed's user has several days, `row` where
+        there are several traces of a day; or the word "same" where fakes carry the ids of their seeds.
+    fakes, real
+        The traces whose ids it names.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> real = Traces([[0, 1], [1, 1]], Locations(n=2), users=["ann", "bob"])
+    >>> fakes = Traces([[1, 0]], Locations(n=2), users=["f7"])
+    >>> read_links({"fake": ["f7"], "seed": ["bob"]}, fakes, real).tolist()
+    [1]
+
+    """
+    if isinstance(source, str | Path) and str(source) == SAME:
+        wanted: dict[str, list[Link]] = {str(label): [(str(label), None, None)] for label in fakes.labels}
+    else:
+        wanted = _table(open_table(source))
+    unlinked = sum(str(label) not in wanted for label in fakes.labels)
+    if unlinked:
+        raise InvalidTraces(
+            f"`--links` must name the seed of every fake: {unlinked} of {len(fakes.labels)} are missing.",
+            code="E_LINKS",
+        )
+    rows_of: dict[str, list[int]] = {}
+    for row, label in enumerate(real.users):
+        rows_of.setdefault(str(label), []).append(row)
+    number = _numbers(real)
+    index = np.empty(len(fakes), dtype=np.int64)
+    seen = dict.fromkeys(wanted, 0)
+    for f in np.lexsort((np.arange(len(fakes)), _days(fakes))).tolist():
+        label = str(fakes.labels[fakes.user[f]])
+        links = wanted[label]
+        # the days of a life are linked one by one, in their order; a single line speaks of all of them
+        seed, day, nth = links[min(seen[label], len(links) - 1)]
+        seen[label] += 1
+        index[f] = _row(rows_of.get(seed, []), day, nth, real, number)
+    for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
+        if np.any(index == fault):
+            raise InvalidTraces(
+                f"`--links` names {what}, for {int((index == fault).sum())} fakes; columns are fake, seed, date, row.",
+                code="E_LINKS",
+            )
+    return index
+
+
+def _days(traces: Traces) -> Ints:
+    return np.zeros(len(traces), dtype=np.int64) if traces.dates is None else traces.dates.astype(np.int64)
+
+
+def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number: Ints) -> int:
+    """The one row that is meant; -1 if there is none, -2 if it cannot be told."""
+    if day is not None and real.dates is not None:
+        rows = [row for row in rows if str(real.dates[row]) == day]
+    if nth is not None:
+        rows = [row for row in rows if str(number[row]) == nth]
+    return rows[0] if len(rows) == 1 else -2 if rows else -1
+
+
+def _table(table: Table) -> dict[str, list[Link]]:
+    names = {name.strip().lower(): name for name in table.columns}
+    if {"fake", "seed"} <= names.keys():
+        fake, seed, date, nth = names["fake"], names["seed"], names.get("date"), names.get("row")
+    elif len(table.columns) == 2:
+        (fake, seed), date, nth = table.columns, None, None
+    else:
+        raise table.refuse("links need the columns `fake` and `seed`.", "E_COLUMN")
+    columns = [labels(table, name) if name is not None else None for name in (fake, seed, date, nth)]
+    if any(known is not None and np.any(known[0] < 0) for known in columns[:2]):
+        raise table.refuse("a line without a fake or without a seed.", "E_LINKS")
+    text = [
+        [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]
+        for found in columns
+    ]
+    wanted: dict[str, list[Link]] = {}
+    for row, (label, owner, day, number) in enumerate(zip(*text, strict=True)):
+        link = (str(owner), None if day is None else str(day)[:10], None if number is None else str(number))
+        links = wanted.setdefault(str(label), [])
+        if links and links[0][0] != link[0]:
+            raise table.refuse("a fake with two seeds.", "E_LINKS", row)
+        links.append(link)
+    return wanted
+
+
+ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
+LINES = ("slots", "visits", "events")
+FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
+
+
+FEWEST = 5  # what is counted of fewer is for the owner alone
+
+
+def as_read(fakes: Fakes, read: Preparation) -> Fakes:
+    """The same fakes, which remember the columns and the format of the input: they are published as it is."""
+    # a column that was read as two things is written as one: where that is not the user, the usual ones are written
+    columns = read.columns if "user" in read.columns else {}
+    reading = read.in_public(max(FEWEST, fakes.preset.m_min))
+    frame = replace(fakes.frame, columns=columns, format=read.format, times=read.times, reading=reading)
+    fakes = replace(fakes, frame=frame)
+    return _on_this_map(fakes, read) if fakes.preset.name == "deniable" else fakes
+
+
+def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
+    """The same fakes; their certificate says so where the map was found in people whom it protects."""
+    from elsewhere.privacy.deniable.release import COINS, THE_MAP
+
+    if read.seeds is not None:
+        certificate = fakes.certificate
+        if not fakes.laboratory:  # which claims nothing
+            certificate = certificate.with_condition(THE_MAP, "met").with_condition(COINS, "met")
+        return replace(fakes, certificate=certificate)
+    if read.places_by in ("given", "regions") and not read.places_joined:
+        return fakes
+    note = "the places were found in the input, seeds included; `grid`, `locations` or `regions` give others."
+    certificate = fakes.certificate.with_condition(THE_MAP, "not met")
+    return replace(fakes, certificate=certificate, notes=(*fakes.notes, note))
+
+
+def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fakes, Preparation]:
+    """
+    The same, with a note on the places that are in no fake because too few people share them.
+
+    It is a note of the fakes, for everybody, or of the reading, for the owner alone: where a theorem covers the fakes,
+    which such a count is not covered by, and where it would count fewer than five places.
+    """
+    note, places = on_withheld(fakes, traces)
+    if not places:
+        return fakes, read
+    if fakes.covered or places < FEWEST:
+        return fakes, replace(read, notes=(*read.notes, note))
+    return replace(fakes, notes=(*fakes.notes, note)), read
+
+
+def on_withheld(fakes: Fakes, traces: Traces) -> tuple[str, int]:
+    """How many places are withheld, and of which category most are, where enough people and places are behind it."""
+    import numpy as np
+
+    frame = fakes.frame
+    fewest, categories = max(FEWEST, frame.m_min), frame.locations.categories
+    row, slot = np.nonzero(traces.r >= 0)
+    place, user = traces.r[row, slot], traces.user[row]
+    visited = np.unique(place)
+    lost = visited[~frame.known[visited]]
+    mostly = ""
+    if categories is not None and len(lost):
+        words = np.array(categories, dtype=object)
+        names, count = np.unique(words[lost].astype(str), return_counts=True)
+        name, many = str(names[np.argmax(count)]), int(count.max())
+        behind = np.unique(user[~frame.known[place] & (words[place] == name)])
+        if name and many >= FEWEST and 2 * many > len(lost) and len(behind) >= fewest:
+            mostly = f", mostly {name!r},"
+    note = (
+        f"{len(lost):,} of {len(visited):,} places{mostly} {'is' if len(lost) == 1 else 'are'} in no fake: fewer than "
+        f"{frame.m_min} of the people whom the model was learnt from go there (`m_min`)."
+    )
+    return note, len(lost)
+
+
+def check_forms(also: Sequence[str], out_as: str | None) -> None:
+    """Refuse forms that do not exist, before any work."""
+    for form in also:
+        require_choice("also", form, tuple(ALSO))
+    if out_as is not None:
+        require_choice("out_as", out_as, LINES)
+
+
+def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as: str | None = None) -> list[str]:
+    """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
+    from elsewhere.traces.places import name_beside
+    from elsewhere.traces.write import write_traces
+
+    columns = frame.columns or None
+    if frame.format in ALSO:
+        also = sorted({*also, frame.format})
+    names = ["fakes.csv", "fakes.parquet", *(ALSO[form] for form in also)]
+    lines = out_as or ("visits" if "left" in frame.columns else "slots")
+    for name in names:
+        if name in ("fakes.csv", "fakes.parquet"):
+            write_traces(pool.traces, out / name, columns=columns, out_as=lines, times=frame.times)
+        else:
+            write_traces(pool.traces, out / name)
+    if "sglt" in also and pool.traces.locations.has_coordinates:
+        names.append(name_beside(ALSO["sglt"]))
+    return names
+
+
+def on_output(pool: Pool, frame: Frame, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
+    """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
+    import numpy as np
+
+    notes = [note for note in pool.provenance["notes"] if note.startswith(("dates: ", "categories of places"))]
+    # every form that is no table has times, but SGLT
+    dated = bool({"time", "utc", "local", "date", "arrived"} & set(frame.columns)) or not (
+        frame.columns or frame.format in ("", "sglt")
+    )
+    if pool.traces.dates is None and (dated or set(also) - {"sglt"} or out_as in ("visits", "events")):
+        why = "the input has no dates"
+        if pool.provenance["preset"] == "private":
+            why = "on which days people have data is theirs, and is not published"
+        elif dated:
+            why = "no span of days is shared by enough people, or the model was learnt beforehand"
+        notes.append(f"{why}: the fakes are dated 2001-01-01, a Monday, and no analysis by weekday or date holds.")
+    if out_as == "events":
+        still = int(np.all(pool.traces.r == pool.traces.r[:, :1], axis=1).sum())
+        notes += [f"{still} fakes stay at one place all day: they arrive nowhere, and have no event."] * (still > 0)
+    said = pool.provenance["notes"]
+    more = [*said, *(note for note in notes if note not in said)]
+    return replace(pool, provenance={**pool.provenance, "notes": more}), notes
+
+
+def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
+    """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
+    from elsewhere.files import write_files
+
+    beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    write_files(out, pool.files(beside))
+    now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
+    for name in folder:
+        # one time for all: how long the fakes took, or their judge, is not told (section 11)
+        os.utime(out / name, ns=(now, now))
+    return folder
+
+
+def publish(
+    fakes: Fakes,
+    *,
+    per_seed: int = 1,
+    choose: str = "uniform",
+    temp: float = 1.0,
+    laboratory: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Pool:
+    """
+    A pool of fakes that can leave the house: no seed, no order, no likelihood, no entropy.
+
+    Parameters
+    ----------
+    fakes
+        As `generate_fakes` makes them.
+    per_seed
+        Budget of each seed, over all publications of these fakes (E59). Where a theorem covers the whole release, all
+        fakes are published.
+    choose
+        "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62), of a life the mean
+        over its days; a likelihood of 0 counts as the smallest of the others.
+    temp
+        Temperature of that choice.
+    laboratory
+        Publish a laboratory run all the same; the pool is then stamped as reproducible.
+    rng
+        Chooses and shuffles; by default the operating system's entropy. With it the pool is a laboratory pool.
+
+    Examples
+    --------
+    >>> import numpy as np, elsewhere as ew
+    >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
+    >>> fakes = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1, per_seed=2)
+    >>> pool = ew.publish(fakes)
+    >>> len(pool) == len(np.unique(fakes.seed))
+    True
+
+    """
+    return publish_linked(fakes, per_seed=per_seed, choose=choose, temp=temp, laboratory=laboratory, rng=rng)[0]
+
+
+def publish_linked(
+    fakes: Fakes,
+    *,
+    per_seed: int = 1,
+    choose: str = "uniform",
+    temp: float = 1.0,
+    laboratory: bool = False,
+    rng: np.random.Generator | None = None,
+) -> tuple[Pool, Ints]:
+    """The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit."""
+    if not isinstance(fakes, Fakes):
+        raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
+    require_whole("per_seed", per_seed, 1)
+    require_choice("choose", choose, ("uniform", "likelihood"))
+    require_between("temp", temp, 0, np.inf, open_low=True)
+    if (fakes.laboratory or rng is not None) and not laboratory:
+        raise PublicationRefused(
+            "a run with a given `rng` can be repeated by whoever knows it, so it is not for publishing; generate "
+            "without `rng`, or pass `laboratory=True` to keep it as a laboratory result.",
+            code="E_LABORATORY",
+        )
+    draw = np.random.default_rng(np.random.SeedSequence()) if rng is None else rng
+    if fakes.covered:
+        chosen = np.arange(len(fakes))
+        if fakes.published.any():
+            raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
+    else:
+        chosen = _within_budget(fakes, per_seed, choose, temp, draw)
+    given_out = chosen
+    # people in random order, each with their days one after the other
+    place = draw.permutation(fakes.people)[fakes.life[chosen]]
+    chosen = chosen[np.lexsort((chosen, place))]
+    life = fakes.life[chosen]
+    ids = np.empty(fakes.people, dtype=object)
+    for number in dict.fromkeys(life.tolist()):
+        ids[number] = secrets.token_hex(16) if rng is None else draw.bytes(16).hex()
+    frame = fakes.frame
+    if _seeds_categories(fakes):
+        frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
+    locations, r = frame.published(fakes.r[chosen])
+    weekend = None if fakes.weekend is None else fakes.weekend[chosen]
+    # days of the calendar, whatever the seed's: a date must not name a day only one was there
+    dates = frame.dated(weekend, len(chosen), draw) if fakes.day is None else frame.weeks(fakes.day[chosen], life, draw)
+    traces = Traces(
+        r,
+        locations,
+        users=ids[life],
+        dates=dates,
+        step_minutes=frame.step_minutes,
+        start=frame.start,
+        tz=frame.tz,
+    )
+    fakes.published[given_out] = True
+    pool = Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    return pool, np.asarray(chosen)
+
+
+def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
+    """The rows of fake people to publish, so many of each seed as its budget has left."""
+    n = fakes.people
+    first = np.searchsorted(fakes.life, np.arange(n))
+    seed, given_out = fakes.person[first], fakes.published[first]
+    fresh = np.flatnonzero(~given_out)
+    left = per_seed - np.bincount(seed[given_out], minlength=int(seed.max()) + 1)
+    spent = np.unique(seed[left[seed] <= 0])
+    if len(spent) or len(fresh) == 0:
+        raise PublicationRefused(
+            f"{len(spent)} seeds have spent their budget of `per_seed` = {per_seed} published fakes, and {len(fresh)} "
+            "fakes are unpublished; raise `per_seed` to publish more from one seed, at a price in privacy.",
+            code="E_BUDGET",
+        )
+    # Gumbel keys: the largest n of a seed are a draw without replacement with these weights
+    mean = np.bincount(fakes.life, floored(fakes.loglik), n) / np.bincount(fakes.life, minlength=n)
+    weight = mean[fresh] / fakes.r.shape[1] / temp if choose == "likelihood" else np.zeros(len(fresh))
+    key = weight + rng.gumbel(size=len(fresh))
+    order = fresh[np.lexsort((-key, seed[fresh]))]
+    rank = np.arange(len(order)) - np.searchsorted(seed[order], seed[order])
+    taken = np.zeros(n, dtype=bool)
+    taken[order[rank < left[seed[order]]]] = True
+    return np.flatnonzero(taken[fakes.life])
+
+
+def _seeds_categories(fakes: Fakes) -> bool:
+    """Whether there are categories that the theorem does not cover: found in the rows of the input, seeds' too."""
+    return fakes.covered and fakes.frame.locations.category_users is not None
+
+
+def _on_categories(fakes: Fakes) -> list[str]:
+    said = (
+        "categories of places are not published: they were found in the input, which the theorem does not cover; a map "
+        "with a column of categories (`locations`) gives them."
+    )
+    return [said] * _seeds_categories(fakes)
+
+
+def _on_dates(fakes: Fakes) -> list[str]:
+    if fakes.preset.name == "private" and fakes.day is not None:
+        return [
+            f"dates: every fake person lives {fakes.preset.days} days on end in weeks of 2001, whatever the dates of "
+            "the people. Weekday against weekend, and one day after the other: hold. Single weekdays and single dates: "
+            "mean nothing; public holidays count as the weekday they fall on."
+        ]
+    said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
+    return [said] if said else []
+
+
+def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
+    unread = ("name", *NOT_READ[fakes.preset.name])
+    parameters = {name: value for name, value in asdict(fakes.preset).items() if name not in unread}
+    return {
+        "elsewhere": __version__,
+        "preset": fakes.preset.name,
+        "parameters": parameters,
+        "reading": _reading(fakes),
+        "kappa": fakes.kappa,
+        "reproducible": reproducible,
+        "choose": choose,
+        "temp": temp,
+        "per_seed": None if fakes.covered else per_seed,
+        "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
+        "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
+    }
+
+
+def _reading(fakes: Fakes) -> dict[str, Any]:
+    """How the input was read; without counts over people whom the theorem protects, since it does not cover them."""
+    counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
+    return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -1,0 +1,283 @@
+"""
+Who plays which role in a run: users, never rows, are seeds, alternates or model (E53, E60, E61).
+
+Who has contributed to a model is remembered as keyed hashes of user labels, in a private file beside it, never
+published: the guarantee of the deniable mode needs seeds who have not met the model, and the product's alternates must
+not have either (READINGS section 11); a later command checks it by that file, which holds no name.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughAlternates, NotEnoughUsers
+from elsewhere.files import read_index
+from elsewhere.run.presets import PROVEN, Preset
+from elsewhere.traces.model import Ints, Traces
+
+FILE = "contributors.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Contributors:
+    """The same in memory, beside a model that is not on disk: whoever asserts that no seed is among them is checked."""
+
+    key: bytes = field(repr=False)
+    users: frozenset[str] = field(repr=False)
+
+    @staticmethod
+    def of(traces: Traces, before: "Contributors | None" = None) -> "Contributors":
+        """The users of these traces, and those of `before`."""
+        key = secrets.token_bytes(32) if before is None else before.key
+        named = {_hash(key, label) for label in traces.labels}
+        return Contributors(key, frozenset(named) if before is None else before.users | named)
+
+    def met(self, traces: Traces) -> int:
+        """How many users here are among them by name; numbers name nobody: rows without names are numbered too."""
+        return sum(_hash(self.key, label) in self.users for label in traces.labels if isinstance(label, str))
+
+
+def contributors_file(traces: Traces) -> dict[str, bytes]:
+    """The private file that remembers the users of these traces, name -> content."""
+    key = secrets.token_bytes(32)
+    users = sorted(_hash(key, label) for label in traces.labels)
+    return {FILE: json.dumps({"key": key.hex(), "users": users}).encode()}
+
+
+def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
+    """Which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
+    path = Path(folder) / FILE
+    if not path.exists():
+        return None
+    try:
+        told = read_index(path)
+        key, users = bytes.fromhex(told["key"]), set(told["users"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InvalidModel(f"{FILE} beside the model cannot be read.") from None
+    return np.array([_hash(key, label) in users for label in traces.labels], dtype=bool)
+
+
+def _hash(key: bytes, label: Any) -> str:
+    return hmac.new(key, str(label).encode(), hashlib.sha256).hexdigest()
+
+
+SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
+MOST_DAYS = 60  # of a person that a fake lives
+MODEL_USERS = 20  # the least the deniable preset learns from
+ENOUGH_USERS = 3 * MODEL_USERS  # of whom a coin for each leaves so many, but once in a hundred times
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """The seeds (rows `seed_rows` of the given traces), the alternates, and those the model is learnt from."""
+
+    seeds: Traces
+    seed_rows: Ints
+    alternates: Traces | str | None
+    model: Traces | None  # None where the model was learnt elsewhere
+    notes: tuple[str, ...]
+
+
+def least_users(settings: Preset) -> int:
+    """
+    Return how many users this preset needs (E60), where the model is learnt from them too.
+
+    Examples
+    --------
+    >>> from elsewhere.run.presets import PRESETS
+    >>> [least_users(preset) for preset in PRESETS.values()]
+    [2, 14, 60, 2]
+
+    """
+    if settings.name in PROVEN:
+        # a coin for each leaves enough to learn from; the private preset counts people with noise, and says itself
+        return ENOUGH_USERS if settings.name == "deniable" else 2
+    # beside the alternates, as many to learn from as must share a place
+    return settings.k - 1 + settings.m_min if settings.alternates == "split" else max(2, settings.k)
+
+
+def split_users(
+    traces: Traces,
+    settings: Preset,
+    alternates: Traces | None,
+    rng: np.random.Generator,
+    *,
+    learnt: bool = False,
+    seeds: Collection[str] | None = None,
+) -> Roles:
+    """
+    The roles of all users under this preset; `NotEnoughUsers` names the number needed.
+
+    With `learnt`, model and classes come from elsewhere: the deniable preset then needs no users to learn from. `seeds`
+    are the labels of its seeds where their coins were thrown before.
+    """
+    if not isinstance(traces, Traces):
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+    if settings.name == "deniable":
+        return _deniable(traces, alternates, rng, 0 if learnt else MODEL_USERS, seeds)
+    if seeds is not None:
+        raise InvalidParameter(f'`seeds` are for preset "deniable"; "{settings.name}" chooses its own.')
+    if np.any(traces.r < 0):
+        raise InvalidTraces(
+            f"{int((traces.r < 0).sum())} instants are missing (-1); a seed must be complete: fill or drop them first.",
+            code="E_GAPS",
+        )
+    if len(np.unique(traces.r)) < 2:
+        raise InvalidTraces("all traces stay at one place; there is nowhere else to be.", code="E_TOO_FEW_PLACES")
+    if alternates is not None:
+        if not isinstance(alternates, Traces):
+            raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
+        everybody = np.arange(traces.U)
+        rows = _seed_rows(traces, everybody, settings, rng)
+        model, even = _learnt_from(traces, everybody, settings, rng)
+        return Roles(traces.select(rows), rows, alternates, model, (*_days_note(traces, rows), *even))
+    if settings.alternates == "all":
+        if max(2, settings.k) > traces.U:
+            raise NotEnoughAlternates(
+                f"need at least {max(2, settings.k)} users for `k` = {settings.k}, got {traces.U}."
+            )
+        everybody = np.arange(traces.U)
+        rows = _seed_rows(traces, everybody, settings, rng)
+        model, even = _learnt_from(traces, everybody, settings, rng)
+        needed = settings.k > 1 or settings.against == "all"
+        notes = (*_days_note(traces, rows), *even)
+        return Roles(traces.select(rows), rows, "all" if needed else None, model, notes)
+    wanted = max(settings.k - 1, round((1 - SEED_SHARE) * traces.U), 1)
+    least = 1 if learnt else settings.m_min
+    if traces.U < wanted + least:
+        rest = "a seed" if least == 1 else f"{least} to learn from (`m_min`)"
+        raise NotEnoughAlternates(
+            f"need at least {wanted + least} users for `k` = {settings.k}, {wanted} alternates and {rest}; "
+            f"got {traces.U}."
+        )
+    people = rng.permutation(traces.U)
+    seeds, others = np.sort(people[wanted:]), np.sort(people[:wanted])
+    rows = _seed_rows(traces, seeds, settings, rng)
+    model, even = _learnt_from(traces, seeds, settings, rng)
+    note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
+    return Roles(traces.select(rows), rows, traces.of_users(others), model, (note, *_days_note(traces, rows), *even))
+
+
+def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:
+    """
+    The rows of these users that are seeds.
+
+    Of the product, whose fakes live as many days as their seeds, the first 60 days of each; one day of each, drawn at
+    random, where too few people have several to learn from how days follow each other.
+    """
+    rows = np.flatnonzero(np.isin(traces.user, users))
+    if settings.name == "paper":
+        return rows
+    when = np.arange(len(rows)) if traces.dates is None else traces.dates[rows].astype(np.int64)
+    order = np.lexsort((when, traces.user[rows]))
+    # of several traces of one date one is a day
+    again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
+    days = rows[order][~again]
+    if not _lives(traces.user[days], settings.m_min):
+        return _some_days(traces, rows, 1, rng)
+    return _first_of_each(traces, days, MOST_DAYS)
+
+
+def _lives(user: Ints, m_min: int) -> bool:
+    """Return whether half of the people, and at least `m_min`, have several days."""
+    days = np.bincount(user)
+    several = int((days > 1).sum())
+    return several >= max(2, m_min) and 2 * several >= int((days > 0).sum())
+
+
+def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+    shuffled = rng.permutation(rows)
+    return _first_of_each(traces, shuffled[np.argsort(traces.user[shuffled], kind="stable")], most)
+
+
+def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
+    """The first rows of each user, of rows in order of users."""
+    rank = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])
+    return np.sort(order[rank < most])
+
+
+def _learnt_from(
+    traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator
+) -> tuple[Traces, tuple[str, ...]]:
+    """The days of these users that serve the model: all of them where the paper is reproduced, else `evenly`."""
+    return (traces.of_users(users), ()) if settings.name == "paper" else evenly(traces, users, rng)
+
+
+def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Traces, tuple[str, ...]]:
+    """
+    The days of these users that a model is learnt from: of nobody more than of the median user.
+
+    A user counts once everywhere (E61), but moves, paces and groups are learnt from days: one person with a thousand
+    of them would be whom everybody's fakes are like.
+    """
+    rows = np.flatnonzero(np.isin(traces.user, users))
+    days = np.bincount(traces.user[rows], minlength=traces.U)[users]
+    most = int(np.ceil(np.median(days)))
+    if days.max() <= most:
+        return traces.select(rows), ()
+    note = f"learnt from at most {most} {'day' if most == 1 else 'days'} of each user, the median."
+    return traces.select(_some_days(traces, rows, most, rng)), (note,)
+
+
+def _days_note(traces: Traces, rows: Ints) -> tuple[str, ...]:
+    users = traces.user[rows]
+    left_out = int(np.isin(traces.user, users).sum()) - len(rows)
+    if not left_out:
+        return ()
+    if len(np.unique(users)) == len(rows):
+        return (
+            f"fakes live one day: too few people have several to learn from, so {left_out} further days of the seed "
+            "users are no seeds.",
+        )
+    return (
+        f"{left_out} traces of the seed users are no seeds: of each the first {MOST_DAYS} days are, one trace a day.",
+    )
+
+
+def _deniable(
+    traces: Traces,
+    alternates: Traces | None,
+    rng: np.random.Generator,
+    model_users: int,
+    seeds: Collection[str] | None,
+) -> Roles:
+    """
+    Seeds and people to learn from, each person by a coin of their own; all days of a seed count.
+
+    Nothing here may depend on the seeds but who they are: what is refused is refused for the others alone.
+    """
+    if alternates is not None:
+        raise InvalidParameter("the deniable preset tests no fake against anybody: `alternates` must be None.")
+    everybody = np.arange(traces.U)
+    if model_users == 0:
+        if seeds is not None:
+            raise InvalidParameter("with a given model everybody here is a seed: leave out `seeds`.")
+        rows = np.arange(len(traces))
+        note = "that no seed has contributed to the given model is the caller's assertion (`disjoint`)."
+        return Roles(traces, rows, None, None, (note,))
+    if isinstance(seeds, str):
+        raise InvalidParameter("`seeds` must be a collection of ids, got a text.")
+    thrown = rng.random(traces.U) < 0.5
+    coin = thrown if seeds is None else np.array([str(label) in seeds for label in traces.labels])
+    others = everybody[~coin]
+    if len(others) < model_users:
+        raise NotEnoughUsers(
+            f"the deniable preset learns from half of the people, each by a coin, and needs at least {model_users} of "
+            f"them; it has {len(others)}. Give {ENOUGH_USERS} people or more, or a model learnt from others."
+        )
+    model, even = evenly(traces, others, rng)
+    if len(np.unique(model.r[model.r >= 0])) < 2:
+        raise InvalidTraces("all whom the model is learnt from stay at one place.", code="E_TOO_FEW_PLACES")
+    rows = np.flatnonzero(coin[traces.user])
+    # without a number: how many the coins have made seeds is not published
+    note = "the model is learnt from people who are no seeds; who is which was decided by a coin for each."
+    chosen = traces.select(rows) if len(rows) else traces  # nobody may be a seed: not even that is refused
+    return Roles(chosen, rows, None, model, (note, *even))

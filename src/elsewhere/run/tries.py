@@ -1,0 +1,241 @@
+"""The loops of fig:alg: attempts at each fake of a seed until one passes the test (E63), or walks paired with seeds."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import InvalidTraces
+from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
+from elsewhere.run.model import Learnt
+from elsewhere.run.presets import Preset
+from elsewhere.synthesis.paper.attempt import OK, FakeMaker
+from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
+from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
+from elsewhere.synthesis.walk.lives import Lives, learn_lives
+from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.traces.days import People
+from elsewhere.traces.model import Floats, Ints, Places, Traces
+
+CHUNK = 256  # fakes per piece of work
+WIDEST = 32  # tries of one fake at a time
+NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
+BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
+WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
+MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
+
+    r: Any
+    unit: Ints
+    verdicts: Verdicts
+    tries: Ints
+    tally: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """Attempts at each (seed, fake) of a piece, until one passes the test or `max_tries` have failed (E63)."""
+
+    maker: FakeMaker = field(repr=False)
+    test: PrivacyTest = field(repr=False)
+    seeds: Traces = field(repr=False)
+    max_tries: int
+    size: ClassVar[int] = CHUNK
+
+    def __call__(self, units: Ints) -> Made:
+        """What comes of the units, rows (seed, number of the fake)."""
+        pending = np.arange(len(units))
+        tries = np.zeros(len(units), dtype=np.int64)
+        kept: list[tuple[Any, Ints, Verdicts]] = []
+        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        while len(pending) and tries[pending[0]] < self.max_tries:
+            # several tries of each at a time where few are pending; those after the first that passes never were
+            done = tries[pending[0]]
+            width = int(min(max(1, CHUNK // len(pending)), WIDEST, self.max_tries - done))
+            row, fake = np.repeat(units[pending], width, axis=0).T
+            # attempt number a of fake j is stream j * max_tries + a of its seed: nothing else moves it
+            number = fake * self.max_tries + done + np.tile(np.arange(width), len(pending))
+            outcome, made, verdicts = self._tried(row, number)
+            passed = (outcome == PASSED).reshape(len(pending), width)
+            used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
+            tries[pending] += used
+            counted = (np.arange(width) < used[:, None]).ravel()
+            tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
+            tested = outcome >= FAILED
+            for name, count in verdicts.select(counted[tested]).counts().items():
+                tally[name] += count
+            first = counted & (outcome == PASSED)
+            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
+            pending = pending[~passed.any(axis=1)]
+        return Made(
+            np.concatenate([k[0] for k in kept]),
+            np.concatenate([k[1] for k in kept]),
+            Verdicts.joined([k[2] for k in kept]),
+            tries,
+            tally,
+        )
+
+    def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
+        """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
+        made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
+        outcome = np.where(made.status == OK, FAILED, NOT_MADE)
+        tested = np.flatnonzero(outcome == FAILED)
+        verdicts = self.test(made.r[tested], row[tested])
+        outcome[tested[verdicts.passed]] = PASSED
+        return outcome, made.r, verdicts
+
+
+@dataclass(frozen=True, eq=False)
+class WalkModel:
+    """The law of a walk, over `places` of the map; every sum in it is one that `m_min` people share."""
+
+    tables: Tables = field(repr=False)
+    places: Ints = field(repr=False)
+    share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
+
+    @staticmethod
+    def of(people: Traces, learnt: Learnt, rng: np.random.Generator) -> "WalkModel":
+        """Learn the walk of these people; it visits known places only."""
+        m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
+        share = _classes_by_slot(learnt.translate(people), learnt.classes.label)
+        if people.R > MOST_PLACES:
+            places = np.flatnonzero(known)
+            people = learnt.translate(people)
+        locations = people.locations if len(places) == people.R else people.locations.select(places)
+        r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
+        habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
+        return WalkModel(habits.tables(locations, known[places]), places, share)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Places:
+        """Draw `n` walks."""
+        L = len(self.tables.slot)
+        r = np.empty((n, L), dtype=np.int32)
+        stroll(self.tables, rng.random((n, 2 * L - 1)), r)
+        return self.places[r].astype(np.int32)
+
+    def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
+        """How often each walk is to be taken: as people live (`raked`)."""
+        return raked(walks, label, self.share, self.tables.lives, self.tables.people)
+
+
+@dataclass(frozen=True, eq=False)
+class LifeModel:
+    """The law of lives over the days of a calendar, over `places` of the map that enough people share."""
+
+    lives: Lives = field(repr=False)
+    places: Ints = field(repr=False)
+    weekend: NDArray[np.bool_] = field(repr=False)  # (days of the calendar,)
+
+    @staticmethod
+    def of(people: Traces, weekend: NDArray[np.bool_], learnt: Learnt, rng: np.random.Generator) -> "LifeModel":
+        """Learn the lives of those of these people who have several days."""
+        people = learnt.translate(people)
+        several = np.bincount(people.user)[people.user] > 1
+        people = people.select(several & (people.r >= 0).any(axis=1))
+        places = np.unique(people.r[people.r >= 0]).astype(np.int64)
+        if len(places) > MOST_PLACES:
+            raise InvalidTraces(
+                f"{len(places)} places are visited; lives over days are learnt over at most {MOST_PLACES}: use larger "
+                "cells, or one day of each person.",
+                code="E_TOO_LARGE",
+            )
+        calendar = People.of(people, m_min=learnt.preset.m_min)
+        day = calendar.day if people.dates is None else people.dates.astype(np.int64)
+        of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
+        lives = learn_lives(
+            np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
+            people.user,
+            day,
+            of_kind,
+            people.minutes(),
+            people.step_minutes,
+            people.locations.select(places),
+            m_min=learnt.preset.m_min,
+            rng=rng,
+        )
+        return LifeModel(lives, places, weekend)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Places:
+        """Draw `n` lives (n, days x L)."""
+        return self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)]
+
+    def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
+        """How often each life is to be taken: all alike."""
+        return np.full(len(walks), 1 / len(walks))
+
+
+def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
+    """Return the share (L, C) of the people in each class at each slot, of those who are in any."""
+    C = int(label.max(initial=0)) + 1
+    kinds = np.where(people.r >= 0, label[people.r], -1)
+    count = np.stack([np.bincount(row[row >= 0], minlength=C) for row in kinds.T]).astype(np.float64)
+    return np.asarray(count / np.maximum(1, count.sum(axis=1, keepdims=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """
+    Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers.
+
+    A seed is a person: `own` (S, days x L) holds the places of all their days, -1 on days of the calendar that they do
+    not have; `shown` (numbers of fakes, S, days) says on which days each of their fakes is somewhere.
+    """
+
+    walk: WalkModel | LifeModel = field(repr=False)
+    label: NDArray[np.integer] = field(repr=False)
+    own: Places = field(repr=False)
+    shown: NDArray[np.bool_] = field(repr=False)
+    test: PrivacyTest = field(repr=False)
+    settings: Preset = field(repr=False)
+    shift: int
+    entropy: int = field(repr=False)  # a secret (R3)
+
+    @property
+    def days(self) -> int:
+        """Days of the calendar."""
+        return int(self.shown.shape[2])
+
+    @property
+    def size(self) -> int:
+        """Fakes that are paired at once."""
+        return max(LEAST_BLOCK, BLOCK // self.days)
+
+    def __call__(self, units: Ints) -> Made:
+        """What comes of the units, rows (seed, number of the fake)."""
+        first = units[0].astype(np.uint32)
+        rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
+        row = units[:, 0]
+        own = self.own[row]
+        walks = self.walk.draw(max(LEAST_WALKS // self.days, (WALKS if self.days == 1 else LIVES) * len(units)), rng)
+        classes = np.where(own >= 0, self.label[own], -1)
+        skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
+        limit = self.test.prepared.limit[row] if self.settings.intersection == "set" else None
+        K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
+        V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
+
+        shown = np.repeat(self.shown[units[:, 1], row], own.shape[1] // self.days, axis=1)
+
+        def said(r: Places, i: Ints) -> Verdicts:
+            return self.test(np.where(shown[i], r, -1), row[i])
+
+        found = pair(K, V, walks, said, max_tries=self.settings.max_tries, rng=rng)
+        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        for verdicts in found.verdicts:
+            for name, count in verdicts.counts().items():
+                tally[name] += count
+        tally["not_made"] = int(np.count_nonzero(found.tries == 0))
+        tries = np.maximum(found.tries, 1)
+        unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
+        passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
+        return Made(
+            np.where(shown[unit], walks[found.walk[unit]], -1),
+            unit,
+            Verdicts.joined(passed or [self.test(walks[:0], row[:0])]),
+            tries,
+            tally,
+        )

@@ -1,1 +1,0 @@
-"""Candidate sets of a semantic seed."""

@@ -1,0 +1,1 @@
+"""The paper's generator: semantic seed, decoder, attempts at a fake."""

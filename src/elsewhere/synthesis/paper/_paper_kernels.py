@@ -1,0 +1,541 @@
+"""
+Compiled loops of the paper's generator: semantic seed, both decoders, and whole attempts in one call.
+
+numba keeps machine code per file and looks at that file's date alone: after a change in `_streams_kernels`, remove the
+`__pycache__` of those who call it.
+"""
+
+import math
+
+import numpy as np
+
+from elsewhere._jit import njit
+from elsewhere.synthesis._streams_kernels import (
+    open_stream,
+    uniform,
+)
+
+
+@njit
+def _runs(seed, label):
+    """First instant of each maximal run of one class, closed by L; the class of each run; -1 where it is unknown."""
+    L = len(seed)
+    first = np.empty(L + 1, dtype=np.int64)
+    kind = np.empty(L, dtype=np.int64)
+    n = 0
+    for t in range(L):
+        c = label[seed[t]] if seed[t] >= 0 else -1
+        if n == 0 or c != kind[n - 1]:
+            first[n], kind[n] = t, c
+            n += 1
+    first[n] = L
+    return first[: n + 1], kind[:n]
+
+
+@njit
+def _insert(places, low, high, r):
+    """Insert r into the sorted places[low:high] unless it is there; the new end."""
+    i = high
+    while i > low and places[i - 1] > r:
+        i -= 1
+    if i > low and places[i - 1] == r:
+        return high
+    for j in range(high, i, -1):
+        places[j] = places[j - 1]
+    places[i] = r
+    return high + 1
+
+
+@njit
+def _copy(places, low, source, removed):
+    """Write the places of `source` that are not removed from `low` on; the end."""
+    high = low
+    for r in source:
+        if not removed[r]:
+            places[high] = r
+            high += 1
+    return high
+
+
+@njit
+def _room(places, needed):
+    if needed <= len(places):
+        return places
+    larger = np.empty(max(needed, 2 * len(places)), dtype=places.dtype)
+    for i in range(len(places)):
+        larger[i] = places[i]
+    return larger
+
+
+@njit
+def _members(classes, k):
+    return classes.member[classes.start[k] : classes.start[k + 1]]
+
+
+@njit
+def _widen(c, classes, visited, c_min):
+    """
+    Class c and as many nearest classes as bring it to c_min places outside visited(seed) (E30), sorted.
+
+    Where not so many exist, the class stays as it is. c_min = 1 widens nothing: where a class of the paper's preset is
+    used up, the ladder of E45 helps.
+    """
+    wide = np.empty(len(classes.everywhere), dtype=classes.member.dtype)
+    n, j = 0, 0
+    for r in _members(classes, c):
+        n = _insert(wide, 0, n, r)
+    while 1 < c_min:
+        outside = 0
+        for i in range(n):
+            outside += not visited[wide[i]]
+        if outside >= c_min or j == classes.near.shape[1]:
+            return wide[:n] if outside >= c_min else _members(classes, c).copy()
+        for r in _members(classes, classes.near[c, j]):
+            n = _insert(wide, 0, n, r)
+        j += 1
+    return wide[:n]
+
+
+@njit
+def _subsample(places, par_c, fate, stream):
+    """C' of one class: each place is removed with probability par_c, one uniform survivor stays (E39)."""
+    kept = np.empty(len(places), dtype=places.dtype)
+    n = 0
+    for r in places:
+        # classes that were widened may overlap: a place removed from C' is removed everywhere
+        if fate[r] == 0:
+            fate[r] = 1 if uniform(stream) < par_c else 2
+        if fate[r] == 2:
+            kept[n] = r
+            n += 1
+    if n == 0 and len(places) > 0:
+        kept[0] = places[int(uniform(stream) * len(places))]
+        n = 1
+    return kept[:n]
+
+
+@njit
+def _blurred(first, kind, classes, blur, visited, stream):
+    """Whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per instant."""
+    L = first[-1]
+    whole, kept = [classes.member[:0].copy()], [classes.member[:0].copy()]
+    in_whole, in_kept = np.zeros(L, dtype=np.int64), np.zeros(L, dtype=np.int64)
+    slot = np.zeros(len(classes.start), dtype=np.int64)
+    fate = np.zeros(len(visited), dtype=np.int8)
+    for k in range(len(kind)):
+        c = kind[k]
+        if c < 0:
+            continue
+        if slot[c] == 0:
+            places = _widen(c, classes, visited, blur.c_min)
+            slot[c] = len(whole)
+            whole.append(places)
+            if not blur.per_instant:
+                kept.append(_subsample(places, blur.par_c, fate, stream))
+        for t in range(first[k], first[k + 1]):
+            in_whole[t] = in_kept[t] = slot[c]
+            if blur.per_instant:
+                in_kept[t] = len(kept)
+                kept.append(_subsample(whole[slot[c]], blur.par_c, fate, stream))
+                for r in whole[slot[c]]:
+                    fate[r] = 0
+    return whole, kept, in_whole, in_kept
+
+
+@njit
+def _reaches(source, longest, blur, stream):
+    """A reach G for each place, P(G >= d) = par_m^d, cut at the end of the adjacent run; none if redrawn (E42)."""
+    reach = np.zeros(len(source), dtype=np.int64)
+    for i in range(0 if blur.independent else len(source)):
+        u, power = uniform(stream), blur.par_m
+        while reach[i] < longest and u < power:
+            reach[i] += 1
+            power *= blur.par_m
+    return reach
+
+
+@njit
+def _boundaries(first, kept, in_kept, blur, stream):
+    """Reaches of C' of run k into run k + 1 (item 2k) and of run k + 1 into run k (item 2k + 1)."""
+    reach = [np.zeros(0, dtype=np.int64)]
+    reach.pop()
+    for k in range(len(first) - 2):
+        t = first[k + 1]
+        reach.append(_reaches(kept[in_kept[t - 1]], first[k + 2] - t, blur, stream))
+        reach.append(_reaches(kept[in_kept[t]], t - first[k], blur, stream))
+    return reach
+
+
+@njit
+def _join(places, low, high, source, reach, d, blur, removed, stream):
+    """Merge into places[low:high] those of `source` that come as far as distance d; the new end."""
+    power = blur.par_m**d
+    for i in range(len(source)):
+        joins = uniform(stream) < power if blur.independent else reach[i] >= d
+        if joins and not removed[source[i]]:
+            high = _insert(places, low, high, source[i])
+    return high
+
+
+@njit
+def _ladder(places, low, c, whole, classes, c_min, removed):
+    """Steps 2 to 4 of E45 for an instant of class c without candidates: the new end, and the step or -1."""
+    high = _copy(places, low, whole, removed)
+    if high > low:
+        return high, 2
+    for j in range(classes.near.shape[1] if c >= 0 else 0):
+        high = _copy(places, low, _members(classes, classes.near[c, j]), removed)
+        if high - low >= c_min:
+            return high, 3
+    high = _copy(places, low, classes.everywhere, removed)
+    return high, 4 if high > low else -1
+
+
+@njit
+def semantic_seed(seed, classes, blur, stream):
+    """
+    Candidate set of every instant (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
+
+    Numbers are drawn class by class, boundary by boundary, instant by instant. A step of -1 marks the instant that
+    cannot be faked; there are no places then.
+    """
+    L = len(seed)
+    first, kind = _runs(seed, classes.label)
+    visited = np.zeros(len(classes.label), dtype=np.bool_)
+    for r in seed:
+        if r >= 0:
+            visited[r] = True
+    offset, step = np.zeros(L + 1, dtype=np.int64), np.zeros(L, dtype=np.int8)
+    places = np.empty(32 * L + len(classes.everywhere), dtype=classes.member.dtype)
+    whole, kept, in_whole, in_kept = _blurred(first, kind, classes, blur, visited, stream)
+    reach = _boundaries(first, kept, in_kept, blur, stream)
+    removed = np.zeros_like(visited)
+    k = 0
+    for t in range(L):
+        if t == first[k + 1]:
+            k += 1
+        gone = uniform(stream) < blur.par_l and seed[t] >= 0
+        if gone:
+            removed[seed[t]] = True
+        low = offset[t]
+        places = _room(places, low + len(classes.everywhere))
+        own = _copy(places, low, kept[in_kept[t]], removed)
+        high = own
+        if k > 0:
+            left = kept[in_kept[first[k] - 1]]
+            high = _join(places, low, high, left, reach[2 * k - 2], t - first[k] + 1, blur, removed, stream)
+        if k + 1 < len(kind):
+            right = kept[in_kept[first[k + 1]]]
+            high = _join(places, low, high, right, reach[2 * k + 1], first[k + 1] - t, blur, removed, stream)
+        if high > low:
+            step[t] = 0 if own > low else 1
+        else:
+            high, step[t] = _ladder(places, low, kind[k], whole[in_whole[t]], classes, blur.c_min, removed)
+        if gone:
+            removed[seed[t]] = False
+        if step[t] < 0:
+            return offset, places[:0], step
+        offset[t + 1] = high
+    return offset, places[: offset[L]], step
+
+
+# below this share of the largest, a probability is carried on in logarithms
+_RANGE, _LOG_RANGE = 1e-150, -345.0
+
+
+@njit
+def _in_range(p, rows, cols, before, after):
+    """Whether every state that can be reached is well above underflow."""
+    for j in range(len(cols)):
+        if after[j] < _RANGE:
+            for i in range(len(rows)):
+                if before[i] > 0.0 and p[rows[i], cols[j]] > 0.0:
+                    return False
+    return True
+
+
+@njit
+def viterbi_start(first, rows, par_v, in_logs, stream, delta):
+    """delta_1 of the candidates of the first instant: pi_bar times one draw each (section 10.3)."""
+    for i in range(len(rows)):
+        delta[i] = first[rows[i]] * (1.0 + (par_v - 1.0) * uniform(stream))
+        if in_logs:
+            delta[i] = np.log(delta[i])
+
+
+@njit
+def _scores(p, rows, cols, delta, in_logs, score, top):
+    """x = delta_t(r) p_bar(r, r') and its largest per column; in logarithms x over that, and the ln is returned."""
+    n, m = len(rows), len(cols)
+    unit = np.zeros(m)
+    for j in range(m):
+        top[j] = 0.0
+    if not in_logs:
+        for i in range(n):
+            row, d, x = p[rows[i]], delta[i], score[i]
+            for j in range(m):
+                x[j] = d * row[cols[j]]
+                top[j] = x[j] if x[j] > top[j] else top[j]
+        return unit
+    for j in range(m):
+        unit[j] = -np.inf
+        for i in range(n):
+            score[i, j] = delta[i] + np.log(p[rows[i], cols[j]])
+            unit[j] = max(unit[j], score[i, j])
+        top[j] = 1.0 if unit[j] > -np.inf else 0.0
+        for i in range(n):
+            score[i, j] = np.exp(score[i, j] - unit[j]) if top[j] > 0.0 else 0.0
+    return unit
+
+
+@njit
+def _draw_best(score, top, par_v, stream, best, back):
+    """
+    The largest x X of each column, and its row.
+
+    X >= 1, so the winner scores at least `top`, the largest x. A predecessor draws its X only if par_v could still lift
+    it to that, or to the best score drawn so far; the first of equal scores wins.
+    """
+    n, m = score.shape
+    cut = np.empty(m)
+    for j in range(m):
+        # a column of zeros draws nothing
+        cut[j] = top[j] / par_v if top[j] > 0.0 else np.inf
+        best[j], back[j] = 0.0, 0
+    for i in range(n):
+        x = score[i]
+        for j in range(m):
+            if x[j] >= cut[j]:
+                y = x[j] * (1.0 + (par_v - 1.0) * uniform(stream))
+                if y > best[j]:
+                    best[j], back[j] = y, i
+                    cut[j] = max(cut[j], y / par_v)
+
+
+@njit
+def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
+    """
+    delta_{t+1} of the candidates `cols` and, in `back`, their best predecessors among `rows` (section 10.3).
+
+    False says that a state of positive probability came near underflow. It may be the only one that lives on, so the
+    decoding has to be repeated in logarithms: slow, never out of range.
+    """
+    score, top = np.empty((len(rows), len(cols))), np.empty(len(cols))
+    unit = _scores(p, rows, cols, delta, in_logs, score, top)
+    _draw_best(score, top, par_v, stream, out, back)
+    if in_logs:
+        for j in range(len(cols)):
+            out[j] = unit[j] + np.log(out[j])
+        return True
+    largest = 0.0
+    for d in out:
+        largest = max(largest, d)
+    if 0.0 < largest < _RANGE:
+        return False
+    # by a power of two: scaling changes no comparison
+    power = math.ldexp(1.0, -math.frexp(largest)[1])
+    for j in range(len(cols)):
+        out[j] *= power
+    return _in_range(p, rows, cols, delta, out)
+
+
+@njit
+def follow(delta, back, offset, places, in_logs, fake):
+    """The last maximum, without a draw, and the way back from it; False if every path has probability 0."""
+    j = 0
+    for i in range(len(delta)):
+        j = i if delta[i] > delta[j] else j
+    if delta[j] == (-np.inf if in_logs else 0.0):
+        return False
+    for t in range(len(fake) - 1, -1, -1):
+        fake[t] = places[offset[t] + j]
+        j = back[offset[t] + j]
+    return True
+
+
+@njit
+def viterbi(chain, offset, places, par_v, stream, fake):
+    """Randomised Viterbi over candidate sets; fills `fake`, False if no path is feasible."""
+    delta = np.empty(len(places))
+    back = np.zeros(len(places), dtype=np.int64)
+    for in_logs in (False, True):
+        # a repetition draws the same numbers: to draw afresh would favour traces that keep their range
+        numbers = stream.copy()
+        viterbi_start(chain.first, places[: offset[1]], par_v, in_logs, numbers, delta)
+        kept = True
+        for t in range(len(chain.pair)):
+            a, b, c = offset[t], offset[t + 1], offset[t + 2]
+            p, rows, cols = chain.table[chain.pair[t]], places[a:b], places[b:c]
+            kept &= viterbi_step(p, rows, cols, delta[a:b], par_v, in_logs, numbers, delta[b:c], back[b:c])
+        if kept:
+            break
+    return follow(delta[offset[len(chain.pair)] :], back, offset, places, in_logs, fake)
+
+
+@njit
+def from_logs(log_weight, weight):
+    """exp of the logarithms less the largest of them; returns ln of their sum."""
+    top = -np.inf
+    for x in log_weight:
+        top = max(top, x)
+    total = 0.0
+    for i in range(len(log_weight)):
+        weight[i] = np.exp(log_weight[i] - top) if top > -np.inf else 0.0
+        total += weight[i]
+    return top + np.log(total)
+
+
+@njit
+def _scale(alpha):
+    """Divide by the sum, in place, and return its logarithm."""
+    total = 0.0
+    for a in alpha:
+        total += a
+    for i in range(len(alpha) if total > 0.0 else 0):
+        alpha[i] /= total
+    return np.log(total)
+
+
+@njit
+def forward_start(first, rows, in_logs, alpha):
+    """alpha_1, as `forward_step` gives the later ones."""
+    for i in range(len(rows)):
+        alpha[i] = np.log(first[rows[i]]) if in_logs else first[rows[i]]
+    return 0.0 if in_logs else _scale(alpha)
+
+
+@njit
+def forward_step(p, rows, cols, alpha, in_logs, out):
+    """
+    alpha_{t+1} = alpha_t p, scaled to sum 1; returns ln of the scale.
+
+    NaN says that a state of positive probability came near underflow. It may be the only one that lives on, so the
+    filter has to be repeated in logarithms: slow, not scaled, never out of range.
+    """
+    n, m = len(rows), len(cols)
+    if in_logs:
+        term = np.empty(n)
+        for j in range(m):
+            for i in range(n):
+                term[i] = alpha[i] + np.log(p[rows[i], cols[j]])
+            out[j] = from_logs(term, term)
+        return 0.0
+    for j in range(m):
+        out[j] = 0.0
+    for i in range(n):
+        row, a = p[rows[i]], alpha[i]
+        for j in range(m):
+            out[j] += a * row[cols[j]]
+    log_scale = _scale(out)
+    if -np.inf < log_scale < _LOG_RANGE or not _in_range(p, rows, cols, alpha, out):
+        return np.nan
+    return log_scale
+
+
+@njit
+def pick(weight, stream):
+    """An index, with probability in proportion to its weight: never one of weight 0, and -1 if all are."""
+    total = 0.0
+    for w in weight:
+        total += w
+    rest = uniform(stream) * total
+    last = -1
+    for i in range(len(weight)):
+        if weight[i] > 0.0:
+            last = i
+            rest -= weight[i]
+            if rest < 0.0:
+                break
+    return last
+
+
+@njit
+def pick_end(alpha, in_logs, stream):
+    """A candidate of the last instant, by alpha_L; -1 if every path has probability 0."""
+    if in_logs:
+        weight = np.empty(len(alpha))
+        from_logs(alpha, weight)
+        return pick(weight, stream)
+    return pick(alpha, stream)
+
+
+@njit
+def pick_before(p, rows, col, alpha, in_logs, stream):
+    """A candidate of instant t, given the place of instant t + 1: in proportion to alpha_t p."""
+    weight = np.empty(len(rows))
+    for i in range(len(rows)):
+        weight[i] = alpha[i] + np.log(p[rows[i], col]) if in_logs else alpha[i] * p[rows[i], col]
+    return pick_end(weight, in_logs, stream)
+
+
+@njit
+def forward(chain, offset, places, alpha):
+    """Forward filter over candidate sets; fills `alpha`, returns ln Z and whether `alpha` holds logarithms."""
+    for in_logs in (False, True):
+        log_z = forward_start(chain.first, places[: offset[1]], in_logs, alpha[: offset[1]])
+        for t in range(len(chain.pair)):
+            a, b, c = offset[t], offset[t + 1], offset[t + 2]
+            p, rows, cols = chain.table[chain.pair[t]], places[a:b], places[b:c]
+            log_z += forward_step(p, rows, cols, alpha[a:b], in_logs, alpha[b:c])
+        if not np.isnan(log_z):
+            break
+    if in_logs:
+        last = alpha[offset[len(chain.pair)] :]
+        log_z = from_logs(last, np.empty(len(last)))
+    return log_z, in_logs
+
+
+@njit
+def backward(chain, offset, places, alpha, in_logs, stream, fake):
+    """A trace from the posterior, last instant first; False if every path has probability 0."""
+    L = len(fake)
+    j = pick_end(alpha[offset[L - 1] : offset[L]], in_logs, stream)
+    if j < 0:
+        return False
+    fake[L - 1] = places[offset[L - 1] + j]
+    for t in range(L - 2, -1, -1):
+        a, b = offset[t], offset[t + 1]
+        p = chain.table[chain.pair[t]]
+        i = pick_before(p, places[a:b], fake[t + 1], alpha[a:b], in_logs, stream)
+        fake[t] = places[a + i]
+    return True
+
+
+@njit
+def ffbs(chain, offset, places, stream, fake):
+    """Forward filter, backward sample over candidate sets; fills `fake`, False if no path is feasible."""
+    alpha = np.empty(len(places))
+    _, in_logs = forward(chain, offset, places, alpha)
+    return backward(chain, offset, places, alpha, in_logs, stream, fake)
+
+
+@njit
+def decode(chain, offset, places, par_v, stream, fake):
+    """Viterbi if `par_v` >= 1, posterior sample if it is 0; fills `fake`, returns ln Pr{fake}, -inf without a path."""
+    if par_v > 0.0:
+        found = viterbi(chain, offset, places, par_v, stream, fake)
+    else:
+        found = ffbs(chain, offset, places, stream, fake)
+    if not found:
+        return -np.inf
+    loglik = np.log(chain.first[fake[0]])
+    for t in range(len(chain.pair)):
+        loglik += np.log(chain.table[chain.pair[t], fake[t], fake[t + 1]])
+    return loglik
+
+
+OK, NO_PATH, UNFAKEABLE = 0, 1, 2
+
+
+@njit
+def attempts(seeds, rows, tries, classes, blur, chain, par_v, key, fakes, loglik, status):
+    """One attempt per row: semantic seed, then decoding; fills `fakes`, `loglik` and `status`."""
+    for b in range(len(seeds)):
+        stream = open_stream(key, tries[b], rows[b])
+        offset, places, _ = semantic_seed(seeds[b], classes, blur, stream)
+        for t in range(fakes.shape[1]):
+            fakes[b, t] = -1
+        loglik[b], status[b] = -np.inf, UNFAKEABLE
+        if len(places) > 0:
+            loglik[b] = decode(chain, offset, places, par_v, stream, fakes[b])
+            status[b] = OK if loglik[b] > -np.inf else NO_PATH

@@ -1,1 +1,0 @@
-"""Paths through candidate sets: both decoders."""

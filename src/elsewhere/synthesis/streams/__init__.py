@@ -1,1 +1,0 @@
-"""Random streams that kernels draw from."""
