@@ -20,8 +20,8 @@ import elsewhere as ew
 from elsewhere.run.presets import PRESETS
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.kept import keep_traces
+from elsewhere.traces.maps import read_regions
 from elsewhere.traces.model import Locations
-from elsewhere.traces.regions import read_regions
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.traces.formats import recognise
-from elsewhere.traces.formats.google import e7, point
-from elsewhere.traces.tables import open_table
+from elsewhere.traces.formats.phones import e7, point
+from elsewhere.traces.inputs import open_table
 
 NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
 NAMES = {

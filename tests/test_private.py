@@ -700,8 +700,7 @@ def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_
 @given(st.floats(-80, 80), st.floats(-180, 180), st.floats(0.01, 5), st.floats(0.01, 20), st.integers(1, 60))
 @settings(max_examples=40, deadline=None)
 def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
-    from elsewhere.traces.lattice import make_lattice
-    from elsewhere.traces.regions import Regions
+    from elsewhere.traces.maps import Regions, make_lattice
 
     grid = make_lattice(south, west, south + high, (west + wide + 180) % 360 - 180, cells)
     rng = np.random.default_rng(1)
@@ -714,7 +713,7 @@ def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5,6", "a,2,3,4,5", "5,2,3,4,9", "1,2,3,4,1.5", "1,2,3,4,0"])
 def test_a_grid_that_is_none_is_refused(text):
-    from elsewhere.traces.lattice import read_grid
+    from elsewhere.traces.maps import read_grid
 
     with pytest.raises(ew.InvalidParameter, match="grid"):
         read_grid(text)

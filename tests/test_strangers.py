@@ -287,7 +287,8 @@ def test_days_that_could_be_months_are_asked_for_with_both_readings(tmp_path, fo
 
 
 def test_one_day_above_twelve_tells_all_of_a_large_file(tmp_path, monkeypatch):
-    from elsewhere.traces import tables, texts
+    from elsewhere.traces import inputs
+    from elsewhere.traces.formats import text as text_files
 
     days = [
         dt.datetime(2013, m, d, h, 10 + k)
@@ -298,9 +299,9 @@ def test_one_day_above_twelve_tells_all_of_a_large_file(tmp_path, monkeypatch):
     ]
     days[len(days) // 3] = dt.datetime(2013, 4, 25, 5)
     path = put(tmp_path / "a.csv", HEAD + "".join(f"ann,{t:%d/%m/%Y %H:%M},46.5,6.6\n" for t in days))
-    monkeypatch.setattr(tables, "SMALL", 1000)
-    monkeypatch.setattr(texts, "BLOCK", 8000)
-    monkeypatch.setattr(texts, "PIECE", 2000)
+    monkeypatch.setattr(inputs, "SMALL", 1000)
+    monkeypatch.setattr(text_files, "BLOCK", 8000)
+    monkeypatch.setattr(text_files, "PIECE", 2000)
 
     assert read(path)[0].dates[0] == np.datetime64("2013-03-01")
 

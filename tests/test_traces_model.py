@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces.locations import apart
-from elsewhere.traces.model import Evidence
+from elsewhere.traces.model import Evidence, apart
 
 THREE = ew.Locations(n=3)
 LAT, LON = st.floats(-90, 90), st.floats(-180, 180)
@@ -307,7 +306,7 @@ def test_neither_repr_nor_messages_show_content():  # F15
     places = ew.Locations(n=8000)
     traces = ew.Traces([[7713, 7714]], places, users=["CANARY-7f3a"], dates=["2017-07-17"])
 
-    assert repr(traces) == "Traces(1 users, 1 rows of 2 instants, 8000 places)"
+    assert repr(traces) == "Traces(1 users, 1 rows of 2 slots, 8000 places)"
     assert repr(globe((46.77, 6.77))) == "Locations(1 places, lat, lon)"
     assert repr(Evidence.of({(0, 1): {7713: 0.77}})) == "Evidence(1 entries)"
     for bad in (

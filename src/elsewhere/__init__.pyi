@@ -54,9 +54,9 @@ from elsewhere.similarity.pairwise import pairwise_geographic_similarity as pair
 from elsewhere.similarity.pairwise import pairwise_semantic_similarity as pairwise_semantic_similarity
 from elsewhere.similarity.semantic import SemanticMatch as SemanticMatch
 from elsewhere.similarity.semantic import semantic_similarity as semantic_similarity
-from elsewhere.traces.locations import Locations as Locations
+from elsewhere.traces.model import Locations as Locations
+from elsewhere.traces.model import Periods as Periods
 from elsewhere.traces.model import Traces as Traces
-from elsewhere.traces.periods import Periods as Periods
 from elsewhere.traces.read import read_traces as read_traces
 from elsewhere.traces.town import Town as Town
 from elsewhere.traces.town import simulate_town as simulate_town

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
 from elsewhere.files import check_folder, read_index, read_regular, write_folder
-from elsewhere.traces.locations import numbers_on
-from elsewhere.traces.model import Locations, Traces
+from elsewhere.traces.model import Locations, Traces, numbers_on
 
 KIND, FORMAT = "elsewhere pool", 1
 LARGEST_FILE = 4 * 2**30
@@ -46,6 +45,13 @@ class Pool:
     def ids(self) -> NDArray[Any]:
         """The opaque id of each fake."""
         return self.traces.users
+
+    def lives(self) -> list[NDArray[np.int64]]:
+        """Return the rows of each life, in order of their dates; lives in order of first appearance."""
+        t = self.traces
+        order = np.arange(len(t)) if t.dates is None else np.argsort(t.dates, kind="stable")
+        order = order[np.argsort(t.user[order], kind="stable")]
+        return np.split(order, np.flatnonzero(np.diff(t.user[order])) + 1)
 
     def on(self, locations: Locations) -> Traces:
         """

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.profiles._profiles_kernels import fill_block, fill_moves, keep_feasible, nearness_sums
 from elsewhere.profiles.markov import MobilityProfile, Profiles
-from elsewhere.traces.model import Floats, Ints, Locations, Places
+from elsewhere.traces.model import Floats, Ints, Locations, Places, on_sphere
 
 # name -> kind of dtype, shape; M moves
 ARRAYS: dict[str, tuple[str, str]] = {
@@ -396,8 +396,7 @@ class AggregateModel:
         if where.xy is not None:
             points[:, :2] = where.xy
         elif where.lat is not None and where.lon is not None:
-            north, east = np.radians(where.lat), np.radians(where.lon)
-            points = np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+            points = on_sphere(where.lat, where.lon)
         everything = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32))
         feasible = everything if self.feasible is None else self.feasible
         return self._rows.start, self._rows.target, self._rows.mass, points, where.lat is not None, *feasible

@@ -34,8 +34,7 @@ from elsewhere.run.presets import PRESETS, Preset
 from elsewhere.run.roles import Contributors
 from elsewhere.semantics.classes import SemanticClasses, most_telling, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
-from elsewhere.traces.locations import apart
-from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Periods, Places, Traces
+from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, apart
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
@@ -58,9 +57,7 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     place = np.arange(traces.R)
     if m_min == 1:
         return traces, place
-    row, slot = np.nonzero(traces.r >= 0)
-    visits = np.unique(traces.user[row] * traces.R + traces.r[row, slot])
-    users = np.bincount(visits % traces.R, minlength=traces.R)
+    users = traces.visitors()
     rare, kept = users < m_min, np.flatnonzero(users >= m_min)
     if len(kept) == 0:
         raise InvalidTraces(
@@ -75,19 +72,7 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
 def _nearest(locations: Locations, rare: Ints, kept: Ints) -> Ints:
     if not locations.has_coordinates:
         return np.full(len(rare), -1)
-    from scipy.spatial import cKDTree
-
-    points = _points(locations)
-    _, nearest = cKDTree(points[kept]).query(points[rare])
-    return np.asarray(kept[nearest])
-
-
-def _points(locations: Locations) -> Floats:
-    """Points whose straight distance grows with d(r, r'): on the plane, or on the unit sphere (no antimeridian)."""
-    if locations.xy is not None or locations.lat is None or locations.lon is None:
-        return locations.planar()
-    north, east = np.radians(locations.lat), np.radians(locations.lon)
-    return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+    return np.asarray(kept[locations.select(kept).nearest(locations.points()[rare])[0]])
 
 
 def _replaced(traces: Traces, place: Ints) -> Traces:
@@ -101,16 +86,7 @@ def _replaced(traces: Traces, place: Ints) -> Traces:
         known = place[e.place] >= 0
         stands = place[e.place[known]].astype(np.int32)
         evidence = Evidence(e.row[known], e.slot[known], stands, e.weight[known])
-    return Traces(
-        r,
-        traces.locations,
-        users=traces.users,
-        dates=traces.dates,
-        step_minutes=traces.step_minutes,
-        start=traces.start,
-        tz=traces.tz,
-        evidence=evidence,
-    )
+    return traces.on(traces.locations, r, evidence)
 
 
 KIND, FORMAT = "elsewhere model", 1

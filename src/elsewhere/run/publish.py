@@ -35,10 +35,10 @@ from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
 from elsewhere.run.presets import NOT_READ
 from elsewhere.run.public_map import Frame
-from elsewhere.traces.columns import labels
 from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import Ints, Traces
-from elsewhere.traces.tables import Table, open_table
+from elsewhere.traces.tables import Table, labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
@@ -276,7 +276,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
 
 def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
-    from elsewhere.traces.places import name_beside
+    from elsewhere.traces.maps import name_beside
     from elsewhere.traces.write import write_traces
 
     columns = frame.columns or None

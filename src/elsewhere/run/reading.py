@@ -48,7 +48,7 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     from elsewhere.run.presets import PRESETS
     from elsewhere.run.roles import least_users
 
-    visitors, needed = _visitors(traces), least_users(settings)
+    visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
         f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
@@ -111,7 +111,7 @@ def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
     """Larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
-            found = _shared(_visitors(with_joined(traces, cells)), traces.U, settings)
+            found = _shared(with_joined(traces, cells).visitors(), traces.U, settings)
             if found >= settings.c_min:
                 return [f"larger places, `cells={cells}`: about {found:,} of them would be shared by enough people"]
     elif traces.locations.names is not None:
@@ -127,11 +127,11 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
     """
     if settings.name == "paper" or not traces.locations.has_coordinates or traces.locations.names is not None:
         return traces, []
-    before, wanted = _shared(_visitors(traces), traces.U, settings), 2 * max(settings.c_min, 2)
+    before, wanted = _shared(traces.visitors(), traces.U, settings), 2 * max(settings.c_min, 2)
     if before >= wanted or traces.R < 2:
         return traces, []
     joined = with_joined(traces)
-    after = _shared(_visitors(joined), traces.U, settings)
+    after = _shared(joined.visitors(), traces.U, settings)
     if after <= before or joined.R < 2:
         return traces, []
     return joined, [
@@ -166,15 +166,6 @@ def _people(settings: "Preset") -> int:
     from elsewhere.privacy.private.release import people_needed
 
     return people_needed(settings.eps, settings.delta)
-
-
-def _visitors(traces: "Traces") -> "Ints":
-    """(R,) how many people visit each place."""
-    import numpy as np
-
-    row, slot = np.nonzero(traces.r >= 0)
-    pairs = np.unique(traces.user[row] * traces.R + traces.r[row, slot])
-    return np.bincount(pairs % traces.R, minlength=traces.R)
 
 
 def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
@@ -230,7 +221,7 @@ class Reading:
         regions: Any = self.regions
         tz = self.tz
         if self.grid is not None:
-            from elsewhere.traces.lattice import read_grid
+            from elsewhere.traces.maps import read_grid
 
             if self.regions is not None or self.locations is not None or self.box is not None:
                 raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
@@ -333,7 +324,7 @@ def read_whole(
     by_default = (reading.cells, reading.places) == (AS_IT_COMES.cells, AS_IT_COMES.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:
-        from elsewhere.traces.apart import read_apart
+        from elsewhere.traces.read import read_apart
 
         traces = read_apart(
             source,

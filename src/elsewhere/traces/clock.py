@@ -1,4 +1,4 @@
-"""Times and zones: columns of times as instants or wall clocks, and the one local clock that slots are cut by."""
+"""Read columns of times as UTC instants or wall clocks, and find the one local clock that slots are cut by."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.traces.columns import NUMBER, is_text, numbers
-from elsewhere.traces.model import Floats
-from elsewhere.traces.tables import Table
+from elsewhere.traces.columns import NUMBER
+from elsewhere.traces.model import Floats, Mask
+from elsewhere.traces.tables import Table, is_text, numbers
 from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]
@@ -309,7 +309,7 @@ def _day_and_time(table: Table, date: str, name: str, date_format: str | None, f
     return pc.binary_join_element_wise(days, "T", clock, zone, "")
 
 
-def _repaired(text: Any) -> tuple[Any, NDArray[np.bool_] | None, dict[str, int]]:
+def _repaired(text: Any) -> tuple[Any, Mask | None, dict[str, int]]:
     """24:00 as 00:00 with a mark for the day after, second 60 as second 59 (B31), and how many there were."""
     import pyarrow.compute as pc
 

@@ -1,5 +1,5 @@
 """
-What columns mean: which one is the user, the time, the place; and their text as labels, numbers and points.
+Tell what columns mean: which one is the user, the time, the place, by their names and by what they hold.
 
 Names are those of scikit-mobility and trackintel and their obvious synonyms, compared without case and
 punctuation, the first of a list winning.
@@ -7,17 +7,16 @@ punctuation, the first of a list winning.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
-from elsewhere.traces.model import Floats, Ints
-from elsewhere.traces.tables import FILE, Found, Table
-from elsewhere.traces.texts import CLOCK, DATE, DATE_TIME, NOTHING, is_number
+from elsewhere.traces.model import Floats
 from elsewhere.traces.zones import land_share
 
+FILE = "the file's name"  # the column that says so in every row
 SYNONYMS = {
     "user": "uid userid user userindex personid person individualid individual agentid agent deviceid device "
     "participantid participant subjectid subject respondentid respondent memberid member customerid customer clientid "
@@ -84,18 +83,53 @@ INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of c
 ROLES = tuple(SYNONYMS)
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
 PAIR = ("y", "x")  # latitude and longitude where a table calls them so, both of them
-LON_FIRST = ("lonlat", "lnglat", "longlat")
-LONGEST_LABEL = 256
-SAFE_WHOLE = 2.0**53
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 MOST_SHOWN = 40
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
-
-NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
-LINE = r"^\s*(?:\[\s*[\[\]]|$)"  # a list of points, as in the taxis of Porto
-UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]")
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as Arrow and `re` have it
+A_NUMBER = re.compile(NUMBER, re.ASCII)
+COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
+CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}", re.ASCII
+)
+DATE_TIME = re.compile(
+    rf"({DATE.pattern})[T ,]+\d{{1,2}}(:\d\d(:\d\d([.,]\d+)?)?)?( ?[AaPp]\.?[Mm]\.?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?"
+    r"|([A-Za-z]{3,9},? +){1,2}\d{1,2},? .*\d:\d\d.*|[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4} .*\d:\d\d.*",
+    re.ASCII,
+)
+NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
+
+
+class Found(NamedTuple):
+    """
+    What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
+
+    `sglt` says that these are the three columns of SGLT, counted from 1. `shown` is how messages call the columns: by
+    number where a name could be somebody's data.
+    """
+
+    roles: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = {}
+    sglt: bool = False
+    shown: tuple[str, ...] = ()
+
+
+# names of columns, whether they stand in the file, and some rows -> what the columns mean
+Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Found]
+
+
+def is_time(text: str) -> bool:
+    """Whether a field holds a date, a clock time, or both."""
+    return any(form.fullmatch(text) for form in (DATE, CLOCK, DATE_TIME))
+
+
+def is_number(text: str) -> bool:
+    """Whether a field holds a number, with a point or a comma."""
+    return bool(A_NUMBER.fullmatch(text) or COMMA_NUMBER.fullmatch(text))
 
 
 def plain(name: str) -> str:
@@ -107,11 +141,6 @@ def plain(name: str) -> str:
 def is_known(name: str) -> bool:
     """Whether a column of this name has a role."""
     return plain(name) in KNOWN
-
-
-def find_roles(table: Table, columns: Mapping[str, str | None] | None) -> dict[str, str]:
-    """Role -> name of its column, see `roles_of`."""
-    return roles_of(table.names or tuple(table.columns), columns, table.name)
 
 
 def check_columns(columns: Any) -> dict[str, str | None]:
@@ -524,148 +553,3 @@ def _decoded(names: Sequence[str]) -> str:
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
     shown = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
     return f"columns seen: {', '.join(shown)}{' ...' if len(names) > MOST_SHOWN else ''}"
-
-
-def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
-    """
-    A column of ids as (number of each row's label, labels), -1 where there is none, -2 where it is no readable text.
-
-    Labels are text, compared exactly (B45-B47), in numerical order if all are whole numbers, else in that of their
-    characters, so that the order of rows in the file does not matter (B28).
-    """
-    import pyarrow as pa
-
-    column = table.encoded(name)
-    if pa.types.is_dictionary(column.type) and not is_text(column.type.value_type):
-        column = table.column(name)
-    if pa.types.is_dictionary(column.type):
-        pass
-    elif not (is_text(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        try:
-            column = column.cast(pa.string())
-        except pa.ArrowException:
-            raise table.refuse(f"column {table.shown(name)!r} holds no ids.", "E_USER") from None
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    values = encoded.dictionary.to_pylist()
-    if pa.types.is_floating(encoded.dictionary.type):
-        # whole numbers that met a missing value on their way through a frame
-        if any(v == v and abs(v) >= SAFE_WHOLE for v in values):
-            raise table.refuse(
-                f"column {table.shown(name)!r} holds whole numbers that have lost digits; give text.", "E_USER"
-            )
-        values = ["" if v != v else str(int(v)) if v == int(v) else repr(v) for v in values]
-    text = ["" if v is None else str(v) for v in values]
-    codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    too_long = [i for i, v in enumerate(text) if len(v) > LONGEST_LABEL]
-    if too_long:
-        row = int(np.flatnonzero(np.isin(codes, too_long))[0])
-        raise table.refuse(f"an id of more than {LONGEST_LABEL} characters.", "E_USER", row)
-    spoilt = {v for v in text if UNREADABLE.search(v)}
-    known = [v for v in dict.fromkeys(text) if v and v not in spoilt]
-    known = sorted_labels(known)
-    number = {v: i for i, v in enumerate(known)}
-    rank = np.array([*(number.get(v, -2 if v in spoilt else -1) for v in text), -1], dtype=np.int64)
-    return rank[codes], tuple(known)
-
-
-def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]:
-    """
-    A column of categories as (number of each row's word, words), -1 where there is none.
-
-    None for a column that holds anything else, such as long texts or lists: nobody's file is refused for it.
-    """
-    if name is None:
-        return None, ()
-    try:
-        code, known = labels(table, name)
-    except InvalidTraces:
-        return None, ()
-    return (np.maximum(code, -1), known) if known else (None, ())
-
-
-def sorted_labels(known: Iterable[str]) -> list[str]:
-    """Labels in numerical order if all are whole numbers, else in that of their characters."""
-    known = list(known)
-    return sorted(known, key=int if all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in known) else None)
-
-
-def numbers(table: Table, name: str) -> Floats:
-    """A column of decimal numbers, NaN where there is none: no "1_000", no full-width digits, no words (B22)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = table.column(name)
-    if is_text(column.type):
-        if table.comma:
-            column = pc.replace_substring_regex(column, r"^(\s*[+-]?\d+),(\d+\s*)$", r"\1.\2")
-        good = pc.match_substring_regex(column, NUMBER)
-        column = pc.ascii_trim_whitespace(pc.if_else(good, column, pa.scalar(None, column.type)))
-    try:
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowException:
-        raise table.refuse(f"column {table.shown(name)!r} holds no numbers.", "E_NUMBER") from None
-    values = np.array(values, dtype=np.float64)
-    values[~np.isfinite(values)] = np.nan
-    return values
-
-
-def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:
-    """
-    Latitude and longitude of all points of a column of lists "[[lon, lat], [lon, lat], ...]", and how many a row has.
-
-    None where the column holds anything else.
-    """
-    import pyarrow.compute as pc
-
-    column = table.column(name)
-    if not is_text(column.type) or not pc.all(pc.match_substring_regex(column, LINE).fill_null(True)).as_py():
-        return None
-    flat = pc.split_pattern(pc.replace_substring_regex(column.fill_null(""), r"[\[\]\s]", ""), ",").combine_chunks()
-    length = np.asarray(pc.list_value_length(flat), dtype=np.int64)
-    count = np.where(length % 2 == 0, length // 2, 0)  # "" is one empty part
-    side = numbers(Table(table.name, {"side": flat.flatten()}, int(length.sum())), "side")
-    side = side[np.repeat(count > 0, length)]
-    return side[1::2], side[::2], count
-
-
-def points(table: Table, name: str) -> tuple[Floats, Floats]:
-    """
-    Latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary.
-
-    Of `lines`, the first point.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if (found := lines(table, name)) is not None:
-        lat, lon, count = found
-        lat, lon = (np.append(side, np.nan)[np.where(count > 0, np.cumsum(count) - count, -1)] for side in (lat, lon))
-        return lat, lon
-    column = table.column(name)
-    if is_text(column.type):
-        lon_first = plain(name) in LON_FIRST
-        form = PAIR_OF_NUMBERS.replace("<a>", "<lon>" if lon_first else "<lat>")
-        form = form.replace("<b>", "<lat>" if lon_first else "<lon>")
-        if not pc.any(pc.match_substring_regex(column, form)).as_py():
-            form = r"^\s*(?i:POINT)\s*(?i:Z\s*)?\((?P<lon>[^ ()]+) +(?P<lat>[^ ()]+)"
-        parts = pc.extract_regex(column, form)
-        sides = {side: pc.struct_field(parts, side) for side in ("lat", "lon")}
-        text = Table(table.name, sides, table.rows)
-        return numbers(text, "lat"), numbers(text, "lon")
-    if not pa.types.is_binary(column.type) and not pa.types.is_large_binary(column.type):
-        raise table.refuse(f"column {table.shown(name)!r} holds no points.", "E_COLUMN")
-    lat, lon = np.full(table.rows, np.nan), np.full(table.rows, np.nan)
-    for row, value in enumerate(column.to_pylist()):
-        if value is not None and len(value) >= 21 and value[0] in (0, 1):
-            order = "<" if value[0] else ">"
-            if int(np.frombuffer(value, f"{order}u4", 1, 1)[0]) % 1000 == 1:
-                lon[row], lat[row] = np.frombuffer(value, f"{order}f8", 2, 5)
-    return lat, lon
-
-
-def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of its types of text."""
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,16 +1,16 @@
-"""People with several days, as one row each over a calendar of weeks that all share."""
+"""Lay the days of each person on a calendar of weeks that all people share."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.traces.model import Floats, Ints, Places, Traces
+from elsewhere.traces.model import Floats, Ints, Mask, Places, Traces
 
 DAYS = NDArray[np.datetime64]
 
 
-def is_weekend(dates: DAYS) -> NDArray[np.bool_]:
+def is_weekend(dates: DAYS) -> Mask:
     """Return which days are a Saturday or a Sunday."""
     return np.asarray((dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
 
@@ -39,7 +39,7 @@ class People:
     """
 
     rows: Ints
-    weekend: NDArray[np.bool_]  # (days,)
+    weekend: Mask  # (days,)
     day: Ints = field(repr=False)  # (rows of the traces,) day of the calendar of each
 
     @staticmethod
@@ -83,7 +83,7 @@ class People:
         every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
         return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
 
-    def dealt(self, rng: np.random.Generator, m_min: int) -> NDArray[np.bool_]:
+    def dealt(self, rng: np.random.Generator, m_min: int) -> Mask:
         """
         Return the days (people, days) of somebody, drawn without replacement, for each person.
 

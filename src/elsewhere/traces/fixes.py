@@ -1,4 +1,4 @@
-"""What every reader ends in: `Fixes` (positions at times) or `Slots` (numbered instants), and a count of what came."""
+"""Hold what every reader ends in: `Fixes` (positions at times) or `Slots` (numbered slots), and counts of what came."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace

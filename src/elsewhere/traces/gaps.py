@@ -1,5 +1,5 @@
 """
-Gaps between fixes: named policies, how long a gap is filled, and impossible jumps.
+Fill gaps between fixes: named policies, and how long a gap is filled.
 
 A slot is empty where a user has no fix in it. What happens then is a policy with a name, a default and words for it,
 so that a report can say what was done. Fakes are made of whole days alone, so the longest gap that is filled decides
@@ -9,17 +9,10 @@ who can be used at all: the `Ladder` says how many people each length keeps.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidTraces
-from elsewhere.traces.fixes import Fixes
-from elsewhere.traces.model import Floats, Ints
-from elsewhere.traces.places import in_space, on_globe
+from elsewhere.traces.model import Floats, Ints, Mask, in_space, on_globe
 
 SECONDS_PER_DAY = 86_400
-FASTEST_KMH = 1200.0  # no airliner is faster over ground
-LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
-MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
 RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
 ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
 LEAST_SLOTS = 2  # slots with a fix of their own that a day needs: one alone says nothing of how the day went
@@ -61,7 +54,7 @@ class Empty(NamedTuple):
     after: Ints
 
 
-def empty_runs(taken: NDArray[np.bool_], rows: Ints, user: Ints, second: Ints, width: int) -> Runs:
+def empty_runs(taken: Mask, rows: Ints, user: Ints, second: Ints, width: int) -> Runs:
     """Find the slots that are not `taken` (N, L); row i is (user, day) `rows[i]`, fixes are `user` at `second`."""
     row, slot, length = runs_of(~taken)
     start = rows[row, 1] * SECONDS_PER_DAY + slot * width
@@ -78,7 +71,7 @@ def empty_runs(taken: NDArray[np.bool_], rows: Ints, user: Ints, second: Ints, w
     return Runs(row, slot, length, start, before, after)
 
 
-def runs_of(mask: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
+def runs_of(mask: Mask) -> tuple[Ints, Ints, Ints]:
     """
     Find the runs of True in each row: row, first column and length of each.
 
@@ -117,7 +110,7 @@ def fillable(runs: Runs, second: Ints, width: int, longest: int, policy: str) ->
     return forward, np.minimum(backward, runs.length - forward)
 
 
-def filled_slots(runs: Runs, forward: Ints, backward: Ints, width: int) -> tuple[Empty, NDArray[np.bool_]]:
+def filled_slots(runs: Runs, forward: Ints, backward: Ints, width: int) -> tuple[Empty, Mask]:
     """List the slots that are filled one by one, and for each whether by the fix before it."""
     run = np.repeat(np.arange(len(runs.row)), forward + backward)
     nth = np.arange(len(run)) - np.repeat(np.cumsum(forward + backward) - forward - backward, forward + backward)
@@ -151,8 +144,8 @@ def climb(
     seconds: tuple[int, ...],
     *,
     user: Ints,
-    observed: NDArray[np.bool_],
-    off: NDArray[np.bool_],
+    observed: Mask,
+    off: Mask,
     min_coverage: float,
 ) -> Ladder:
     """
@@ -174,7 +167,7 @@ def climb(
     return Ladder(seconds, tuple(people))
 
 
-def on_the_map(runs: Runs, forward: Ints, backward: Ints, off: NDArray[np.bool_], policy: str) -> tuple[Ints, Ints]:
+def on_the_map(runs: Runs, forward: Ints, backward: Ints, off: Mask, policy: str) -> tuple[Ints, Ints]:
     """Leave out what a fix that is not on the map would fill: somebody who is elsewhere is not held anywhere."""
     lost = off[runs.before] | (off[runs.after] if policy == "interpolate" else False)
     return np.where(lost, 0, forward), np.where(off[runs.after], 0, backward)
@@ -233,41 +226,74 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     return pieces, row
 
 
-def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[NDArray[np.bool_], int]:
+class Filling(NamedTuple):
     """
-    Which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
+    Slots that are filled, and how that was decided.
 
-    A fix goes if the way to it and the way from it are both faster than any airliner, and the way past it is not.
-    Fixes must be sorted by user and time; those at 0, 0 are no positions, and not judged.
+    `r` (N, L) is -1 everywhere, `outside` (N, L) marks the slots outside the map; fix `source[i]` fills slot i of
+    `slots`. `second` is when each fix is, `ladder` who would be kept by which gap, `longest` the gap in seconds.
     """
-    stay = np.ones(len(fixes), dtype=bool)
-    if fixes.lat is None or fixes.lon is None:
-        return stay, 0
-    some = np.flatnonzero((fixes.lat != 0) | (fixes.lon != 0))
-    if len(some) < 2:
-        return stay, 0
-    x, user, seconds = in_space(fixes.lat[some], fixes.lon[some]), fixes.user[some], seconds[some]
 
-    def impossible(a: Ints, b: Ints) -> NDArray[np.bool_]:
-        way = np.sqrt(((x[a] - x[b]) ** 2).sum(axis=1))
-        fast = way * 3600 > FASTEST_KMH * np.abs(seconds[b] - seconds[a])
-        return np.asarray((user[a] == user[b]) & (way > LEAST_JUMP_KM) & fast)
-
-    here = np.arange(len(some) - 1)
-    jump = impossible(here, here + 1)
-    middle = np.flatnonzero(jump[:-1] & jump[1:]) + 1
-    alone = middle[~impossible(middle - 1, middle + 1)] if len(middle) else middle
-    # of two neighbours that look like it only the first is taken: the second is judged by what is left
-    alone = alone[np.insert(np.diff(alone) > 1, 0, True)] if len(alone) else alone
-    stay[some[alone]] = False
-    return stay, int(jump.sum()) - 2 * len(alone)
+    r: Ints
+    outside: Mask
+    slots: Empty
+    source: Ints
+    second: Ints
+    ladder: Ladder
+    longest: int
 
 
-def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
-    """Refuse an input of which too many fixes are impossible."""
-    if jumps > MOST_JUMPS * fixes:
-        raise InvalidTraces(
-            f"{name}: {jumps} of {fixes} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
-            f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
-            code="E_SPEED",
-        )
+def filled(
+    r: Ints,
+    instant: Ints,
+    off: Mask,
+    rows: Ints,
+    owner: Ints,
+    second: Ints,
+    weight: Ints,
+    *,
+    user: Ints,
+    width: int,
+    gaps: str,
+    longest: int | None,
+    rungs: tuple[int, ...],
+    min_coverage: float,
+) -> Filling:
+    """
+    Decide which empty slots of `r` (N, L) are filled, by which fix, and, without `longest`, up to which gap.
+
+    Entry i is in slot `instant[i]` of all, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
+    `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
+    """
+    outside = np.zeros(r.shape, dtype=bool)
+    taken = np.zeros(r.shape, dtype=bool)
+    taken.reshape(-1)[instant] = True
+    if off.any():
+        where, most = most_common(instant, off.astype(np.int64), weight)
+        outside.reshape(-1)[where] = most == 1
+    runs = empty_runs(taken, rows, owner, second, width)
+    ladder = climb(
+        runs,
+        second,
+        width,
+        gaps,
+        rungs,
+        user=user,
+        observed=taken & ~outside,
+        off=off,
+        min_coverage=min_coverage,
+    )
+    longest = ladder.shortest() if longest is None else longest
+    forward, backward = on_the_map(runs, *fillable(runs, second, width, longest, gaps), off, gaps)
+    slots, by_before = filled_slots(runs, forward, backward, width)
+    return Filling(r, outside, slots, np.where(by_before, slots.before, slots.after), second, ladder, longest)
+
+
+def most_common(instant: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
+    """The slots that have fixes, and in each the place of most of them; of equals the one seen first."""
+    R = int(place.max(initial=0)) + 1
+    pairs, first, group = np.unique(instant * R + place, return_index=True, return_inverse=True)
+    count = np.bincount(group, weight, len(pairs))
+    order = np.lexsort((first, -count, pairs // R))
+    taken, best = np.unique(pairs[order] // R, return_index=True)
+    return taken, pairs[order][best] % R

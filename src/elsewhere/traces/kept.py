@@ -1,5 +1,5 @@
 """
-Prepared traces on disk, in a folder that `read_traces` reads back to the last bit.
+Keep prepared traces on disk, in a folder that `read_traces` reads back to the last bit.
 
     traces.parquet, traces.csv   one line per slot: user, date, slot, place (-1 missing)
     locations.csv                the places, in the order of their numbers

@@ -1,21 +1,19 @@
 """
-The map, and which place every fix on it is at: the one it names, a region, a grid cell, or the cell of a stay.
+Find the map, and which place every fix on it is at: the one it names, a region, a grid cell, or the cell of a stay.
 
-What lies outside the map is known to be elsewhere: no place can say it, and it is never filled over.
+What lies outside the map is known to be somewhere else: no place can say it, and it is never filled over.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.fixes import Fixes, Slots
-from elsewhere.traces.model import Floats, Ints, Locations
-from elsewhere.traces.places import MOST_GRID_CELLS, cell_centres, grid_cells, in_space, make_grid, nearest_places
-from elsewhere.traces.regions import Regions
-from elsewhere.traces.stays import stay_places
+from elsewhere.traces.maps import Box, Regions, in_box, nearest_places
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
+from elsewhere.traces.places import MOST_GRID_CELLS, cell_centres, grid_cells, make_grid, stay_places
 
 PLACES = ("shared", "merge", "grid", "stays")
 MAPS = ("auto", "whole")
@@ -26,10 +24,7 @@ MOST_SLOTS_IN = 0.8  # of the slots, everybody counting alike, that the towns ho
 MOST_PEOPLE_IN = 0.9  # of the people, who are there more than half of their time
 A_TOWN = 0.05  # of the slots: what holds so many is never cut off
 MOST_TOWNS = 40  # more of them are no towns but a country
-BATCH = 1 << 16  # points that are looked at at a time
 SMALLER = 3.0  # a map is cut only where that makes it so many times less wide
-Mask = NDArray[np.bool_]
-Box = tuple[float, float, float, float]
 
 
 class Area(NamedTuple):
@@ -69,13 +64,6 @@ def area_of(
         return Area("box", lambda lat, lon: in_box(box, lat, lon))
     found = None if where == "whole" or position is None else main_area(user, slot, *position)
     return found or Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
-
-
-def in_box(box: Box, lat: Floats, lon: Floats) -> Mask:
-    """Tell which points lie in the box (south, west, north, east); one whose west is east of its east wraps."""
-    south, west, north, east = box
-    across = (lon >= west) | (lon <= east) if west > east else (lon >= west) & (lon <= east)
-    return np.asarray((lat >= south) & (lat <= north) & across)
 
 
 def _refuse_another_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
@@ -213,14 +201,3 @@ def locate(
     locations, of_both, grid = make_grid(np.append(lat, north), np.append(lon, east), grid_metres, most)
     n = len(lat)
     return made(locations, of_both[:n], of_both[n:], grid, places, None if places == "grid" else cells)
-
-
-def few_points(lat: Floats, lon: Floats, most: int) -> bool:
-    """Tell whether there are at most `most` different points: then somebody has made places of them already."""
-    seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
-    for at in range(0, len(lat), BATCH):
-        some = slice(at, at + BATCH)
-        seen = np.unique(np.append(seen, np.unique(lat[some] + 1j * lon[some])))
-        if len(seen) > most:
-            return False
-    return True

@@ -1,34 +1,385 @@
 """
-Traces, and with them places, periods of the day and evidence: what every other room receives.
+Define what every other room receives: `Locations`, `Periods`, `Evidence` and `Traces`.
 
-All of them are frozen and checked once, where they are made; inside the house they are trusted.
+All of them are frozen and checked once, where they are made; after that they are trusted. Points of the globe are
+also used as (n, 3) kilometres from its centre: straight distances between them equal the arc within 1 cm at 20 km,
+without a seam at the antimeridian or at the poles.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between
-from elsewhere.traces.arrays import Floats, Ints, Places, frozen
-from elsewhere.traces.evidence import Evidence
-from elsewhere.traces.locations import EARTH_RADIUS_KM, Locations
-from elsewhere.traces.periods import MINUTES_PER_DAY, Periods
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
 from elsewhere.traces.zones import zone_of
 
-__all__ = [
-    "EARTH_RADIUS_KM",
-    "MINUTES_PER_DAY",
-    "Evidence",
-    "Floats",
-    "Ints",
-    "Locations",
-    "Periods",
-    "Places",
-    "Traces",
-]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Places = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only array with these values."""
+    # a private copy: what the caller does to the own array afterwards must not change this one
+    array = array.copy() if array.flags.writeable else array
+    array.setflags(write=False)
+    return array
+
+
+MINUTES_PER_DAY = 1440
+
+
+@dataclass(frozen=True)
+class Periods:
+    """
+    The partition of the local day into T periods, as hour bounds 0 = b_0 < b_1 < ... < b_T = 24 (E24).
+
+    `Periods.of(4)` is four equal parts: night 0-6, morning 6-12, afternoon 12-18, evening 18-24.
+    """
+
+    bounds: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "bounds", tuple(float(b) for b in self.bounds))
+            rising = all(a < b for a, b in pairwise(self.bounds))  # NaN is below nothing
+            covers = len(self.bounds) > 1 and self.bounds[0] == 0 and self.bounds[-1] == 24
+        except (TypeError, ValueError):
+            rising = covers = False
+        if not (rising and covers):
+            raise InvalidParameter(
+                f"`periods` must be a number of equal parts, or hour bounds rising from 0 to 24 (the whole day), "
+                f"got {self.bounds!r}.",
+                code="E_PERIODS",
+            )
+
+    @staticmethod
+    def of(periods: "int | Sequence[float] | Periods") -> "Periods":
+        """Return periods from a number of equal parts of the day, or from hour bounds."""
+        if isinstance(periods, Periods):
+            return periods
+        if isinstance(periods, (int, np.integer)) and not isinstance(periods, bool):
+            parts = require_whole("periods", int(periods), 1, MINUTES_PER_DAY)
+            return Periods(tuple(24 * i / parts for i in range(parts)) + (24.0,))
+        return Periods(periods)  # type: ignore[arg-type]
+
+    @property
+    def T(self) -> int:
+        """Number of periods."""
+        return len(self.bounds) - 1
+
+    def of_minute(self, minute: ArrayLike) -> Places:
+        """Return the period tau of each local minute of the day; 05:40 is night and 06:00 morning."""
+        # a seventh of a day is no round number: a minute on a bound must not fall below it by a rounding error
+        minutes = np.round(np.asarray(minute, dtype=np.float64), 6) % MINUTES_PER_DAY
+        bounds = np.round(np.asarray(self.bounds) * 60, 6)
+        return (np.searchsorted(bounds, minutes, side="right") - 1).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """
+    Weights over places at uncertain slots (E4): entry i says that slot `slot[i]` of row `row[i]` may be `place[i]`.
+
+    Weights are likelihoods, not probabilities: they need not sum to one within a slot.
+    """
+
+    row: Ints
+    slot: Ints
+    place: Places
+    weight: Floats
+
+    def __repr__(self) -> str:
+        return f"Evidence({len(self.row)} entries)"
+
+    @staticmethod
+    def of(evidence: "Evidence | Mapping[tuple[int, int], Any]") -> "Evidence":
+        """Return evidence from `{(row, slot): {place: weight}}` or `{(row, slot): (places, weights)}`."""
+        if isinstance(evidence, Evidence):
+            return evidence
+        rows: list[tuple[int, int, int, float]] = []
+        try:
+            for (row, slot), likely in evidence.items():
+                pairs = likely.items() if isinstance(likely, Mapping) else zip(*likely, strict=True)
+                rows.extend((int(row), int(slot), int(place), float(weight)) for place, weight in pairs)
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidTraces(
+                "`evidence` must map (row, slot) to {place: weight} or to (places, weights).", code="E_EVIDENCE"
+            ) from None
+        columns = list(zip(*rows, strict=True)) if rows else [(), (), (), ()]
+        return Evidence(
+            frozen(np.array(columns[0], dtype=np.int64)),
+            frozen(np.array(columns[1], dtype=np.int64)),
+            frozen(np.array(columns[2], dtype=np.int32)),
+            frozen(np.array(columns[3], dtype=np.float64)),
+        )
+
+    def check(self, N: int, L: int, R: int) -> None:
+        """Refuse entries outside N rows, L slots and R places, and weights that are not finite and above 0."""
+        for name, index, size in (("row", self.row, N), ("slot", self.slot, L), ("place", self.place, R)):
+            if np.any(index < 0) or np.any(index >= size):
+                raise InvalidTraces(f"`evidence` names a {name} outside 0 .. {size - 1}.", code="E_INDEX")
+        if not np.all(np.isfinite(self.weight)) or np.any(self.weight <= 0):
+            raise InvalidTraces("`evidence` weights must be finite and above 0.", code="E_NUMBER")
+
+
+EARTH_RADIUS_KM = 6371.0088
+
+
+def on_sphere(lat: Floats, lon: Floats) -> Floats:
+    """Return directions as points (n, 3) of the unit sphere."""
+    north, east = np.radians(lat), np.radians(lon)
+    return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
+
+
+def in_space(lat: Floats, lon: Floats) -> Floats:
+    """Return points of the globe as (n, 3) kilometres from its centre."""
+    return EARTH_RADIUS_KM * on_sphere(lat, lon)
+
+
+def on_globe(x: Floats) -> tuple[Floats, Floats]:
+    """Return latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
+    lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
+    lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
+    return np.round(lat, 6), np.round(lon, 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Locations:
+    """
+    The set of places, R in number, and the distance d(r, r') between them, in kilometres.
+
+    Give `lat` and `lon` (degrees), or `xy` (planar, kilometres, shape (R, 2)), or only their number `n`; without
+    coordinates every other place is one cell width away (E34).
+
+    `names` are what the input calls the places and `categories` the kinds of place it puts them into, one word per
+    place, "" where there is none. `category_users` is how many people's rows gave that word, where it was found in
+    traces: a word of too few people is not published.
+    """
+
+    lat: Floats | None = None
+    lon: Floats | None = None
+    xy: Floats | None = None
+    n: int = 0
+    names: tuple[str, ...] | None = field(default=None, repr=False)
+    categories: tuple[str, ...] | None = field(default=None, repr=False)
+    category_users: Ints | None = field(default=None, repr=False)
+
+    def __init__(
+        self,
+        lat: ArrayLike | None = None,
+        lon: ArrayLike | None = None,
+        *,
+        xy: ArrayLike | None = None,
+        n: int | None = None,
+        names: Sequence[str] | None = None,
+        categories: Sequence[str] | None = None,
+        category_users: ArrayLike | None = None,
+    ) -> None:
+        self._place(lat, lon, xy, n)
+        people = None if category_users is None else np.asarray(category_users, dtype=np.int64)
+        for what, values in (("names", names), ("categories", categories), ("category_users", people)):
+            if values is not None and len(values) != self.n:
+                raise InvalidTraces(f"`{what}` must be {self.n}, one per place, got {len(values)}.", code="E_SHAPE")
+        for what, words in (("names", names), ("categories", categories)):
+            if words is not None:
+                object.__setattr__(self, what, tuple(str(word) for word in words))
+        if people is not None:
+            object.__setattr__(self, "category_users", frozen(people))
+
+    def _place(self, lat: ArrayLike | None, lon: ArrayLike | None, xy: ArrayLike | None, n: int | None) -> None:
+        arguments = [name for name, v in (("lat", lat), ("lon", lon), ("xy", xy), ("n", n)) if v is not None]
+        if arguments not in (["lat", "lon"], ["xy"], ["n"]):
+            got = ", ".join(arguments) or "nothing"
+            raise InvalidParameter(f"`Locations` takes `lat` and `lon`, or `xy`, or `n`, got {got}.")
+        if n is not None:
+            object.__setattr__(self, "n", require_whole("n", n, 1))
+            return
+        if xy is not None:
+            points = _coordinates("xy", xy)
+            if points.ndim != 2 or points.shape[1] != 2:
+                raise InvalidTraces(f"`xy` must have shape (R, 2), got {points.shape}.", code="E_SHAPE")
+            object.__setattr__(self, "xy", frozen(points))
+            object.__setattr__(self, "n", len(points))
+        else:
+            north, east = _coordinates("lat", lat), _coordinates("lon", lon)
+            if north.ndim != 1 or north.shape != east.shape:
+                raise InvalidTraces(
+                    f"`lat` and `lon` must be vectors of one length, got shapes {north.shape} and {east.shape}.",
+                    code="E_SHAPE",
+                )
+            if np.any(np.abs(north) > 90) or np.any(np.abs(east) > 360):
+                raise InvalidTraces("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
+            object.__setattr__(self, "lat", frozen(north))
+            object.__setattr__(self, "lon", frozen(east))
+            object.__setattr__(self, "n", len(north))
+        if self.n == 0:
+            raise InvalidTraces("there must be at least one location.", code="E_EMPTY")
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __repr__(self) -> str:
+        # a centre of a cell can be somebody's home: sizes only
+        kind = "lat, lon" if self.lat is not None else "xy" if self.xy is not None else "without coordinates"
+        return f"Locations({self.n} places, {kind})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Locations) and self.fingerprint() == other.fingerprint()
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint())
+
+    @property
+    def has_coordinates(self) -> bool:
+        """Whether distances mean kilometres."""
+        return self.lat is not None or self.xy is not None
+
+    def select(self, places: ArrayLike) -> "Locations":
+        """Return the places with these numbers, in that order, with their names and categories."""
+        keep = np.asarray(places, dtype=np.int64)
+        coordinates: dict[str, Any] = {side: values[keep] for side, values in self._sides().items()}
+        words: dict[str, Any] = {
+            what: [own[i] for i in keep] for what in ("names", "categories") if (own := getattr(self, what)) is not None
+        }
+        people = None if self.category_users is None else self.category_users[keep]
+        return Locations(**(coordinates or {"n": len(keep)}), **words, category_users=people)
+
+    def _sides(self) -> dict[str, Floats]:
+        """Return the coordinates that there are, by name."""
+        return {side: values for side in ("lat", "lon", "xy") if (values := getattr(self, side)) is not None}
+
+    def and_also(self, more: "Locations") -> "Locations":
+        """Return these places and then others of the same kind, with their names."""
+        both: dict[str, Any] = {s: np.concatenate([values, getattr(more, s)]) for s, values in self._sides().items()}
+        names = None if self.names is None or more.names is None else (*self.names, *more.names)
+        return Locations(**(both or {"n": self.n + more.n}), names=names)
+
+    def called(self, **words: Any) -> "Locations":
+        """Return the same places with other `names`, `categories` or `category_users`."""
+        own = {what: getattr(self, what) for what in ("names", "categories", "category_users")}
+        coordinates: dict[str, Any] = {**self._sides()}
+        return Locations(**(coordinates or {"n": self.n}), **{**own, **words})
+
+    def points(self) -> Floats:
+        """Return the coordinates in kilometres: `xy`, or (R, 3) from the centre of the globe."""
+        if self.lat is not None and self.lon is not None:
+            return in_space(self.lat, self.lon)
+        return self.planar()
+
+    def nearest(self, points: Floats) -> tuple[Ints, Floats]:
+        """Return the place nearest to each of `points`, given as `points()` gives them, and its distance in km."""
+        from scipy.spatial import cKDTree
+
+        km, place = cKDTree(self.points()).query(points)
+        return np.asarray(place, dtype=np.int64), np.asarray(km, dtype=np.float64)
+
+    def ids(self) -> tuple[str, ...] | None:
+        """Return what tells a place in another file: its name; its number where it has no position either; or None."""
+        if self.names is not None:
+            return self.names
+        return None if self.has_coordinates else tuple(map(str, range(self.n)))
+
+    def distance(self, r: ArrayLike, r_next: ArrayLike) -> Floats:
+        """Return d(r, r') in kilometres, broadcast over both: haversine, Euclid, or 0/1 without coordinates."""
+        i, j = np.asarray(r), np.asarray(r_next)
+        if self.xy is not None:
+            step = self.xy[i] - self.xy[j]
+            return np.asarray(np.hypot(step[..., 0], step[..., 1]), dtype=np.float64)
+        if self.lat is not None and self.lon is not None:
+            north_i, north_j = np.radians(self.lat[i]), np.radians(self.lat[j])
+            half_lon = np.radians(self.lon[i] - self.lon[j]) / 2
+            h = np.sin((north_i - north_j) / 2) ** 2 + np.cos(north_i) * np.cos(north_j) * np.sin(half_lon) ** 2
+            return np.asarray(2 * EARTH_RADIUS_KM * np.arcsin(np.sqrt(np.minimum(1.0, h))), dtype=np.float64)
+        return np.asarray(np.broadcast_arrays(i, j)[0] != j, dtype=np.float64)
+
+    def planar(self) -> Floats:
+        """
+        Return coordinates (R, 2) in kilometres on a plane, for maps and grids of a town or a region.
+
+        Equirectangular about the mean direction of all places, so a set that straddles the antimeridian stays whole.
+        """
+        if self.xy is not None:
+            return self.xy
+        if self.lat is None or self.lon is None:
+            raise InvalidParameter("these `locations` have no coordinates; give `lat` and `lon`, or `xy`.")
+        east = np.radians(self.lon)
+        centre = np.arctan2(np.sin(east).mean(), np.cos(east).mean())
+        offset = np.angle(np.exp(1j * (east - centre)))
+        scale = np.cos(np.radians(self.lat.mean()))
+        return np.column_stack([offset * scale, np.radians(self.lat)]) * EARTH_RADIUS_KM
+
+    def fingerprint(self) -> str:
+        """Return a hash of the coordinates, so that a model is never used on another map (B53)."""
+        digest = hashlib.sha256(f"elsewhere-locations {self.n}".encode())
+        for name, array in self._sides().items():
+            digest.update(name.encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
+        return digest.hexdigest()
+
+
+def apart(model: Locations, here: Locations) -> str:
+    """Say how the maps of a model and of traces differ, in counts: a coordinate can be somebody's home."""
+    kinds = [
+        "latitude and longitude" if each.lat is not None else "x and y" if each.xy is not None else "no coordinates"
+        for each in (model, here)
+    ]
+    if kinds[0] != kinds[1]:
+        return f"the model has {len(model)} places with {kinds[0]}, the traces have {len(here)} with {kinds[1]}"
+    text = f"the model has {len(model)} places, the traces have {len(here)}"
+    if not model.has_coordinates:
+        return text
+    both = len(set(_exact(model)) & set(_exact(here)))
+    return f"{text}, and {both} of them are the same" + (
+        ", in another order" if both == len(model) == len(here) else ""
+    )
+
+
+def numbers_on(here: Locations, there: Locations) -> Ints | None:
+    """
+    Return the number on the map `there` of each place of `here`, told by its name or its exact position.
+
+    -1 where there is none; None where the maps have neither names nor positions in common.
+
+    Examples
+    --------
+    >>> numbers_on(Locations(n=2, names=["mill", "inn"]), Locations(n=3, names=["inn", "church", "mill"])).tolist()
+    [2, 0]
+
+    """
+    names, known = here.ids(), there.ids()
+    if names is not None and known is not None and any(names):
+        number = {name: i for i, name in enumerate(known) if name}
+        by_name = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+        if not (here.has_coordinates and there.has_coordinates):
+            return by_name
+        # ids may be each file's own: the same ones must lie at the same positions
+        if np.all(by_name >= 0) and _exact(here) == _exact(there.select(by_name)):
+            return by_name
+    if (here.lat is None) != (there.lat is None) or (here.xy is None) != (there.xy is None) or not here.has_coordinates:
+        return None
+    at = {point: i for i, point in reversed(list(enumerate(_exact(there))))}
+    return np.array([at.get(point, -1) for point in _exact(here)], dtype=np.int64)
+
+
+def _exact(locations: Locations) -> list[tuple[float, ...]]:
+    """Return the coordinates of each place, as given."""
+    return list(map(tuple, np.column_stack(list(locations._sides().values())).tolist()))
+
+
+def _coordinates(name: str, values: Any) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTraces(f"`{name}` must hold numbers.", code="E_NUMBER") from None
+    if not np.all(np.isfinite(array)):
+        raise InvalidTraces(f"`{name}` must be finite: it holds NaN or infinity.", code="E_NUMBER")
+    return array
 
 
 def clock_minutes(start: str) -> int:
@@ -45,7 +396,7 @@ def clock_minutes(start: str) -> int:
 @dataclass(frozen=True, eq=False)
 class Traces:
     """
-    A set of traces: N rows of L instants over R places, each row one stretch of one user (mostly a day).
+    A set of traces: N rows of L slots over R places, each row one stretch of one user (mostly a day).
 
     Several rows may belong to one user: the user, not the row, is the unit of privacy (E61). Users are numbered
     0 .. U-1 in order of first appearance.
@@ -53,7 +404,7 @@ class Traces:
     Parameters
     ----------
     r
-        (N, L) whole numbers, the place at each instant; -1 where it is missing.
+        (N, L) whole numbers, the place in each slot; -1 where it is missing.
     locations
         The places the numbers point into.
     users
@@ -61,7 +412,7 @@ class Traces:
     dates
         One local date per row, or None.
     step_minutes, start, tz
-        Minutes between instants, local time of the first instant, IANA zone of that clock.
+        Length of a slot in minutes, local time of the first slot, IANA zone of that clock.
     evidence
         Weights over places at uncertain slots, see `Evidence`.
 
@@ -112,7 +463,7 @@ class Traces:
         zone_of(tz)
         if days is not None and L * step_minutes > MINUTES_PER_DAY:
             raise InvalidTraces(
-                f"{L} instants of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
+                f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
         seen = None if evidence is None else Evidence.of(evidence)
@@ -136,11 +487,11 @@ class Traces:
 
     def __repr__(self) -> str:
         # never the content: a traceback or a log may show this
-        return f"Traces({self.U} users, {len(self)} rows of {self.L} instants, {self.R} places)"
+        return f"Traces({self.U} users, {len(self)} rows of {self.L} slots, {self.R} places)"
 
     @property
     def L(self) -> int:
-        """Instants per row."""
+        """Slots per row."""
         return int(self.r.shape[1])
 
     @property
@@ -155,17 +506,17 @@ class Traces:
 
     @property
     def users(self) -> NDArray[Any]:
-        """The label of each row's user, as it was given."""
+        """Return the label of each row's user, as it was given."""
         labels = np.empty(self.U, dtype=object)
         labels[:] = self.labels
         return np.asarray(labels[self.user])
 
     def minutes(self) -> Floats:
-        """Local minute of the day of each of the L instants."""
+        """Return the local minute of the day at which each of the L slots begins."""
         return np.asarray((clock_minutes(self.start) + self.step_minutes * np.arange(self.L)) % MINUTES_PER_DAY)
 
     def select(self, rows: ArrayLike) -> "Traces":
-        """The given rows (numbers or a mask), in the given order, as a new set."""
+        """Return the given rows (numbers or a mask), in the given order, as a new set."""
         keep = _chosen("rows", rows, len(self), "E_INDEX")
         evidence = None
         if self.evidence is not None:
@@ -187,38 +538,36 @@ class Traces:
         )
 
     def with_places(self, r: ArrayLike) -> "Traces":
-        """The same users, days and clock with other places at each instant, without evidence."""
-        return Traces(
-            r,
-            self.locations,
-            users=self.users,
-            dates=self.dates,
-            step_minutes=self.step_minutes,
-            start=self.start,
-            tz=self.tz,
-        )
+        """Return the same users, days and clock with other places in each slot, without evidence."""
+        return self.on(self.locations, r)
 
-    def on(self, locations: Locations, r: ArrayLike | None = None) -> "Traces":
+    def on(self, locations: Locations, r: ArrayLike | None = None, evidence: Evidence | None = None) -> "Traces":
         """
         Return the same users, days and clock on another map.
 
         Place numbers stay what they are, and so does the evidence, where the map describes the same places otherwise;
-        else `r` gives them.
+        else `r` and `evidence` give them.
         """
         fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
         if r is None:
             return Traces(self.r, locations, **fields, evidence=self.evidence)
-        return Traces(r, locations, **fields)
+        return Traces(r, locations, **fields, evidence=evidence)
+
+    def visitors(self) -> Ints:
+        """Return how many users visit each of the R places."""
+        row, slot = np.nonzero(self.r >= 0)
+        pairs = np.unique(self.user[row] * self.R + self.r[row, slot])
+        return np.bincount(pairs % self.R, minlength=self.R).astype(np.int64)
 
     def of_users(self, users: ArrayLike) -> "Traces":
-        """All rows of the users with these numbers (0 .. U-1), rows in their old order."""
+        """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
         wanted[_chosen("users", users, self.U, "E_USER")] = True
         return self.select(wanted[self.user])
 
 
 def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
-    """Numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
+    """Return numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
     chosen = np.asarray(numbers)
     if chosen.dtype == bool and chosen.shape == (size,):
         chosen = np.flatnonzero(chosen)
@@ -235,12 +584,12 @@ def _place_numbers(r: ArrayLike, R: int) -> Places:
     except ValueError:
         raise InvalidTraces("`r` must be a table: all rows of one length.", code="E_SHAPE") from None
     if array.ndim != 2:
-        raise InvalidTraces(f"`r` must have two dimensions (traces, instants), got {array.ndim}.", code="E_SHAPE")
+        raise InvalidTraces(f"`r` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
     if array.size == 0:
-        raise InvalidTraces(f"`r` is empty: {array.shape[0]} traces of {array.shape[1]} instants.", code="E_EMPTY")
+        raise InvalidTraces(f"`r` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY")
     if array.dtype.kind == "f":
         if not np.all(np.isfinite(array)):
-            raise InvalidTraces("`r` holds NaN or infinity; mark a missing instant by -1.", code="E_NUMBER")
+            raise InvalidTraces("`r` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
         if np.any(array != np.floor(array)):
             raise InvalidTraces("`r` must hold whole numbers of places.", code="E_NUMBER")
     elif array.dtype.kind not in "iu":
@@ -255,7 +604,7 @@ def _place_numbers(r: ArrayLike, R: int) -> Places:
     empty = np.all(array == -1, axis=1)
     if np.any(empty):
         raise InvalidTraces(
-            f"row {int(np.flatnonzero(empty)[0])} of `r` has no instant at all (every entry is -1).", code="E_EMPTY"
+            f"row {int(np.flatnonzero(empty)[0])} of `r` has no known slot (every entry is -1).", code="E_EMPTY"
         )
     return np.asarray(frozen(array.astype(np.int32, copy=False)), dtype=np.int32)
 

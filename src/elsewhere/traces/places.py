@@ -1,42 +1,32 @@
 """
-From coordinates to places: a grid, the joining of places that few people visit, the paper's merging (E74), given ones.
+Make places of coordinates: a grid, stays, the joining of places that few people visit, the paper's merging (E74).
 
-Distances between places of the globe are chords through it: Euclidean, equal to the arc within 1 cm at 20 km, and
-without a seam at the antimeridian or at the poles.
+A person's anchors, where they stay again and again, keep somebody who sits near the border of two cells from moving
+between them (decision 32). An accuracy radius (GPS, Wi-Fi, cell tower) gives weights over the places a slot may be at
+(E4): it is read as phones give it, 68 % of positions lie within it, and the position is then a normal distribution of
+which a place gets a share by the distance of its middle.
 """
 
 import heapq
-import re
-from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, require_whole
-from elsewhere.traces.columns import find_roles, labels, numbers
-from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations
-from elsewhere.traces.tables import open_table
+from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
+from elsewhere.traces.fixes import Words
+from elsewhere.traces.maps import nearest_places
+from elsewhere.traces.model import EARTH_RADIUS_KM, Evidence, Floats, Ints, Locations, Mask, in_space, on_globe
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
 COLUMN_BITS = 32
 SHARED = 8  # visitors that a place needs to stay as it is (docs/decisions/0013-map.md)
-TRACE_FILE = re.compile(r"(?P<before>.*?)(input[._])?traces?(\.[a-z]+)*", re.IGNORECASE)
-KINDS_OF_PLACE = (
-    "towers",
-    "cell_towers",
-    "cells",
-    "antennas",
-    "bts",
-    "sites",
-    "stations",
-    "stops",
-    "places",
-    "venues",
-    "pois",
-)
-ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
+# Li, Zheng, Xie, Chen, Liu, Ma (2008): a stay is 20 minutes or more within 200 m of its first fix
+STAY_METRES = 200.0
+STAY_SECONDS = 1200
+ANCHOR_METRES = 100.0  # within which a stay makes an anchor, and another stay is at the same one: the width of a cell
+WITHIN_ONE_RADIUS = 1.5096  # standard deviations that hold 68 % of a normal distribution in the plane
+MOST_PLACES = 16  # of one fix
+MANY_ENOUGH = 5  # users: a place of fewer is merged away before anything is learnt (E31)
 
 
 def grid_cells(lat: Floats, lon: Floats, metres: float) -> Ints:
@@ -241,26 +231,9 @@ def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple
 
 
 def _points(locations: Locations) -> Floats:
-    if locations.xy is not None:
-        return locations.xy.copy()
-    if locations.lat is None or locations.lon is None:
+    if not locations.has_coordinates:
         raise InvalidParameter("places without coordinates cannot be merged; pass `cells=None`.")
-    return in_space(locations.lat, locations.lon)
-
-
-def in_space(lat: Floats, lon: Floats) -> Floats:
-    """Points of the globe as (n, 3) kilometres from its centre."""
-    north, east = np.radians(lat), np.radians(lon)
-    return EARTH_RADIUS_KM * np.column_stack(
-        [np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)]
-    )
-
-
-def on_globe(x: Floats) -> tuple[Floats, Floats]:
-    """Latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
-    lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
-    lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
-    return np.round(lat, 6), np.round(lon, 6)
+    return locations.points().copy()
 
 
 def mean_points(lat: Floats, lon: Floats, group: Ints, n: int) -> tuple[Floats, Floats]:
@@ -344,90 +317,180 @@ def _merge(x: Floats, w: Floats, cells: int) -> tuple[Floats, Ints]:
     return position, into
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
-    """Places given by the caller; `number` maps their ids to numbers, None where they are numbered 0 .. R-1."""
-
-    locations: Locations
-    number: dict[str, int] | None = None
-
-    def place_of(self, lat: Floats, lon: Floats) -> Ints:
-        """The place of each point: the nearest."""
-        return nearest_places(self.locations, lat, lon)
-
-
-def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
+def with_areas(locations: Locations, place: Ints, user: Ints, *, cells: int) -> tuple[Locations, Ints, list[str]]:
     """
-    The places of a `Locations`, of a table with `lat` and `lon` (or `x` and `y` in km) and perhaps an id column, or of
-    lines "x, y" in km (SGLT).
+    Keep the ids of places that people share, and join the others into areas: the places, what each became, notes.
+
+    Ids are the input's own vocabulary. Up to `cells` of them all stay; of more, those that at least eight people visit
+    (see `share_places`), and the others are joined with each other into areas without an id.
+
+    Parameters
+    ----------
+    locations
+        The places, with ids and coordinates.
+    place, user
+        The distinct pairs of a place and a user who visits it.
+    cells
+        How many places may remain, unless more are shared.
+
     """
-    if isinstance(source, Map):
-        return source
-    if isinstance(source, Locations):
-        called = source.names
-        return Map(source, None if called is None else {name: i for i, name in enumerate(called) if name})
-    table = open_table(source, encoding=encoding)
-    roles = find_roles(table, None) if table.headed else {}
-    plain = {name.strip().lower(): name for name in table.columns}
-    if {"lat", "lon"} <= roles.keys():
-        names = [roles["lat"], roles["lon"]]
-    elif {"x", "y"} <= plain.keys():
-        names = [plain["x"], plain["y"]]
-    elif not table.headed and len(table.columns) == 2:
-        names = list(table.columns)
-    else:
-        raise table.refuse("places need columns `lat` and `lon`, or lines `x, y` in km.", "E_COLUMN")
-    pair = np.column_stack([numbers(table, name) for name in names])
-    bad = ~np.isfinite(pair).all(axis=1)
-    if bad.any():
-        raise table.refuse("a coordinate that is no number.", "E_NUMBER", int(np.argmax(bad)))
-    locations = Locations(pair[:, 0], pair[:, 1]) if "lat" in roles else Locations(xy=pair)
-    ids = roles.get("place") or roles.get("user")
-    if ids is None:
-        return Map(locations)
-    code, known = labels(table, ids)
-    if np.any(code < 0) or len(known) < table.rows:
-        raise table.refuse(f"column {ids!r} must hold one id per place, no two equal.", "E_INDEX")
-    names = [known[c] for c in code]
-    return Map(locations.called(names=names), {name: row for row, name in enumerate(names)})
+    if len(locations) <= cells:
+        return locations, np.arange(len(locations)), []
+    stays = np.bincount(place, minlength=len(locations)) >= min(SHARED, len(np.unique(user)) // 2)
+    rest = ~stays
+    joined, kept = rest[place], locations.select(np.flatnonzero(stays)) if stays.any() else None
+    becomes = np.cumsum(stays) - 1
+    if not joined.any():
+        return locations, np.arange(len(locations)), []
+    areas, into = share_places(
+        locations.select(np.flatnonzero(rest)),
+        (np.cumsum(rest) - 1)[place[joined]],
+        user[joined],
+        cells=max(cells - int(stays.sum()), cells // 4, 1),
+    )
+    becomes[rest] = int(stays.sum()) + into
+    both = areas if kept is None else kept.and_also(areas)
+    note = (
+        f"of {len(locations)} places with an id {int(stays.sum())} are visited by enough people and stay as they are; "
+        f"the others were joined with their neighbours, into {sum(not name for name in both.names or ())} areas "
+        "without an id (a larger `cells` keeps more apart)"
+    )
+    return both, becomes, [note]
 
 
-def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8") -> tuple[Map, Path] | None:
+def place_visitors(r: Ints, user: Ints) -> tuple[Ints, Ints]:
     """
-    The places in a file beside a file of traces (or in a folder), and that file: a_locations.csv for a_traces.csv.gz.
+    Return who visits what, the distinct pairs of place and user, by place.
 
-    So is a table of towers, stations or the like, if it has a position for every one of these `ids`.
+    On days without a gap, if enough people have one: of those alone fakes are made.
     """
-    if not isinstance(source, (str, PathLike)):
+    whole = np.all(r >= 0, axis=1)
+    rows = np.flatnonzero(whole) if len(np.unique(user[whole])) >= MANY_ENOUGH else np.arange(len(r))
+    at, slot = np.nonzero(r[rows] >= 0)
+    n = int(user.max()) + 1
+    pairs = np.unique(r[rows][at, slot] * n + user[rows][at])
+    return pairs // n, pairs % n
+
+
+def majority(words: Words, R: int) -> dict[str, Any]:
+    """
+    Return the category of each of R places, and how many people gave it.
+
+    Each person has one voice per place, for the word that most of the own rows there have; of equals the first in the
+    order of the alphabet.
+    """
+    seen = (words.place >= 0) & (words.word >= 0)
+    W, place, user, word = len(words.names), words.place[seen], words.user[seen], words.word[seen]
+    voice, count = np.unique((user * R + place) * W + word, return_counts=True)
+    order = np.lexsort((voice % W, -count, voice // W))
+    _, first = np.unique(voice[order] // W, return_index=True)
+    said = voice[order][first]
+    vote, people = np.unique(said // W % R * W + said % W, return_counts=True)
+    order = np.lexsort((vote % W, -people, vote // W))
+    where, first = np.unique(vote[order] // W, return_index=True)
+    categories, users = np.full(R, "", dtype=object), np.zeros(R, dtype=np.int64)
+    categories[where] = np.array(words.names, dtype=object)[vote[order][first] % W]
+    users[where] = people[order][first]
+    return {"categories": categories.tolist(), "category_users": users}
+
+
+def anchored(user: Ints, second: Ints, lat: Floats, lon: Floats) -> tuple[Floats, Floats, Mask]:
+    """
+    Put fixes that are near an anchor of their person on it: latitudes, longitudes, and which fixes are at an anchor.
+
+    Where somebody stays for 20 minutes or more within 100 m of the first fix there is an anchor; of two stays within
+    100 m of each other the longer is the anchor, which lies at the mean of the fixes of all its stays. A fix within
+    200 m of own anchors is at the nearest of them, any other is where it is, so that who is on the way stays on the
+    way. People most of whose steps of up to 200 m lead nowhere, to the very same point, are left alone: their positions
+    do not jitter. Fixes are sorted by user and time; other people's fixes do not matter.
+    """
+    from elsewhere.traces._places_kernels import find_stays, gather_stays, nearest_anchor
+
+    user, x, reach = user.astype(np.int64), in_space(lat, lon), ANCHOR_METRES / 1000
+    mine = user[1:] == user[:-1]
+    near = mine & (np.linalg.norm(x[1:] - x[:-1], axis=1) <= STAY_METRES / 1000)
+    still = near & (lat[1:] == lat[:-1]) & (lon[1:] == lon[:-1])
+    n = int(user.max(initial=-1)) + 1
+    steady = 2 * np.bincount(user[1:], still, n) >= np.bincount(user[1:], near, n)
+    who = np.flatnonzero(~steady[user])
+    at = np.full(len(user), -1, dtype=np.int64)
+    stay = np.empty(len(who), dtype=np.int64)
+    stays = find_stays(stay, user[who], second[who], x[who], reach, STAY_SECONDS)
+    if stays == 0:
+        return lat, lon, at >= 0
+    fixes = who[stay >= 0]
+    stay = stay[stay >= 0]
+    size = np.bincount(stay)
+    owner = user[fixes[np.cumsum(size) - size]]
+    mean = np.column_stack([np.bincount(stay, x[fixes, k]) for k in range(3)]) / size[:, None]
+    order = np.lexsort((-size, owner))  # of one person the longest first, of equals the earliest
+    of_stay = np.empty(stays, dtype=np.int64)
+    anchors = gather_stays(of_stay, order, owner, mean, reach)
+    of_fix = of_stay[stay]
+    anchor_lat, anchor_lon = mean_points(lat[fixes], lon[fixes], of_fix, anchors)
+    of_user = np.zeros(n + 1, dtype=np.int64)
+    np.add.at(of_user, owner[order][np.unique(of_stay[order], return_index=True)[1]] + 1, 1)
+    nearest_anchor(at, user, x, in_space(anchor_lat, anchor_lon), np.cumsum(of_user), STAY_METRES / 1000)
+    there = at >= 0
+    return np.where(there, anchor_lat[at], lat), np.where(there, anchor_lon[at], lon), there
+
+
+def stay_places(
+    user: Ints, second: Ints, lat: Floats, lon: Floats, metres: float, name: str = ""
+) -> tuple[Locations, Ints, float]:
+    """
+    The grid cells in which somebody stays as places, the place of each fix, and the width of the cells.
+
+    A fix of a stay is at the cell of the stay's mean point; a fix on the way is at the nearest place of any stay. Fixes
+    are sorted by user and time.
+    """
+    from elsewhere.traces._places_kernels import find_stays
+
+    stay = np.empty(len(user), dtype=np.int64)
+    n = find_stays(stay, user, second, in_space(lat, lon), STAY_METRES / 1000, STAY_SECONDS)
+    if n == 0:
+        raise InvalidTraces(
+            f"{name or 'the input'}: nobody stays {STAY_SECONDS // 60} minutes within {STAY_METRES:.0f} m; "
+            'use `places="merge"` or "grid".',
+            code="E_EMPTY",
+        )
+    staying = stay >= 0
+    locations, of_stay, metres = make_grid(*mean_points(lat[staying], lon[staying], stay[staying], n), metres)
+    place = np.empty(len(user), dtype=np.int64)
+    place[staying] = of_stay[stay[staying]]
+    place[~staying] = nearest_places(locations, lat[~staying], lon[~staying])
+    return locations, place, metres
+
+
+def evidence_of(
+    locations: Locations, row: Ints, slot: Ints, lat: Floats, lon: Floats, radius_metres: Floats
+) -> Evidence | None:
+    """
+    Weights at the slots whose fixes leave a choice; None where none does.
+
+    The places of a fix are those within its radius (at most 16), and the nearest one always; fixes of one slot are
+    added up. A fix without a radius (NaN) is certain.
+    """
+    if locations.lat is None or locations.lon is None or len(row) == 0:
         return None
-    path = Path(source)
-    folder = path if path.is_dir() else path.parent
-    names = [f"{name}{ending}" for name in dict.fromkeys((name_beside(source), "locations")) for ending in ENDINGS]
-    told = next((folder / name for name in names if (folder / name).is_file()), None)
-    if told is not None:
-        return read_places(told, encoding=encoding), told
-    for name in (f"{word}{ending}" for word in KINDS_OF_PLACE for ending in ENDINGS):
-        if (folder / name).is_file() and folder / name != path:
-            try:
-                found = read_places(folder / name, encoding=encoding)
-            except ElsewhereError:
-                continue  # another kind of table
-            if ids and found.number is not None and {*ids} <= found.number.keys():
-                return found, folder / name
-    return None
-
-
-def name_beside(path: str | PathLike[str]) -> str:
-    """What the places of a file of traces are called, without ending: a_locations for a_traces.csv, else locations."""
-    found = TRACE_FILE.fullmatch(Path(path).name)
-    return f"{found['before'] if found else ''}locations"
-
-
-def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
-    """The given place nearest to each point."""
-    if locations.lat is None or locations.lon is None:
-        raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
     from scipy.spatial import cKDTree
 
-    _, nearest = cKDTree(in_space(locations.lat, locations.lon)).query(in_space(lat, lon))
-    return np.asarray(nearest, dtype=np.int64)
+    k = min(MOST_PLACES, len(locations))
+    points = in_space(lat, lon)
+    found = cKDTree(locations.points()).query(points, k=k)
+    away, near = (np.reshape(side, (len(row), k)) for side in found)
+    radius = np.where(np.isfinite(radius_metres) & (radius_metres > 0), radius_metres, 1e-3)[:, None] / 1000
+    weight = np.exp(-0.5 * WITHIN_ONE_RADIUS**2 * (away**2 - away[:, :1] ** 2) / radius**2)
+    weight[:, 1:][away[:, 1:] > radius] = 0
+    weight /= weight.sum(axis=1, keepdims=True)
+    fix, choice = np.nonzero(weight > 0)
+    R, L = len(locations), int(slot.max()) + 1
+    key, group = np.unique((row[fix] * L + slot[fix]) * R + near[fix, choice], return_inverse=True)
+    total = np.bincount(group, weight[fix, choice], len(key)).astype(np.float64)
+    instant = key // R
+    _, number, size = np.unique(instant, return_inverse=True, return_counts=True)
+    open_ = size[number] > 1
+    if not open_.any():
+        return None
+    key, total, instant = key[open_], total[open_], instant[open_]
+    return Evidence(instant // L, instant % L, (key % R).astype(np.int32), total)

@@ -1,56 +1,64 @@
 """
-From fixes to traces: local days cut into slots, one place per slot, gaps held, thin days left out.
+Turn fixes and slots into traces: local days cut into slots, one place per slot, gaps filled, thin days left out.
 
-What comes in and what is counted on the way is in `fixes`.
+Unvisited places are left out, the rest merged, and everything is counted in a `Preparation`.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
-from elsewhere.traces.clock import Times
-from elsewhere.traces.finish import finish
-from elsewhere.traces.fixes import Fixes, Preparation, Slots, Words
-from elsewhere.traces.gaps import (
-    GAPS,
+from elsewhere.traces.clean import (
     LEAST_JUMP_KM,
+    MOST_SLOTS,
+    cleaned,
+    few_points,
+    grouped,
+    seconds_since_1970,
+    stretched,
+)
+from elsewhere.traces.clock import Times
+from elsewhere.traces.fixes import Coverage, Fixes, Preparation, Slots, Words, spoken_length
+from elsewhere.traces.gaps import (
+    ENOUGH,
+    GAPS,
     RUNGS,
     SECONDS_PER_DAY,
-    Empty,
-    Ladder,
-    climb,
-    empty_runs,
-    fillable,
-    filled_slots,
+    cut,
+    filled,
+    least_slots,
+    most_common,
     nearer,
-    on_the_map,
     on_the_way,
-    refuse_jumps,
-    without_jumps,
 )
-from elsewhere.traces.locate import MAPS, PLACES, Area, Box, area_of, few_points, in_box, locate
-from elsewhere.traces.model import Floats, Ints, Traces
-from elsewhere.traces.places import MOST_GRID_CELLS, check_grid, grid_cells
-from elsewhere.traces.regions import Regions, read_regions
-from elsewhere.traces.sources import refuse_rows
-from elsewhere.traces.stays import STAY_METRES, STAY_SECONDS, anchored
+from elsewhere.traces.locate import MAPS, PLACES, Area, area_of, locate
+from elsewhere.traces.maps import Box, Regions, read_regions
+from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Mask, Traces
+from elsewhere.traces.places import (
+    MANY_ENOUGH,
+    STAY_METRES,
+    STAY_SECONDS,
+    anchored,
+    check_grid,
+    evidence_of,
+    majority,
+    place_visitors,
+    reduce_places,
+    share_places,
+    with_areas,
+)
 
-RAW = 1 << 20  # fixes up to which every one is kept
-BATCH = 1 << 20  # fixes that are cleaned at a time, or those of one user
-BYTES_AN_ENTRY = 200  # of what slots are made of: measured on 5 million fixes, each in a slot of its own
-MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 MOST_CONFLICTS = 0.2  # of the rows of numbered slots: more are days that nothing tells apart
 WORTH_SAYING = 0.05  # of the positions: so many on an anchor are spoken of
 NEAR_ZERO = 5.0  # degrees from 0, 0 within which somebody must be for that point to be believed
 UNITS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+MANY = 0.1  # of the days: so many are dropped with a word on how to keep them
+MUCH = 0.25  # of the slots: so many filled ones are spoken of
 
 
 def seconds_of(name: str, length: str | float | timedelta) -> int:
@@ -155,26 +163,26 @@ def prepare_fixes(
     short = 0
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
-    if places == "shared" and cells is not None and _made_already(fixes, cells):
+    if places == "shared" and cells is not None and few_points(fixes, cells):
         places = "grid"  # they stay as they are
     raw = evidence or drawn is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
-    fixes, fixed, jumps, fast, calm = _cleaned(fixes, width, None if raw else grid_metres, box, jitter, so_far.name)
+    fixes, fixed, jumps, fast, calm = cleaned(fixes, width, None if raw else grid_metres, box, jitter, so_far.name)
     fixed["visits too short for a slot of their own"] = short
-    area, nowhere, notes = _area(fixes, _seconds(fixes.wall) // width, map, box, drawn, so_far.name)
+    area, nowhere, notes = _area(fixes, seconds_since_1970(fixes.wall) // width, map, box, drawn, so_far.name)
     notes += _on_jitter(calm)
     dropped = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
     fixes = fixes.select(~nowhere) if nowhere.any() else fixes
 
-    second = _seconds(fixes.wall)
+    second = seconds_since_1970(fixes.wall)
     day, slot = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
-    _, first, row = _grouped(fixes.user, day)
+    _, first, row = grouped(fixes.user, day)
     rows = np.column_stack([fixes.user[first], day[first]])
     L = SECONDS_PER_DAY // width
     instant = row * L + slot
     off = _off(fixes, area)
     weight = fixes.weight()
-    fill = _filled(
+    fill = filled(
         _unknown(len(rows), L, so_far.name).reshape(-1, L),
         instant,
         off,
@@ -194,7 +202,7 @@ def prepare_fixes(
         way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
     located = locate(fixes, off, second, way, area, places, drawn, grid_metres, cells, so_far.name)
     r = fill.r
-    taken, winner = _majority(instant[~off], located.place[~off], weight[~off])
+    taken, winner = most_common(instant[~off], located.place[~off], weight[~off])
     # a slot in which most fixes are outside the map stays unknown
     r.reshape(-1)[taken] = np.where(fill.outside.reshape(-1)[taken], -1, winner)
     observed = r >= 0
@@ -268,35 +276,6 @@ def check_settings(
     return width, longest
 
 
-def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
-    """
-    Visits as one fix per slot they last in, at their last moment there, and how many visits have none.
-
-    Of several visits of one person in a slot the longest there wins, of equals the first.
-    """
-    assert visits.until is not None  # noqa: S101 - that is what makes them visits
-    begin = visits.wall.astype("datetime64[us]").astype(np.int64)
-    end = np.maximum(visits.until.astype("datetime64[us]").astype(np.int64), begin + 1)
-    long = width * 1_000_000
-    first = begin // long
-    slots = (end - 1) // long - first + 1
-    if slots.sum() > MOST_SLOTS:
-        raise InvalidTraces(
-            f"{name}: the visits last {slots.sum()} slots, too many; a longer `step`?", code="E_TOO_LARGE"
-        )
-    visit = np.repeat(np.arange(len(visits)), slots)
-    slot = first[visit] + np.arange(len(visit)) - np.repeat(np.cumsum(slots) - slots, slots)
-    since, till = np.maximum(begin[visit], slot * long), np.minimum(end[visit], (slot + 1) * long)
-    order = np.lexsort((since, since - till, slot, visits.user[visit]))
-    user, at = visits.user[visit[order]], slot[order]
-    best = np.ones(len(order), dtype=bool)
-    best[1:] = (user[1:] != user[:-1]) | (at[1:] != at[:-1])
-    chosen = order[best]
-    moment = (till[chosen] - 1).astype("datetime64[us]")
-    won = visits.select(visit[chosen])
-    return replace(won, wall=moment, utc=None, until=None), len(visits) - len(np.unique(visit[chosen]))
-
-
 def prepare_slots(
     slots: Slots,
     *,
@@ -332,7 +311,7 @@ def prepare_slots(
         require_whole("cells", cells, 1)
     drawn = None if regions is None else read_regions(regions)
     named = slots.place is not None
-    n_rows, first, row = _grouped(slots.user, slots.row)
+    n_rows, first, row = grouped(slots.user, slots.row)
     lowest, L = int(slots.slot.min()), int(np.ptp(slots.slot)) + 1
     if L * width > SECONDS_PER_DAY and slots.date is not None:
         raise InvalidTraces(f"{so_far.name}: {L} slots of {step} are more than a day.", code="E_INDEX")
@@ -340,7 +319,7 @@ def prepare_slots(
     area, nowhere, notes = _area(slots, instant, "whole" if named else map, box, drawn, so_far.name)
     off = _off(slots, area) | nowhere
     if places == "shared" and not named:
-        if cells is not None and _made_already(slots, cells):
+        if cells is not None and few_points(slots, cells):
             places = "grid"  # they stay as they are
         else:
             slots, calm = _calmed(slots, row, width)
@@ -365,7 +344,7 @@ def prepare_slots(
     of_row, date = taken // L, None if slots.date is None else slots.date[first]
     user = slots.user[first]
     rows = _days_in_a_row(user, date, L * width)
-    fill = _filled(
+    fill = filled(
         _unknown(n_rows, L, so_far.name).reshape(-1, L),
         taken[seen],
         outside[seen],
@@ -425,69 +404,6 @@ def prepare_slots(
     )
 
 
-class Filling(NamedTuple):
-    """
-    Slots that are filled, and how that was decided.
-
-    `r` (N, L) is -1 everywhere, `outside` (N, L) marks the slots outside the map; fix `source[i]` fills slot i of
-    `slots`. `second` is when each fix is, `ladder` who would be kept by which gap, `longest` the gap in seconds.
-    """
-
-    r: Ints
-    outside: NDArray[np.bool_]
-    slots: Empty
-    source: Ints
-    second: Ints
-    ladder: Ladder
-    longest: int
-
-
-def _filled(
-    r: Ints,
-    instant: Ints,
-    off: NDArray[np.bool_],
-    rows: Ints,
-    owner: Ints,
-    second: Ints,
-    weight: Ints,
-    *,
-    user: Ints,
-    width: int,
-    gaps: str,
-    longest: int | None,
-    rungs: tuple[int, ...],
-    min_coverage: float,
-) -> Filling:
-    """
-    Decide which empty slots of `r` (N, L) are filled, by which fix, and, without `longest`, up to which gap.
-
-    Entry i is in slot `instant[i]` of all, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
-    `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
-    """
-    outside = np.zeros(r.shape, dtype=bool)
-    taken = np.zeros(r.shape, dtype=bool)
-    taken.reshape(-1)[instant] = True
-    if off.any():
-        where, most = _majority(instant, off.astype(np.int64), weight)
-        outside.reshape(-1)[where] = most == 1
-    runs = empty_runs(taken, rows, owner, second, width)
-    ladder = climb(
-        runs,
-        second,
-        width,
-        gaps,
-        rungs,
-        user=user,
-        observed=taken & ~outside,
-        off=off,
-        min_coverage=min_coverage,
-    )
-    longest = ladder.shortest() if longest is None else longest
-    forward, backward = on_the_map(runs, *fillable(runs, second, width, longest, gaps), off, gaps)
-    slots, by_before = filled_slots(runs, forward, backward, width)
-    return Filling(r, outside, slots, np.where(by_before, slots.before, slots.after), second, ladder, longest)
-
-
 def _longest(max_gap: str | float | timedelta) -> int | None:
     """The longest gap to be filled, in seconds; None where the people decide it."""
     return None if isinstance(max_gap, str) and max_gap == "auto" else seconds_of("max_gap", max_gap)
@@ -495,7 +411,7 @@ def _longest(max_gap: str | float | timedelta) -> int | None:
 
 def _area(
     found: Fixes | Slots, slot: Ints, where: str, box: Box | None, drawn: Regions | None, name: str
-) -> tuple[Area, NDArray[np.bool_], list[str]]:
+) -> tuple[Area, Mask, list[str]]:
     """The map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
     position = _position(found)
     if position is None:
@@ -526,7 +442,7 @@ def _position(found: Fixes | Slots) -> tuple[Floats, Floats] | None:
     return np.where(somewhere, known.lat[found.place], np.nan), np.where(somewhere, known.lon[found.place], np.nan)
 
 
-def _off(found: Fixes | Slots, area: Area) -> NDArray[np.bool_]:
+def _off(found: Fixes | Slots, area: Area) -> Mask:
     """Which entries are outside the map."""
     position = None if area.by == "whole" else _position(found)
     if position is None:
@@ -550,13 +466,6 @@ def _words(found: Fixes | Slots, place: Ints) -> Words | None:
     return None if found.word is None else Words(found.user, place, found.word, found.words)
 
 
-def _grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
-    """Distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
-    low, span = int(minor.min()), int(np.ptp(minor)) + 1
-    pairs, first, group = np.unique(major * span + (minor - low), return_index=True, return_inverse=True)
-    return len(pairs), first, group
-
-
 def _unknown(n_rows: int, L: int, name: str) -> Ints:
     if n_rows * L > MOST_SLOTS:
         raise InvalidTraces(
@@ -569,16 +478,6 @@ def _unknown(n_rows: int, L: int, name: str) -> Ints:
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:
     return {reason: count for reason, count in counts.items() if count}
-
-
-def _made_already(found: Fixes | Slots, most: int) -> bool:
-    """Whether positions are at most `most` different points: somebody has made places of them already."""
-    return (
-        found.lat is not None
-        and found.lon is not None
-        and found.place is None
-        and few_points(found.lat, found.lon, most)
-    )
 
 
 def _on_jitter(calm: float) -> list[str]:
@@ -601,127 +500,181 @@ def _calmed(slots: Slots, row: Ints, width: int) -> tuple[Slots, float]:
     return replace(slots, lat=lat, lon=lon), float(there.mean())
 
 
-def _cleaned(
-    fixes: Fixes, width: int, metres: float | None, box: Box | None, jitter: bool, name: str
-) -> tuple[Fixes, dict[str, int], int, int, float]:
-    """
-    Fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
-
-    Where they may `jitter`, those near a spot where their person stays are put there, see `anchored`; the share of
-    these comes last.
-
-    Some users at a time, so that little more than the fixes themselves ever stands in memory. Of many fixes those of
-    one slot within one cell of `metres` become one entry, see `_reduced`; None keeps every fix.
-    """
-    n = np.bincount(fixes.user, minlength=len(fixes.labels))
-    many = metres is not None and len(fixes) > RAW
-    if many and _made_already(fixes, MOST_GRID_CELLS):
-        metres = 0.0  # what somebody has made is not to be mixed
-    ends = np.unique(np.append(np.searchsorted(np.cumsum(n), np.arange(BATCH, n.sum(), BATCH)) + 1, len(n)))
-    fixed: Counter[str] = Counter()
-    jumps = fast = rows = calm = 0
-    cleaned: list[Fixes] = []
-    for begin, end in pairwise([0, *ends.tolist()]):
-        part = fixes.select((fixes.user >= begin) & (fixes.user < end)) if len(ends) > 1 else fixes
-        part = replace(part, user=part.user.astype(np.int64))
-        if len(part) == 0:
-            continue
-        part, doubles = _in_order(part)
-        fixed.update(doubles)
-        stay, remain = without_jumps(part, _seconds(_instant(part)))
-        rows, jumps, fast = rows + len(part), jumps + int((~stay).sum()), fast + remain
-        part = part if stay.all() else part.select(stay)
-        if part.utc is not None:
-            slot = _grouped(part.user, _seconds(part.wall) // width)[2]
-            again = _second_passing(slot, part.wall - part.utc)
-            fixed["second passing of the doubled hour"] += int(again.sum())
-            part = part.select(~again) if again.any() else part
-        if jitter and part.lat is not None and part.lon is not None:
-            lat, lon, there = anchored(part.user, _seconds(_instant(part)), part.lat, part.lon)
-            part, calm = replace(part, lat=lat, lon=lon), calm + int(there.sum())
-        cleaned.append(_reduced(part, width, metres, box) if many and metres is not None else part)
-        refuse_rows(sum(map(len, cleaned)), name, BYTES_AN_ENTRY)
-    refuse_jumps(jumps, rows, name)
-    columns: dict[str, Any] = {
-        column: np.concatenate([each.columns()[column] for each in cleaned]) for column in cleaned[0].columns()
-    }
-    return replace(cleaned[0], **columns), dict(fixed), jumps, fast, calm / max(1, rows)
-
-
-def _reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
-    """
-    One entry for all fixes of a user in one slot and one cell (or place, or point if `metres` is 0), with their number.
-
-    The entry is the first of these fixes, and the last fix of every slot is one too, which counts for none. So the
-    place of most fixes of a slot, of equals the first, the first and the last fix of a slot are what they were;
-    cells that are larger than `metres` take all fixes of a smaller one to where the first is.
-    """
-    if fixes.place is not None:
-        cell = fixes.place
-    elif fixes.lat is None or fixes.lon is None:
-        return fixes
-    else:
-        cell = grid_cells(fixes.lat, fixes.lon, metres) if metres else fixes.lat + 1j * fixes.lon
-        cell = np.unique(cell, return_inverse=True)[1]
-        if box is not None:
-            cell = 2 * cell + in_box(box, fixes.lat, fixes.lon)
-    second = _seconds(fixes.wall)
-    _, _, slot = _grouped(fixes.user, second // width)
-    low = int(cell.min())
-    _, first, count = np.unique(
-        slot * (int(cell.max()) - low + 1) + (cell - low), return_index=True, return_counts=True
-    )
-    order = np.lexsort((second, slot))
-    last = order[np.flatnonzero(np.append(np.diff(slot[order]), 1))]
-    chosen = np.union1d(first, last)
-    weight = np.zeros(len(chosen), dtype=np.int64)
-    weight[np.searchsorted(chosen, first)] = count
-    return replace(fixes.select(chosen), count=weight)
-
-
-def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
-    """Sorted by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
-    fixes = fixes.select(np.lexsort((_instant(fixes), fixes.user)))
-    instant, user = _instant(fixes), fixes.user
-    repeated = np.zeros(len(fixes), dtype=bool)
-    repeated[1:] = (user[1:] == user[:-1]) & (instant[1:] == instant[:-1])
-    first = np.maximum.accumulate(np.where(repeated, 0, np.arange(len(fixes))))
-    moved = np.zeros(len(fixes), dtype=bool)
-    for column in (fixes.lat, fixes.lon, fixes.place):
-        if column is not None:
-            moved |= column != column[first]
-    if not fixes.exact:
-        repeated, moved = repeated & ~moved, np.zeros_like(moved)
-    conflict = int(moved.sum())
-    return fixes.select(~repeated), {"repeated": int(repeated.sum()) - conflict, "contradicted": conflict}
-
-
-def _instant(fixes: Fixes) -> Times:
-    return fixes.wall if fixes.utc is None else fixes.utc
-
-
-def _seconds(times: Times) -> Ints:
-    return np.asarray(times.astype("datetime64[s]").astype(np.int64))
-
-
-def _second_passing(instant: Ints, offset: NDArray[np.timedelta64]) -> NDArray[np.bool_]:
-    # the clock was put back within the slot: its offset is no longer that of the slot's first fix
-    _, first, group = np.unique(instant, return_index=True, return_inverse=True)
-    return np.asarray(offset != offset[first[group]])
-
-
-def _majority(instant: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
-    """The slots that have fixes, and in each the place of most of them; of equals the one seen first."""
-    R = int(place.max(initial=0)) + 1
-    pairs, first, group = np.unique(instant * R + place, return_index=True, return_inverse=True)
-    count = np.bincount(group, weight, len(pairs))
-    order = np.lexsort((first, -count, pairs // R))
-    taken, best = np.unique(pairs[order] // R, return_index=True)
-    return taken, pairs[order][best] % R
-
-
-def _refuse_disjoint(known: NDArray[np.bool_], min_coverage: float, name: str) -> None:
+def _refuse_disjoint(known: Mask, min_coverage: float, name: str) -> None:
     covered = known[known.mean(axis=1) >= min_coverage]
     rows = covered if len(covered) else known[known.any(axis=1)]
     if len(rows) and rows.argmax(axis=1).max() > (rows.shape[1] - 1 - rows[:, ::-1].argmax(axis=1)).min():
         raise InvalidTraces(f"{name}: the rows have no slot in common.", code="E_ALIGN")
+
+
+def finish(
+    r: Ints,
+    observed: Mask,
+    outside: Mask,
+    locations: Locations,
+    *,
+    user: Ints,
+    labels: tuple[str, ...],
+    dates: Times | None,
+    step_minutes: float,
+    start: str,
+    tz: str,
+    cells: int | None,
+    gaps: str,
+    min_coverage: float,
+    all_places: bool,
+    uncertain: tuple[Ints, Ints, Floats, Floats, Floats] | None,
+    words: Words | None,
+    so_far: Preparation,
+) -> tuple[Traces, Preparation]:
+    """Thin days or users dropped, unvisited places left out unless given, places merged, everything counted."""
+    require_between("min_coverage", min_coverage, 0, 1)
+    known = r >= 0
+    coverage = Coverage(user, labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
+    share = coverage.by_user()[user] if gaps == "drop" else coverage.known
+    single = observed.sum(axis=1) < least_slots(r.shape[1], min_coverage)
+    enough = known.any(axis=1) & (share >= min_coverage) & ~single
+    away = outside.any(axis=1)
+    seen, gone = int(observed.sum() + outside.sum()), len(np.setdiff1d(user[away], user[known.any(axis=1)]))
+    tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
+    so_far = replace(
+        so_far,
+        users_dropped=len(np.unique(user)),
+        users_by_coverage=tuple(np.bincount(tenth, minlength=10).tolist()),
+        days_dropped=int((~enough).sum()),
+        days_single=int((single & ~away & ~enough).sum()),
+        slots_outside=int(outside.sum()),
+        days_outside=int(away.sum()),
+        users_outside=len(np.unique(user[away])),
+        gaps=gaps,
+        min_coverage=min_coverage,
+        step_minutes=step_minutes,
+        tz=tz,
+        coverage=replace(coverage, kept=enough),
+    )
+    if not enough.any():
+        who = f"{len(np.unique(user))} users" if gaps == "drop" else f"{len(r)} days"
+        raise InvalidTraces(
+            f"{so_far.name or 'the input'}: none of {who} has {min_coverage:.0%} of its slots known "
+            f"(`min_coverage`): {'; '.join(so_far.in_the_way())}.",
+            code="E_EMPTY",
+        )
+    r, observed, known, row = r[enough], observed[enough], known[enough], np.flatnonzero(enough)
+    visits = np.bincount(r[known], minlength=len(locations))
+    found = int((visits > 0).sum())
+    number = np.append(np.arange(len(locations)), -1)  # of each place that was found; the last is that of -1
+    if not all_places and (locations.has_coordinates or locations.names is not None):  # plain numbers stay
+        visited = np.flatnonzero(visits)
+        number[:-1] = np.where(visits > 0, np.cumsum(visits > 0) - 1, -1)
+        locations, visits = locations.select(visited), visits[visited]
+    notes: list[str] = []
+    if cells is not None and locations.has_coordinates:
+        visited, visitor = place_visitors(number[r], user[row])
+        if locations.names is not None:
+            locations, becomes, notes = with_areas(locations, visited, visitor, cells=cells)
+        elif so_far.places_by in ("shared", "stays"):
+            locations, becomes = share_places(locations, visited, visitor, cells=cells)
+        else:
+            locations, becomes = reduce_places(locations, visits, cells=cells)
+        number = np.where(number >= 0, becomes[number], -1)
+    r = number[r]
+    whole = known.all(axis=1)
+    if words is not None:
+        locations = locations.called(**majority(words._replace(place=number[words.place]), len(locations)))
+        notes += [_on_words(locations)]
+    if gaps == "split":
+        r, piece = cut(r)
+        row = row[piece]
+    traces = Traces(
+        r,
+        locations,
+        users=[labels[u] for u in user[row]],
+        dates=None if dates is None else dates[row],
+        step_minutes=step_minutes,
+        start=start,
+        tz=tz,
+        evidence=None if uncertain is None else _evidence(locations, enough, *uncertain),
+    )
+    made = replace(
+        so_far,
+        users=traces.U,
+        users_dropped=so_far.users_dropped - traces.U,
+        users_usable=len(np.unique(user[enough][whole])),
+        days=int(enough.sum()),
+        slots_observed=int(observed.sum()),
+        slots_held=int((known & ~observed).sum()),
+        slots_missing=int((~known).sum()),
+        places_found=found,
+        places=len(locations),
+        places_rare=_rare(traces),
+    )
+    return traces, replace(made, notes=(*made.notes, *notes, *_notes(made, seen, gone)))
+
+
+def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
+    """
+    Say what a reader should know of the map, of gaps and of days dropped, where there is anything to know.
+
+    `seen` slots have a fix, on the map or not; `gone` users have none on it.
+    """
+    notes = ["everything lies in one place: nothing can be learnt from it"] if p.places == 1 else []
+    if p.map == "auto" and p.slots_outside:
+        notes.append(
+            f"the map is where people are nearly all the time, about {p.map_km:.0f} km wide; "
+            f"{_share(p.slots_outside / seen)} of the slots, on {p.days_outside:,} days of {p.users_outside:,} people, "
+            "lie outside and were left out"
+            + (f", and {gone:,} people with them" if gone else "")
+            + '; `map="whole"` keeps them'
+        )
+    elif p.slots_outside:
+        notes.append(
+            f"{p.slots_outside:,} slots, on {p.days_outside:,} days of {p.users_outside:,} people, lie outside the map "
+            f"(`{p.map}`) and were left out"
+        )
+    known = p.slots_observed + p.slots_held
+    steps = dict(p.people_by_gap)
+    if p.max_gap_auto and p.slots_held:
+        by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
+        notes.append(
+            f"gaps of up to {spoken_length(p.max_gap_minutes or 0)} are filled, the shortest that keeps enough people "
+            f"(people with a usable day: {by_gap}); `max_gap` sets another"
+        )
+    elif not p.max_gap_auto and p.users_usable < ENOUGH * max(steps.values(), default=0):
+        by_gap = ", ".join(f"{gap}: {people:,}" for gap, people in steps.items())
+        notes.append(f"a longer `max_gap` keeps more people with a usable day: {by_gap}")
+    if p.slots_held > MUCH * known:
+        notes.append(
+            f"{_share(p.slots_held / known)} of the slots have no fix of their own: they were filled from the fixes "
+            "before or after, so how people move between fixes is not known"
+        )
+    if p.days_dropped > MANY * (p.days + p.days_dropped):
+        thin = p.days_dropped - p.days_single
+        why = [f"{p.days_single:,} have fixes in one slot alone"] if p.days_single else []
+        why += (
+            [f"{thin:,} have less than {p.min_coverage:.0%} of their slots known (`min_coverage`)"] if thin > 0 else []
+        )
+        notes.append(f"{p.days_dropped:,} of {p.days + p.days_dropped:,} days were dropped: {' and '.join(why)}")
+    return notes
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def _on_words(locations: Locations) -> str:
+    said = [word for word in locations.categories or () if word]
+    return f"{len(said)} of {len(locations)} places have a category, that of most people there; {len(set(said))} differ"
+
+
+def _evidence(
+    locations: Locations, enough: Mask, row: Ints, slot: Ints, lat: Floats, lon: Floats, radius: Floats
+) -> Evidence | None:
+    kept = enough[row]
+    number = np.cumsum(enough) - 1
+    return evidence_of(locations, number[row[kept]], slot[kept], lat[kept], lon[kept], radius[kept])
+
+
+def _rare(traces: Traces) -> int:
+    """Count the places that somebody visits, but fewer than five users (E31)."""
+    users = traces.visitors()
+    return int(((users > 0) & (users < MANY_ENOUGH)).sum())

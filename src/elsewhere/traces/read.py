@@ -1,12 +1,15 @@
 """
 Read traces: tables, tracks, exports of phones and frames, told apart by what they hold.
 
-Each shape of input is one function that ends in `Fixes` or `Slots`; `prepare` makes traces of them.
+The deniable preset must not look at seeds before it has places and a clock: `read_apart` decides by a coin for each id
+who is a seed, before anything is read; it reads the people who are no seeds, who give places, clock and how gaps are
+filled; then everybody, on what those gave.
 """
 
 import codecs
+import hmac
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,20 +17,21 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import check_columns, labels, meaning
+from elsewhere.traces.columns import check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
+from elsewhere.traces.inputs import open_parts
 from elsewhere.traces.kept import kept_in, refuse_pool
-from elsewhere.traces.locate import PLACES
-from elsewhere.traces.model import Traces, clock_minutes
-from elsewhere.traces.places import Map, places_beside, read_places
+from elsewhere.traces.locate import COARSE_METRES, PLACES
+from elsewhere.traces.maps import Box, Map, Regions, in_box, parsed_box, places_beside, read_places, read_regions
+from elsewhere.traces.model import Floats, Ints, Traces, clock_minutes, in_space
 from elsewhere.traces.prepare import check_settings, prepare_fixes, prepare_slots, seconds_of
-from elsewhere.traces.regions import read_regions
-from elsewhere.traces.rows import Shape
-from elsewhere.traces.shapes import fixes_of, slots_of
-from elsewhere.traces.sources import shown
-from elsewhere.traces.tables import Parts, Table, open_parts
+from elsewhere.traces.rows import Shape, fixes_of, slots_of
+from elsewhere.traces.sources import opened_once, shown
+from elsewhere.traces.tables import Parts, Table, labels
 from elsewhere.traces.zones import zone_of
+
+OF_OTHERS = ("given", "regions")  # places that were not found in the fixes
 
 
 def read_traces(
@@ -152,7 +156,7 @@ def read_traces(
     --------
     >>> table = {"uid": ["ann"] * 72, "slot": range(72), "loc": [0] * 30 + [1] * 42}
     >>> read_traces(table)
-    Traces(1 users, 1 rows of 72 instants, 2 places)
+    Traces(1 users, 1 rows of 72 slots, 2 places)
 
     """
     require_between("max_bad", max_bad, 0, 1)
@@ -325,21 +329,6 @@ def _tomorrow() -> np.datetime64:
     return np.datetime64((datetime.now(UTC) + timedelta(days=1)).replace(tzinfo=None), "us")
 
 
-def parsed_box(box: Any) -> tuple[float, float, float, float] | None:
-    """Return a box as four numbers: south, west, north, east in degrees; None where there is none."""
-    if box is None:
-        return None
-    try:
-        south, west, north, east = (float(side) for side in box)
-    except (TypeError, ValueError):
-        raise InvalidParameter("`box` must be (south, west, north, east) in degrees.") from None
-    for name, side, limit in (("south", south, 90), ("north", north, 90), ("west", west, 180), ("east", east, 180)):
-        require_between(f"box: {name}", side, -limit, limit)
-    if south >= north:
-        raise InvalidParameter(f"`box` must be (south, west, north, east), got south {south:g}, north {north:g}.")
-    return south, west, north, east
-
-
 def _pace(fixes: Fixes, width: int) -> list[str]:
     """A word where fixes come much faster or slower than slots: the median interval of some users."""
     if len(fixes) < 2 or fixes.until is not None:
@@ -365,3 +354,100 @@ def _pace(fixes: Fixes, width: int) -> list[str]:
 def _length(seconds: float) -> str:
     unit, name = next((u, n) for u, n in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0, "s")) if seconds >= u)
     return f"{seconds / (unit or 1):.3g} {name}"
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMap(Regions):
+    """Places that were found in other people: a point is at the nearest, if that is within `reach` km and the box."""
+
+    reach: float = np.inf
+    box: Box | None = None
+
+    def place_of(self, lat: Floats, lon: Floats) -> Ints:
+        """Return the nearest place of each point; -1 where it is out of reach."""
+        place, apart = self.locations.nearest(in_space(lat, lon))
+        on = (apart <= self.reach) & (True if self.box is None else in_box(self.box, lat, lon))
+        return np.where(on, place, -1).astype(np.int64)
+
+
+def coin(key: bytes, label: str) -> bool:
+    """
+    Return the coin of a person: as good as a fair one for whoever does not know the key, and the same every time.
+
+    Examples
+    --------
+    >>> [coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
+    [False, False, True]
+
+    """
+    return bool(hmac.digest(key, label.encode(), "sha256")[0] & 1)
+
+
+def read_apart(
+    source: Any,
+    *,
+    key: bytes,
+    report: Callable[[Preparation], None] | None = None,
+    joined: Callable[[Traces], Traces] | None = None,
+    **options: Any,
+) -> Traces:
+    """
+    Return the traces of an input on a map that was found in those whose `coin` is not a seed's.
+
+    The `Preparation` that `report` is called with names the seeds (`seeds`); None where there was no map to find, or
+    where slots are numbered, so that everybody decides how many there are: then it is read as `read_traces` does.
+
+    Parameters
+    ----------
+    source, options
+        As for `read_traces`.
+    key
+        32 bytes of the operating system, to be forgotten.
+    report
+        As for `read_traces`.
+    joined
+        What is to be done to the map before others are read on it, from traces of people who are no seeds to traces on
+        another map.
+
+    """
+    source = opened_once(source, allow_truncated=bool(options.get("allow_truncated")))
+    reports: list[Preparation] = []
+    if options.get("regions") is not None or options.get("locations") is not None:
+        return read_traces(source, report=report, **options)
+    others = read_traces(
+        source, people=lambda label: not coin(key, label), report=reports.append, **{**options, "evidence": False}
+    )
+    found = reports[0]
+    if found.places_by in OF_OTHERS or found.by == "slots":
+        return read_traces(source, report=report, **options)
+    fewer = others if joined is None else joined(others)
+    place = FoundMap(
+        fewer.locations,
+        (),
+        reach=COARSE_METRES / 1000 if found.map == "auto" else np.inf,
+        box=parsed_box(options.get("box")),
+    )
+    # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
+    traces = read_traces(
+        source,
+        report=reports.append,
+        **{
+            **options,
+            "regions": place,
+            "columns": {**(options.get("columns") or {}), "place": None},
+            "tz": found.tz,
+            "places": found.places_by,
+            "max_gap": found.max_gap_minutes,
+        },
+    )
+    alike = ("places_by", "cells", "grid_metres", "map", "map_km", "max_gap_auto", "people_by_gap", "times", "columns")
+    told = replace(
+        reports[1],
+        **{name: getattr(found, name) for name in alike},
+        places_joined=fewer is not others,
+        seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
+        notes=(*reports[1].notes, "the map was found in people who are no seeds"),
+    )
+    if report is not None:
+        report(told)
+    return traces

@@ -1,21 +1,39 @@
 """
-A table whose columns have a meaning, and which of its rows are kept.
+Turn tables whose columns have a meaning into `Fixes` (a user at a time) or `Slots` (a user in a numbered slot).
 
 Rows that cannot be read are dropped and counted by reason; more than `max_bad` of them refuse the file. Messages
 say how many, the first line and the code.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidTraces
-from elsewhere.traces.clock import Times
-from elsewhere.traces.columns import missing_roles, what_is_missing
-from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.tables import FILE, TABLES, Found, Table
+from elsewhere.errors import ElsewhereError, InvalidTraces
+from elsewhere.traces.clock import (
+    ClockPlan,
+    OtherOffsets,
+    Times,
+    WallClock,
+    departures,
+    plan_clock,
+    times,
+    wall_clock,
+    zone_of_both,
+)
+from elsewhere.traces.columns import AT_ITS_END, FILE, Found, missing_roles, what_is_missing
+from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.gaps import SECONDS_PER_DAY
+from elsewhere.traces.maps import Map
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
+from elsewhere.traces.places import mean_points
+from elsewhere.traces.sources import refuse_rows
+from elsewhere.traces.tables import TABLES, Parts, Table, labels, lines, numbers, points, sorted_labels, words
 
 EARLIEST = np.datetime64("2000-01-01", "us")
 REASONS = {
@@ -27,7 +45,12 @@ REASONS = {
     "E_OUTSIDE": "lie outside the globe",
     "E_INDEX": "have no place",
 }
-Mask = NDArray[np.bool_]
+SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
+PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
+LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
+MANY = 10_000  # rows of which most must be good for the rest to be read
+# Cyrillic and Greek letters that look like Latin ones
+_LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
 
 
 class Tally:
@@ -143,3 +166,453 @@ class Shape:
         ]
         shown = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
         return [f"{len(extra)} columns were not read: {shown}"] if extra else []
+
+
+def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
+    """Latitude and longitude of every row, NaN where there is none; None where no column has them."""
+    if {"lat", "lon"} <= shape.roles.keys():
+        lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
+        return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
+    return points(table, shape.roles["geometry"]) if "geometry" in shape.roles else None
+
+
+def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> None:
+    """Refuse columns of coordinates that are swapped, or no degrees."""
+    if position is None:
+        return
+    lat, lon = position
+    number = np.isfinite(lat) & np.isfinite(lon)
+    if not number.any():
+        return
+    high, wide = number & (np.abs(lat) > 90), number & (np.abs(lon) > 180)
+    limit, n = max(shape.max_bad, 0.01), int(number.sum())
+    if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
+        raise shape.table.refuse(
+            "the coordinates are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326), or "
+            "give the rows a column of places, and these with --locations as lines `x, y` in km.",
+            "E_SWAPPED",
+        )
+    small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
+    # all of them in the sea off Ghana; a box says that they really are
+    if small and shape.box is None and np.any((lat != 0) | (lon != 0)):
+        raise shape.table.refuse("the coordinates are no degrees; radians? If they are, give `box`.", "E_SWAPPED")
+    turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
+    if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
+        raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
+    if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
+        raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
+
+
+def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
+    """Rows whose coordinates are none, or off the globe."""
+    if position is None:
+        return {}
+    lat, lon = position
+    number = np.isfinite(lat) & np.isfinite(lon)
+    return {"E_NUMBER": ~number, "E_OUTSIDE": number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))}
+
+
+def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
+    """A word on positions that are possible and seldom meant (B25)."""
+    pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
+    return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
+
+
+def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
+    """Share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+    if position is None:
+        return 0.0
+    lat, lon = position
+    number = (place >= 0) & np.isfinite(lat) & np.isfinite(lon)
+    if not number.any():
+        return 1.0
+    at = place[number]
+    mean = in_space(*mean_points(lat[number], lon[number], at, n))
+    away = np.linalg.norm(in_space(lat[number], lon[number]) - mean[at], axis=1)
+    return float(np.mean(away > SAME_PLACE_KM))
+
+
+def number_places(
+    shape: Shape,
+    good: Mask | None,
+    codes: Ints,
+    names: tuple[str, ...],
+    given: Map | None,
+    here: tuple[Floats, Floats] | None,
+    base: int = 0,
+) -> tuple[Locations, Ints]:
+    """
+    Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+
+    `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
+    numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
+    order of their labels, and these as names; without coordinates whole numbers stay what they are.
+    """
+    missing = names.index("-1") if "-1" in names else -1
+    codes = np.where(codes == missing, -1, codes)
+    used = np.unique(codes[codes >= 0])
+    if len(used) == 0:
+        raise shape.table.refuse("no row has a place.", "E_EMPTY")
+    whole = all(names[c].isascii() and names[c].removeprefix("-").isdigit() for c in used)
+    number = np.full(len(names) + 1, -1, dtype=np.int64)  # of each label; the last entry is that of -1
+
+    def refuse(label: int, what: str) -> Exception:
+        row = None if good is None else int(np.flatnonzero(good)[np.argmax(codes == label)])
+        return shape.table.refuse(what, "E_INDEX", row)
+
+    if given is not None and given.number is not None and not base:
+        for c in used:
+            if names[c] not in given.number:
+                raise refuse(c, "a place that is not among the locations.")
+            number[c] = given.number[names[c]]
+        return given.locations, number[codes]
+    if given is None and here is not None:
+        group = np.searchsorted(used, codes)
+        seen = codes >= 0
+        lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(used))
+        number[used] = np.arange(len(used))
+        return Locations(lat, lon, names=[names[c] for c in used]), number[codes]
+    if not whole:
+        if given is not None:
+            raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
+        number[used] = np.arange(len(used))
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
+    values = [int(names[c]) for c in used]
+    if given is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
+        number[used] = np.arange(len(used))
+        return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
+    R = max(values) - base + 1 if given is None else len(given.locations)
+    for c, value in zip(used, values, strict=True):
+        if not base <= value < base + R:
+            hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
+            raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
+        number[c] = value - base
+    if given is None:
+        return Locations(n=R), number[codes]
+    # the caller's numbers are the caller's names
+    where = given.locations if given.locations.names else given.locations.called(names=list(map(str, range(R))))
+    return where, number[codes]
+
+
+class _Ids:
+    """Labels that are met in table after table, numbered as they come, and sorted in the end."""
+
+    def __init__(self) -> None:
+        self.number: dict[str, int] = {}
+
+    def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
+        """The same codes, by the numbers of all tables; those below 0 stay."""
+        known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
+        return known[codes]
+
+    def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """The codes of all rows by the order of labels, and these."""
+        names = sorted_labels(self.number)
+        rank = np.empty(len(names) + 1, dtype=np.int32)
+        rank[[self.number[n] for n in names]] = np.arange(len(names), dtype=np.int32)
+        rank[-1] = -1
+        return rank[codes], tuple(names)
+
+
+def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
+    """
+    Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
+
+    How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
+    kept.
+    """
+    shape.require_all()
+    if "end_time" in shape.roles:
+        parts = _both_ends(parts, shape.roles)
+    position = positions(shape, shape.table)
+    refuse_positions(shape, position)
+    notes: list[str] = []
+    named = "place" in shape.roles
+    if named and given is None and "place" not in shape.chosen:
+        place, place_names = labels(shape.table, shape.roles["place"])
+        if spread(place, len(place_names), position) > shape.max_bad:
+            notes.append(
+                f"column {shape.table.shown(shape.roles['place'])!r} was not read: its values do not name places"
+            )
+            named = False
+    several = False
+    while True:
+        plan = plan_clock(
+            shape.table, shape.roles, shape.tz, shape.date_format, position, tables=parts, several=several
+        )
+        try:
+            return _gathered(shape, parts, given, plan, named, accuracy, notes)
+        except OtherOffsets:
+            several = True  # the sample had one offset, and the input has others
+
+
+def _gathered(
+    shape: Shape, parts: Parts, given: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
+) -> tuple[Fixes, Preparation]:
+    shape.tally.clear()
+    roles = shape.roles
+    users, places, categories = _Ids(), _Ids(), _Ids()
+    kept: dict[str, list[NDArray[Any]]] = {}
+    fixed: Counter[str] = Counter()
+    said: dict[str, set[str]] = {}
+    both: list[WallClock] = []
+    exact, tz, n = False, "UTC", 0
+    for table in parts:
+        user, names = labels(table, roles["user"])
+        position = positions(shape, table)
+        clock = wall_clock(plan, table)
+        faults = {
+            "E_ENCODING": user == -2,
+            "E_USER": user < 0,
+            "E_DATE": shape.odd_times(clock.wall),
+        } | position_faults(shape, position)
+        row: dict[str, NDArray[Any]] = {"user": users.add(user, names), "wall": clock.wall}
+        if clock.utc is not None and clock.utc is not clock.wall:
+            row["utc"] = clock.utc
+        if named:
+            place, place_names = labels(table, roles["place"])
+            faults |= {"E_ENCODING": (user == -2) | (place == -2), "E_INDEX": place < 0}
+            row["place"] = places.add(place, place_names)
+        if position is not None:
+            row["lat"], row["lon"] = position
+        if "left" in roles:
+            row["until"] = departures(plan, table, clock)
+            faults["E_DATE"] = faults["E_DATE"] | shape.odd_times(row["until"]) | (row["until"] < clock.wall)
+        if "category" in roles:
+            word, said_words = words(table, roles["category"])
+            row["word"] = categories.add(np.full(table.rows, -1) if word is None else word, said_words)
+        if accuracy and "accuracy" in roles:
+            row["accuracy"] = numbers(table, roles["accuracy"])
+        good = shape.tally.keep(table, faults)
+        line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
+        row = {name: values[good] for name, values in row.items()} if line is None else _along(row, line, good)
+        if line is not None:
+            said.setdefault(f"a line of points is read as a point every {LINE_SECONDS} s from its time on", set())
+        n += len(row["user"])
+        for name, values in row.items():
+            kept.setdefault(name, []).append(values)
+        refuse_rows(n, parts.name)
+        if 2 * sum(shape.tally.dropped.values()) > shape.tally.rows > MANY:
+            shape.tally.check(shape.max_bad)  # it will not get better
+        exact, tz = exact or clock.exact, clock.tz
+        both.append(replace(clock, wall=clock.wall[:0], utc=None))
+        fixed.update(clock.fixed)
+        fixed.update(table.fixed)
+        for note in table.notes:
+            said.setdefault(note, set()).add(table.name)
+    shape.tally.check(shape.max_bad)
+    told = list(parts.notes)
+    told += [f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in said.items()]
+    told += [*(shape.table.found.notes if shape.table.found is not None else ()), *plan.notes]
+    if "local" in plan.roles and "utc" in plan.roles:
+        tz, heard = _zone_of_both(plan, both)
+        told += heard
+    columns = {name: _concatenated(kept.pop(name)) for name in list(kept)}
+    who, names = users.sorted(columns["user"])
+    here = (columns["lat"], columns["lon"]) if "lat" in columns else None
+    notes = [*told, *notes, *odd_positions(here)]
+    locations, at = None, None
+    if named:
+        codes, place_names = places.sorted(columns["place"])
+        locations, at = number_places(shape, None, codes.astype(np.int64), place_names, given, here)
+    elif given is not None and here is not None:
+        locations, at = given.locations, given.place_of(*here)
+    by_word, said_by = categories.sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
+    in_utc = plan.zone is not None or "utc" in plan.roles
+    fixes = Fixes(
+        user=who,  # of 4 bytes: `prepare_fixes` widens those of some users at a time
+        labels=names,
+        wall=columns["wall"],
+        utc=columns.get("utc", columns["wall"]) if in_utc else None,
+        lat=None if here is None else here[0],
+        lon=None if here is None else here[1],
+        place=at,
+        locations=locations,
+        tz=tz,
+        exact=exact,
+        accuracy=columns.get("accuracy"),
+        word=None if not said_by else by_word.astype(np.int64),
+        words=said_by,
+        until=columns.get("until"),
+    )
+    return fixes, shape.counted(dict(fixed), tz, plan.times, [*notes, *_look_alikes(names)])
+
+
+def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
+    """The tables of trips, each twice: as it is, and with what is known of the end where that of the beginning was."""
+    ends = {roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles}
+
+    def tables() -> Iterator[Table]:
+        for table in trips:
+            last = {name: table.columns[end] for name, end in ends.items()}
+            yield from (table, replace(table, columns={**table.columns, **last}, unequal=0, fixed={}))
+
+    return replace(trips, tables=tables)
+
+
+def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good: Mask) -> dict[str, NDArray[Any]]:
+    """The good rows with one entry for each point of their lines, 15 seconds after each other."""
+    lat, lon, count = line
+    of = np.repeat(np.arange(len(count)), count)
+    real = good[of] & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
+    nth = (np.arange(len(of)) - (np.cumsum(count) - count)[of])[real]
+    found = {name: values[of[real]] for name, values in row.items()}
+    later = (nth * LINE_SECONDS).astype("timedelta64[s]")
+    return found | {"lat": lat[real], "lon": lon[real]} | {n: found[n] + later for n in ("wall", "utc") if n in found}
+
+
+def _zone_of_both(plan: ClockPlan, clocks: list[WallClock]) -> tuple[str, tuple[str, ...]]:
+    offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
+    return zone_of_both(plan, offsets, sum(clock.agree for clock in clocks), sum(clock.known for clock in clocks))
+
+
+def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    pieces.clear()
+    return whole
+
+
+def slots_of(
+    shape: Shape, given: Map | None, width: int, start: str | None, base: int = 0
+) -> tuple[Slots, Preparation]:
+    """
+    Slots of `width` seconds from columns user, slot, and place (or lat and lon), with date or trace if there are any.
+
+    `base` is the number of the first slot and of the first place: 0, or 1 in SGLT files.
+    """
+    shape.require_all()
+    table, roles = shape.table, shape.roles
+    user, names = labels(table, roles["user"])
+    number = numbers(table, roles["slot"])
+    whole = np.isfinite(number) & (number == np.floor(number)) & (np.abs(number) < 2**31)
+    slot = np.where(whole, number, base).astype(np.int64) - base
+    faults: dict[str, Mask] = {"E_ENCODING": user == -2, "E_USER": user < 0, "E_NUMBER": ~whole}
+    position = positions(shape, table)
+    codes, place_names = labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
+    faults["E_ENCODING"] |= codes == -2
+    if "place" not in roles or given is None:
+        # a slot that is marked as missing needs no coordinates
+        refuse_positions(shape, position)
+        for code, fault in position_faults(shape, position).items():
+            faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
+    clock, written = _clock_of_slots(shape)
+    date = None
+    if "date" in roles:
+        date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
+        faults["E_DATE"] = np.isnat(date)
+    good = shape.tally.keep(table, faults)
+    shape.tally.check(shape.max_bad)
+    user, slot = user[good], slot[good]
+    if slot.min() < 0:
+        row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
+        raise table.refuse(f"a slot below {base}, the first.", "E_INDEX", row)
+    wall = None if clock is None else clock.wall[good]
+    trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
+    row_key, date = _rows(user, slot, None if date is None else date[good], trace, _day_begun(wall, slot, width))
+    here = None if position is None else (position[0][good], position[1][good])
+    locations, place = None, None
+    if "place" in roles:
+        locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
+    elif given is not None and here is not None:
+        locations, place = given.locations, given.place_of(*here)
+    tz = clock.tz if clock is not None else shape.tz or "UTC"
+    word, categories = words(table, roles.get("category"))
+    slots = Slots(
+        user=user,
+        labels=names,
+        row=row_key,
+        slot=slot,
+        start=start or _start(shape, slot, wall, width, base),
+        lat=None if here is None else here[0],
+        lon=None if here is None else here[1],
+        place=place,
+        locations=locations,
+        date=date,
+        tz=tz,
+        word=None if word is None else word[good],
+        words=categories,
+    )
+    fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
+    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *_look_alikes(names)]
+    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, told)
+
+
+def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
+    """The times beside the slots, if there are any that can be read, and how they are written: they tell slot 0."""
+    if not any(role in shape.roles for role in ("time", "utc", "local")):
+        return None, "local"
+    try:
+        plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format)
+        clock = wall_clock(plan, shape.table)
+    except ElsewhereError:
+        if shape.chosen & {"time", "utc", "local"}:
+            raise
+        return None, "local"
+    if "local" in plan.roles and "utc" in plan.roles:
+        clock = replace(clock, tz=_zone_of_both(plan, [clock])[0])
+    return clock, plan.times
+
+
+def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
+    """The local date on which slot 0 of each entry's row was, by the time of the entry itself."""
+    if wall is None or np.isnat(wall).any():
+        return None
+    # half a slot of slack for a clock that runs early
+    began = wall - (slot * width - width // 2).astype("timedelta64[s]")
+    return np.asarray(began, dtype="datetime64[D]")
+
+
+def _rows(
+    user: Ints, slot: Ints, date: Times | None, trace: Ints | None, begun: Times | None
+) -> tuple[Ints, Times | None]:
+    """
+    What tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
+
+    Rows are told apart by `date`, else by `trace`, else, where a user has a slot twice, by the day their times tell. A
+    row may be put together of several days (as in PF Tokyo): then it has no date.
+    """
+    if date is not None:
+        day = date.astype(np.int64)
+        # a day that was cut at its gaps has several rows
+        return day if trace is None else day * (int(trace.max()) + 2) + trace, date
+    key = np.zeros(len(user), dtype=np.int64) if trace is None else trace
+    if begun is None:
+        return key, None
+    if trace is None and len(np.unique(np.column_stack([user, slot]), axis=0)) < len(user):
+        return begun.astype(np.int64), begun
+    _, first, group = np.unique(np.column_stack([user, key]), axis=0, return_index=True, return_inverse=True)
+    return key, begun if np.array_equal(begun, begun[first[group.ravel()]]) else None
+
+
+def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) -> str:
+    """Local time of the first slot that occurs: by the times beside the slots, else slot 0 is midnight."""
+    first = int(slot.min())
+    second = first * width
+    if wall is not None:
+        of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
+        begins = (of_day - slot * width) % SECONDS_PER_DAY
+        usual = int(np.median(begins))
+        away = np.abs((begins - usual + SECONDS_PER_DAY // 2) % SECONDS_PER_DAY - SECONDS_PER_DAY // 2)
+        # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
+        if np.mean(away > 0.75 * width) > shape.max_bad:
+            raise shape.table.refuse(
+                "times do not advance by `step` from slot to slot; give `step`, or leave the column of times out.",
+                "E_ALIGN",
+            )
+        aligned = begins // width
+        zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else usual
+        second = (zero + first * width) % SECONDS_PER_DAY
+    elif first == 1 and not base:
+        raise shape.table.refuse(
+            "slots are counted from 0, and there is none; give `start`, the time of slot 1.", "E_INDEX"
+        )
+    minute = second % SECONDS_PER_DAY // 60
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def _look_alikes(names: tuple[str, ...]) -> list[str]:
+    def plain(name: str) -> str:
+        return unicodedata.normalize("NFKC", name).strip().casefold().translate(_LATIN)
+
+    alike = len(names) - len({plain(name) for name in names})
+    return [f"{alike} user ids differ from another one only by blanks, case or look-alike letters"] if alike else []

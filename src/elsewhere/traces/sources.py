@@ -1,5 +1,5 @@
 """
-Bytes of an input: a file, standard input or a folder of files, unpacked piece by piece, with every limit on their size.
+Open the bytes of an input: a file, standard input or a folder of files, unpacked in pieces, with limits on their size.
 
 Nothing here knows what the bytes mean. Messages name the file, the line and a code, never content.
 """

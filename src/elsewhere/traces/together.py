@@ -16,10 +16,10 @@ import numpy as np
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces
-from elsewhere.traces.places import Map, in_space
-from elsewhere.traces.positions import SAME_PLACE_KM
+from elsewhere.traces.maps import Map
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, in_space
 from elsewhere.traces.read import read_traces
+from elsewhere.traces.rows import SAME_PLACE_KM
 from elsewhere.traces.sources import opened_once
 
 MOST_ASTRAY = 0.05  # share of slots that may lie far from every place
@@ -39,7 +39,7 @@ class Nearest(Map):
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """The nearest place of each point."""
-        place, km = _nearest(in_space(lat, lon), self.locations)
+        place, km = self.locations.nearest(in_space(lat, lon))
         self.off.append(int((km > ON_PLACE_KM).sum()))
         return place
 
@@ -170,7 +170,7 @@ class First:
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return fine.on(on.locations, on.r), notes  # the same content: the same places
         visited = np.flatnonzero(becomes >= 0)
-        near, km = _nearest(_points(fine.locations), first.locations.select(visited))
+        near, km = first.locations.select(visited).nearest(fine.locations.points())
         cell = visited[near]
         # a name says which place it is even where its coordinates were measured otherwise
         number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
@@ -223,7 +223,7 @@ def onto(
     if named := _by_name(traces, like, what):
         return named
     if (here.lat is not None and there.lat is not None) or (here.xy is not None and there.xy is not None):
-        return _put(traces, there, *_nearest(_points(here), there), what, cut=cut)
+        return _put(traces, there, *there.nearest(here.points()), what, cut=cut)
     if numbered and here.names is None and there.names is None and not here.has_coordinates:
         most = int(traces.r.max()) + 1
         if most <= len(there):
@@ -258,7 +258,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     if len(known) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether
     if here.has_coordinates and there.has_coordinates:
-        apart = np.linalg.norm(_points(here)[known] - _points(there)[place[known]], axis=1)
+        apart = np.linalg.norm(here.points()[known] - there.points()[place[known]], axis=1)
         if np.median(apart) > _far(there):
             return None  # ids are each file's own here: the same ones lie elsewhere
     notes: tuple[str, ...] = ()
@@ -270,7 +270,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
                 "places of both with `--locations`, a table of id, lat and lon.",
                 code="E_MISMATCH",
             )
-        place[unknown] = _nearest(_points(here)[unknown], there)[0]
+        place[unknown] = there.nearest(here.points()[unknown])[0]
         notes = (f"{what}: {len(unknown)} of its {len(visited)} places are new; each counts as the nearest known one.",)
     elif len(unknown):
         place[unknown] = len(there) + np.arange(len(unknown))
@@ -284,7 +284,7 @@ def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
     both = np.flatnonzero(place >= 0)
     if len(both) == 0 or here.lat is None or there.lat is None:
         return True
-    apart = np.linalg.norm(_points(here)[both] - _points(there)[place[both]], axis=1)
+    apart = np.linalg.norm(here.points()[both] - there.points()[place[both]], axis=1)
     return bool((apart > SAME_PLACE_KM).mean() <= MOST_ASTRAY)
 
 
@@ -383,27 +383,12 @@ def _put(
     return traces.select(there).on(locations, r[there]), (left,)
 
 
-def _points(locations: Locations) -> Floats:
-    if locations.xy is not None:
-        return locations.xy
-    if locations.lat is None or locations.lon is None:
-        raise InvalidTraces("places without coordinates have no neighbours.", code="E_MISMATCH")
-    return in_space(locations.lat, locations.lon)
-
-
-def _nearest(points: Floats, places: Locations) -> tuple[Ints, Floats]:
-    from scipy.spatial import cKDTree
-
-    km, place = cKDTree(_points(places)).query(points)
-    return np.asarray(place, dtype=np.int64), np.asarray(km, dtype=np.float64)
-
-
 def _far(locations: Locations) -> float:
     from scipy.spatial import cKDTree
 
     if len(locations) == 1:
         return NEAREST_KM
-    x = _points(locations)
+    x = locations.points()
     apart = np.asarray(cKDTree(x).query(x, k=2)[0])[:, 1]
     return max(NEAREST_KM, FAR * float(np.quantile(apart, 0.95)))
 

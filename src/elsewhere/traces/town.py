@@ -1,5 +1,5 @@
 """
-A simulated town of any size: people of different habits live in it by the clock.
+Simulate a town of any size: people of different habits live in it by the clock.
 
 The town is a disc of cells, one place each: arteries, a centre of workplaces, shops and leisure, homes around it.
 Everybody has a home, mostly an anchor (workplace, school ...), and a few favourite places near them. A habit is a
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.traces import _kernels as kernels
+from elsewhere.traces import _town_kernels as kernels
 from elsewhere.traces.model import EARTH_RADIUS_KM, MINUTES_PER_DAY, Floats, Ints, Locations, Places, Traces
 
 # open sea: no trace of an example leads to somebody's real door
@@ -252,7 +252,7 @@ def simulate_town(
     >>> import elsewhere as ew
     >>> town = ew.simulate_town(users=10, days=2, rng=np.random.default_rng(1))
     >>> town.traces
-    Traces(10 users, 20 rows of 72 instants, 400 places)
+    Traces(10 users, 20 rows of 72 slots, 400 places)
     >>> town.class_names[town.truth[town.traces.r[0, 9]]]  # at three in the morning
     'home'
 

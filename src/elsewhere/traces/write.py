@@ -20,8 +20,8 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, req
 from elsewhere.files import write_files
 from elsewhere.traces.clock import TIMES_AS, Times
 from elsewhere.traces.columns import NUMBER, ROLES
+from elsewhere.traces.maps import name_beside
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces
-from elsewhere.traces.places import name_beside
 from elsewhere.traces.zones import zone_of
 
 OUT_AS = ("slots", "visits", "events")

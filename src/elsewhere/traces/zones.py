@@ -1,4 +1,4 @@
-"""Time zones: by name, by a fixed offset, and by where people are."""
+"""Find time zones by name, by a fixed offset, and by where people are."""
 
 import re
 from datetime import datetime, timedelta, timezone, tzinfo

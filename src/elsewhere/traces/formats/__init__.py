@@ -1,19 +1,15 @@
 """
-Formats that are no plain table, each a function from a file to named columns; told apart by content.
+Tell formats apart by content; one file per family reads them: `text`, `tables`, `records`, `phones`, `tracks`.
 
-A reader ends in columns `user`, `time` (or `utc`), `lat` and `lon`, so that everything after it is the same for all
-formats. Where a format names no user, the user is the file (or the folder it is in).
+A reader is a function from a file to named columns, `user`, `time` (or `utc`), `lat` and `lon`, so that everything
+after it is the same for all formats. Where a format names no user, the user is the file (or the folder it is in). A new
+format needs its reader, a line in `recognise`, and a line in `inputs`.
 """
 
 import re
-from collections.abc import Callable, Iterator
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.sources import Source, is_workbook
-from elsewhere.traces.tables import Reading, Table
-
-Reader = Callable[[Source, Reading], Table]
-Stream = Callable[[Source, Reading], Iterator[Table]]
+from elsewhere.traces.sources import is_workbook
 
 PLT = re.compile(rb"\s*geolife trajectory", re.IGNORECASE)
 REC = re.compile(rb"\s*[^\t\r\n]{1,40}\t[^\t\r\n]{0,80}\t\{")
@@ -31,7 +27,7 @@ HEAD = 1 << 16  # the first of a file, in which it must show what it is
 
 
 def recognise(content: bytes, name: str) -> str:
-    """The name of the format of a file, by its first bytes; what is nothing else is delimited text."""
+    """Return the name of the format of a file, by its first bytes; what is nothing else is delimited text."""
     if content[:4] == b"PAR1":
         return "parquet"
     if is_workbook(content) or content[:8] == XLS:
@@ -44,9 +40,9 @@ def recognise(content: bytes, name: str) -> str:
         return _xml(head, name)
     if head[:1] in (b"{", b"["):
         return _json(head)
-    for found, mark in (("geolife", PLT), ("owntracks", REC), ("foursquare", CHECK_IN), ("foursquare", VENUE)):
+    for kind, mark in (("geolife", PLT), ("owntracks", REC), ("foursquare", CHECK_IN), ("foursquare", VENUE)):
         if mark.match(head):
-            return found
+            return kind
     return "csv"
 
 
@@ -63,62 +59,3 @@ def _json(head: bytes) -> str:
     if re.search(rb'"type"\s*:\s*"(Feature|FeatureCollection|MovingFeatures?|MovingPoint)"', head):
         return "geojson"
     return "google" if GOOGLE.search(head) else "json"
-
-
-def _gpx() -> Reader:
-    from elsewhere.traces.formats.gpx import read_gpx
-
-    return read_gpx
-
-
-def _geojson() -> Reader:
-    from elsewhere.traces.formats.geojson import read_geojson
-
-    return read_geojson
-
-
-def _excel() -> Reader:
-    from elsewhere.traces.formats.excel import read_workbook
-
-    return read_workbook
-
-
-def _geolife() -> Stream:
-    from elsewhere.traces.formats.geolife import read_plt
-
-    return read_plt
-
-
-def _google() -> Reader:
-    from elsewhere.traces.formats.google import read_google
-
-    return read_google
-
-
-def _owntracks() -> Reader:
-    from elsewhere.traces.formats.owntracks import read_owntracks
-
-    return read_owntracks
-
-
-def _foursquare() -> Stream:
-    from elsewhere.traces.formats.foursquare import read_foursquare
-
-    return read_foursquare
-
-
-def _records() -> Reader:
-    from elsewhere.traces.formats.records import read_records
-
-    return read_records
-
-
-READERS: dict[str, Callable[[], Reader]] = {
-    "excel": _excel,
-    "geojson": _geojson,
-    "google": _google,
-    "gpx": _gpx,
-    "json": _records,
-    "owntracks": _owntracks,
-}
-STREAMS: dict[str, Callable[[], Stream]] = {"foursquare": _foursquare, "geolife": _geolife}

@@ -1,5 +1,5 @@
 """
-Delimited text as named columns: CSV and kin, with or without a line of names, block by block.
+Read delimited text as named columns: CSV and kin, with or without a line of names, block by block.
 
 How a text is cut into fields is decided on a sample of it (`Dialect`). Then it is read in blocks of whole lines.
 Columns whose role is known are parsed at once, in threads, as what they should hold; if a single field of a block is
@@ -8,31 +8,18 @@ anything else, that block is read again as text, and rows are judged one by one 
 
 import codecs
 import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
+from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Found, is_known, is_number, is_time
 from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of, whole_characters
-from elsewhere.traces.tables import CUT, Found, Reading, Table, check_names, has_positions
+from elsewhere.traces.tables import BLANKS, CUT, Dialect, Reading, Table, check_names, has_positions, records_in
 
-BLANKS = " "  # runs of blanks and tabs
 DELIMITERS = (",", ";", "\t", "|", BLANKS)
-NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*", re.ASCII)
-CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AaPp]\.?[Mm]\.?)?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
-DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d\d)|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}", re.ASCII
-)
-DATE_TIME = re.compile(
-    rf"({DATE.pattern})[T ,]+\d{{1,2}}(:\d\d(:\d\d([.,]\d+)?)?)?( ?[AaPp]\.?[Mm]\.?)?( ?(Z|z|UTC|[+-]\d\d(:?\d\d)?))?"
-    r"|([A-Za-z]{3,9},? +){1,2}\d{1,2},? .*\d:\d\d.*|[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4} .*\d:\d\d.*",
-    re.ASCII,
-)
 WITH_SECONDS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(?P<z>Z)?", re.ASCII)
 SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # Excel's own first line
 COMMENT = ("#", "//", "%")
@@ -42,31 +29,9 @@ BLOCK = 1 << 24
 PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and its end
 SAMPLED = 1000  # records of each piece
 MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
-NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
 UNEQUAL = " columns, got "  # in Arrow's words on a line of another width
 LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
 TIMES = ("time", "utc", "local", "arrived", "left")
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """
-    How a text is cut into named columns.
-
-    `skip` lines stand before the first row of data: blank ones, comments, the names themselves (`head`, as they stand
-    in the file), units. `comma` says that decimals follow a comma. `records` are the fields of some rows. Without
-    names (`headed` False) columns are called #1, #2, ... Where quotes are letters as others, `quotes` is False.
-    """
-
-    delimiter: str
-    names: tuple[str, ...]
-    headed: bool
-    skip: int
-    head: bytes = b""
-    comma: bool = False
-    records: tuple[tuple[str, ...], ...] = ()
-    notes: tuple[str, ...] = ()
-    quotes: bool = True
 
 
 def read_text(
@@ -172,21 +137,11 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     check_names(names, name)
     rows = tuple(tuple(f.strip() for f in r) for r in records if len(r) == width)
     commas = sum(COMMA_NUMBER.fullmatch(f) is not None for r in rows for f in r)
-    comma = commas > sum("." in f and NUMBER.fullmatch(f) is not None for r in rows for f in r)
+    comma = commas > sum("." in f and A_NUMBER.fullmatch(f) is not None for r in rows for f in r)
     if comma:
         notes.append("numbers have decimal commas")
     line = lines[first].encode() if headed and first == at else b""
     return Dialect(delimiter, tuple(names), headed, skip, line, comma, rows, tuple(notes))
-
-
-def is_time(text: str) -> bool:
-    """Whether a field holds a date, a clock time, or both."""
-    return any(form.fullmatch(text) for form in (DATE, CLOCK, DATE_TIME))
-
-
-def is_number(text: str) -> bool:
-    """Whether a field holds a number, with a point or a comma."""
-    return bool(NUMBER.fullmatch(text) or COMMA_NUMBER.fullmatch(text))
 
 
 def _typed(record: Sequence[str]) -> int:
@@ -199,8 +154,6 @@ def _is_data(fields: Sequence[str]) -> bool:
 
     A full time or two decimal numbers are data, whatever words stand beside them: a taxi may be called "taxi".
     """
-    from elsewhere.traces.columns import is_known
-
     decimals = sum(is_number(f) and bool(re.search("[.,]", f)) for f in fields)
     if decimals >= 2 or any(DATE_TIME.fullmatch(f.strip()) for f in fields):
         return True
@@ -241,7 +194,7 @@ def _sampled(lines: list[str], delimiter: str) -> list[list[str]]:
     if delimiter == BLANKS:
         records = [split(line, delimiter) for line in lines if line.strip()]
     else:
-        records = [record for _, record in _records("\n".join(lines), delimiter)]
+        records = [record for _, record in records_in("\n".join(lines), delimiter)]
     few = records[: SAMPLED // 2]
     rest = records[len(few) :]
     return few + [rest[i] for i in np.linspace(0, len(rest) - 1, min(SAMPLED, len(rest))).astype(int)]
@@ -490,7 +443,7 @@ def _guessed(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> d
             full = WITH_SECONDS.fullmatch(value)
             if full:
                 kinds[roles[role]] = pa.timestamp("us", "UTC" if full["z"] else None)
-            elif NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (8, 12, 14):
+            elif A_NUMBER.fullmatch(value) and len(value.partition(".")[0]) not in (8, 12, 14):
                 kinds[roles[role]] = pa.float64()  # not a date of digits alone
     return kinds
 
@@ -510,39 +463,10 @@ def _refuse_endless(content: bytes, name: str) -> None:
         at = end + 1
 
 
-def _records(text: str, delimiter: str, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """Every record that is not blank, with the line it starts on; slow, for samples and messages."""
-    reader = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter="\t" if delimiter == BLANKS else delimiter,
-        quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
-    )
-    start = 1
-    try:
-        for record in reader:
-            if record:
-                yield start, record
-            start = reader.line_num + 1
-    except csv.Error:  # a field longer than any that we accept
-        return
-
-
-def line_of(table: Table, number: int) -> int | None:
-    """The line on which data row `number` (from 0) of a block starts, those of another width not counted."""
-    if table.dialect is None or table.text is None:
-        return None
-    width = len(table.dialect.names)
-    for line, record in _records(table.text.decode(), table.dialect.delimiter, table.dialect.quotes):
-        number -= line > table.skip and len(record) == width
-        if number < 0:
-            return table.before + line
-    return None
-
-
 def _unequal_record(body: bytes, name: str, dialect: Dialect, skip: int, before: int, cut: bool) -> InvalidTraces:
     width, line = len(dialect.names), 0
     wider = 0
-    for line, record in _records(body.decode(), dialect.delimiter, dialect.quotes):
+    for line, record in records_in(body.decode(), dialect.delimiter, dialect.quotes):
         if line <= skip or cut or len(record) == width:
             continue
         if any("\n" in part or "\r" in part for part in record):

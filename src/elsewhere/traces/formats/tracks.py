@@ -1,11 +1,20 @@
-"""GPX 1.0 and 1.1: the points of tracks. A document type is refused, so no entity is ever expanded (B57)."""
+"""
+Read tracks of GPS loggers: GPX and GeoLife `.plt`.
 
+GPX 1.0 and 1.1: the points of tracks. A document type is refused, so no entity is ever expanded (B57). GeoLife: six
+lines of heading, then `lat,lon,0,altitude in feet,days since 1899,date,time` in GMT.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from xml.parsers import expat
 
 from elsewhere.errors import InvalidTraces
+from elsewhere.traces.columns import Found
+from elsewhere.traces.formats.text import read_text
 from elsewhere.traces.sources import Source
-from elsewhere.traces.tables import AS_IT_COMES, Reading, Table
+from elsewhere.traces.tables import AS_IT_COMES, Dialect, Reading, Table
 
 CHUNK = 1 << 20
 DEEPEST = 100
@@ -108,3 +117,28 @@ def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     columns["user"] = columns["name"] if tracks.ours else pa.array([source.user] * n, pa.string())
     notes = (f"{tracks.others} way points and route points were not read",) if tracks.others else ()
     return Table(source.name, columns, n, format="gpx", names=tuple(columns), notes=notes)
+
+
+HEADING = 6
+PLT = Dialect(",", ("lat", "lon", "zero", "altitude", "days", "date", "clock"), True, HEADING)
+WANTED = Found({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
+
+
+def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+    """The fixes of one track; its user is the folder above `Trajectory`, else the file."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    head = source.head(1 << 12).splitlines(keepends=True)
+    if len(head) < HEADING or not head[HEADING - 1].endswith((b"\n", b"\r")):
+        raise InvalidTraces(f"{source.name} ends within the heading of a .plt file.", code="E_TRUNCATED")
+    for table in read_text(source, replace(reading, roles=None), fixed=(PLT, WANTED)):
+        date, clock = (pc.utf8_trim_whitespace(table.column(name)) for name in ("date", "clock"))
+        columns = {
+            "user": pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([source.user])),
+            "utc": pc.binary_join_element_wise(date, clock, "T"),
+            "lat": table.columns["lat"],
+            "lon": table.columns["lon"],
+        }
+        yield replace(table, columns=columns, names=tuple(columns), format="geolife")

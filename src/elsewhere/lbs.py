@@ -1,0 +1,676 @@
+"""
+Decoys for a location-based service: a wallet of fake lives that asks along with its user (public side).
+
+    from elsewhere.lbs import Wallet
+    wallet = Wallet.load("https://pool.example", token=...)     # or the folder of a pool
+    answer = wallet.ask(lambda lat, lon: service.nearest(lat, lon), 60.1699, 24.9384)
+
+Every question goes out `decoys + 1` times: once from where the user is, and once from where each of her personas is at
+that hour. A persona is a fake life of the pool; which ones are hers is decided by a secret that never leaves the
+device, so they are the same every day, and nobody else knows which they are. All questions leave at once, in an order
+that is drawn for each, with equally many decimals; the answers to decoys, and their errors, are thrown away.
+
+What this does not hide: that questions are asked and when, the address of the device on the network, and who the user
+is where the service knows from elsewhere how she lives (docs/decoys.md).
+"""
+
+import contextlib
+import contextvars
+import hashlib
+import hmac
+import ipaddress
+import json
+import math
+import os
+import secrets
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elsewhere.errors import (
+    ElsewhereError,
+    InvalidModel,
+    InvalidParameter,
+    MissingExtra,
+    NotEnoughUsers,
+    OutputRefused,
+    require_between,
+    require_whole,
+)
+from elsewhere.files import read_regular, write_files
+from elsewhere.pool import Pool
+from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes
+from elsewhere.traces.zones import zone_of
+
+MOST_DECOYS = 64
+LARGEST_BUCKET = 256 * 2**20
+SECONDS = 30.0  # to wait for answers, and for a bucket
+METRES_PER_DEGREE = 111_195.0
+WIDEST_SPOT = 150.0  # metres that a persona's own spot lies from the middle of a place, at most
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Day:
+    """One day of a life: its date, if it has one, and its place at each instant."""
+
+    date: date | None
+    r: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Life:
+    """A fake life of a pool: its opaque id and its days in order."""
+
+    id: str
+    days: tuple[Day, ...]
+
+
+class Wallet:
+    """
+    The personas of one device, and the questions they ask along with its user.
+
+    Parameters
+    ----------
+    pool
+        The lives that personas are chosen from: a `Pool`, or what a bucket holds.
+    secret
+        At least 16 bytes that nobody else knows; with the same secret and lives the personas are the same.
+    decimals
+        Of every latitude and longitude that leaves, true or fake; 4 is about 11 metres.
+    wait
+        Seconds to wait for all answers of one question.
+    pause
+        Seconds between the queries of one question, for services that want no more than so many at once; 0 sends all
+        at the same time.
+
+    """
+
+    def __init__(
+        self, pool: Pool, *, secret: bytes | str, decimals: int = 4, wait: float = SECONDS, pause: float = 0.0
+    ) -> None:
+        if not isinstance(pool, Pool):
+            raise InvalidParameter(f"`pool` must be a `Pool`, got {type(pool).__name__}.")
+        t = pool.traces
+        if t.locations.lat is None or t.locations.lon is None:
+            raise InvalidParameter("the places of this pool have no latitude and longitude.", code="E_MAP")
+        self._secret = _as_secret(secret)
+        self.decimals = require_whole("decimals", decimals, 0, 8)
+        self.wait = require_between("wait", wait, 0, 3600, open_low=True)
+        self.pause = require_between("pause", pause, 0, 60)
+        self.zone, self.step, self.start, self.L = zone_of(t.tz), t.step_minutes, clock_minutes(t.start), t.L
+        self._lat, self._lon = t.locations.lat, (t.locations.lon + 180) % 360 - 180
+        self._reach = _reach(t.locations)
+        dates = None if t.dates is None else t.dates.tolist()
+        lives = [
+            Life(
+                str(t.labels[t.user[rows[0]]]),
+                tuple(Day(None if dates is None else dates[row], t.r[row]) for row in rows),
+            )
+            for rows in pool.lives()
+        ]
+        # whose rank among all lives only the secret tells: the first n are the n personas, whatever n
+        self._personas = sorted(lives, key=lambda life: self._drawn("persona", life.id))
+
+    def __repr__(self) -> str:
+        # which of the lives are the user's is the secret
+        return f"Wallet({len(self._personas)} lives)"
+
+    def __len__(self) -> int:
+        return len(self._personas)
+
+    @staticmethod
+    def load(
+        source: str | os.PathLike[str] | Pool,
+        *,
+        token: str | None = None,
+        secret: bytes | str | None = None,
+        keep: str | os.PathLike[str] | None = None,
+        decimals: int = 4,
+        wait: float = SECONDS,
+        pause: float = 0.0,
+    ) -> "Wallet":
+        """
+        Return the wallet of this device.
+
+        From an address, a bucket is fetched once, with the device's token, and kept in a file: later calls need neither
+        network nor token.
+
+        Parameters
+        ----------
+        source
+            The address of a pool service, the folder of a published pool, or a `Pool`.
+        token
+            The token that the owner of the service gave this device.
+        secret
+            Decides which lives are the personas; by default 32 random bytes, drawn once and kept.
+        keep
+            Folder for the secret and the bucket, for their owner alone; by default `elsewhere` in the folder for
+            state of the user's programs ($XDG_STATE_HOME, ~/.local/state).
+        decimals, wait, pause
+            As in `Wallet`.
+
+        """
+        folder = Path(keep) if keep is not None else _state_folder()
+        mine = _as_secret(secret) if secret is not None else None
+        if isinstance(source, Pool):
+            pool = source
+        elif str(source).startswith(("http://", "https://")):
+            pool = _kept_bucket(str(source), token, folder)
+        else:
+            pool = Pool.load(Path(source))
+        if mine is None:
+            mine = _kept_secret(folder)
+        return Wallet(pool, secret=mine, decimals=decimals, wait=wait, pause=pause)
+
+    def positions(self, when: datetime | None = None, *, decoys: int = 5) -> list[tuple[float, float]]:
+        """Return where the first `decoys` personas are at a time, as (latitude, longitude)."""
+        moment = self._moment(when)
+        return [self._at(life, moment) for life in self._chosen(decoys)]
+
+    def ask(
+        self,
+        fn: Callable[[float, float], Answer],
+        lat: float,
+        lon: float,
+        when: datetime | None = None,
+        *,
+        decoys: int = 5,
+    ) -> Answer:
+        """
+        Ask a service, hidden among decoys, and return its answer to the true question.
+
+        `fn` is called `decoys + 1` times, never more, each time in a thread of its own, with where the user or a
+        persona is. The call ends when all answers are there, or after `wait` seconds, whichever of them was the true
+        one, so that what the user does next tells nothing. If the true question fails, its error is raised; those of
+        decoys are thrown away. To ask again is to send all of them again.
+
+        Parameters
+        ----------
+        fn
+            Sends one query: called with latitude and longitude, both rounded; it must not care which thread it is in.
+        lat, lon
+            Where the user is, in degrees.
+        when
+            The time of the question; by default now. Without a zone of its own it is in that of the pool.
+        decoys
+            How many personas ask along.
+
+        """
+        if not callable(fn):
+            raise InvalidParameter(f"`fn` must be a function of latitude and longitude, got {type(fn).__name__}.")
+        truth = self._rounded(*_degrees(lat, lon))
+        queries = [(truth, True), *((place, False) for place in self.positions(when, decoys=decoys))]
+        secrets.SystemRandom().shuffle(queries)
+        asked = [_Query(fn, place) for place, _ in queries]
+        _send(asked, self.pause)
+        deadline = time.monotonic() + self.wait + self.pause * decoys
+        for query in asked:
+            query.done.wait(max(0.0, deadline - time.monotonic()))
+        mine = next(query for query, (_, true) in zip(asked, queries, strict=True) if true)
+        answer: Answer = mine.result(self.wait)
+        return answer
+
+    def geopy(self, inner: Any = None, *, decoys: int = 5) -> Callable[..., Any]:
+        """
+        Return an `adapter_factory` for the geocoders of geopy: `Nominatim(adapter_factory=wallet.geopy(), ...)`.
+
+        `inner` is geopy's own adapter that sends each query, by default the one that geopy would take. Reverse
+        geocoding is hidden; a request without a position, such as an address to be found, is refused.
+        """
+        try:
+            from geopy.adapters import BaseSyncAdapter
+            from geopy.geocoders import options
+        except ImportError:
+            raise MissingExtra("this needs geopy: pip install geopy.") from None
+        wallet, make = self, inner or options.default_adapter_factory
+
+        class Hidden(BaseSyncAdapter):  # type: ignore[misc]
+            def __init__(self, *, proxies: Any, ssl_context: Any) -> None:
+                super().__init__(proxies=proxies, ssl_context=ssl_context)
+                self.inner = make(proxies=proxies, ssl_context=ssl_context)
+
+            def _ask(self, what: str, url: str, timeout: Any, headers: Any) -> Any:
+                def fn(to: str) -> Any:
+                    return getattr(self.inner, what)(to, timeout=timeout, headers=dict(headers))
+
+                return wallet.ask_url(fn, url, decoys=decoys)
+
+            def get_json(self, url: str, *, timeout: Any, headers: Any) -> Any:
+                return self._ask("get_json", url, timeout, headers)
+
+            def get_text(self, url: str, *, timeout: Any, headers: Any) -> Any:
+                return self._ask("get_text", url, timeout, headers)
+
+        return Hidden
+
+    def requests(self, *, decoys: int = 5, **adapter: Any) -> Any:
+        """
+        Return an adapter for a session of requests: `session.mount("https://service.example/", wallet.requests())`.
+
+        Further arguments are those of `requests.adapters.HTTPAdapter`, such as `max_retries`; they count for all
+        queries alike. Only GET and HEAD are sent along: anything else would change something at the service.
+        """
+        try:
+            from requests.adapters import HTTPAdapter
+        except ImportError:
+            raise MissingExtra("this needs requests: pip install requests.") from None
+        wallet = self
+
+        class Hidden(HTTPAdapter):
+            def send(self, request: Any, *place: Any, **options: Any) -> Any:
+                _only_reading(request.method)
+
+                def fn(url: str) -> Any:
+                    query = request.copy()
+                    query.url = url
+                    answer = super(Hidden, self).send(query, *place, **options)
+                    answer.content  # noqa: B018 - read whole, as the others
+                    return answer
+
+                return wallet.ask_url(fn, request.url, decoys=decoys)
+
+        return Hidden(**{"pool_maxsize": decoys + 1, **adapter})
+
+    def httpx(self, inner: Any = None, *, decoys: int = 5) -> Any:
+        """
+        Return a transport for httpx: `httpx.Client(transport=wallet.httpx())`.
+
+        `inner` is the transport that sends each query, `httpx.HTTPTransport()` by default; with one of httpx2, it is
+        for a client of httpx2.
+        """
+        try:
+            name = "httpx" if inner is None else type(inner).__module__.partition(".")[0]
+            library = __import__(name if name in ("httpx", "httpx2") else "httpx")
+        except ImportError:
+            raise MissingExtra("this needs httpx: pip install httpx.") from None
+        wallet = self
+
+        class Hidden(library.BaseTransport):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                self.inner = library.HTTPTransport() if inner is None else inner
+
+            def handle_request(self, request: Any) -> Any:
+                _only_reading(request.method)
+
+                def fn(url: str) -> Any:
+                    query = library.Request(
+                        request.method, url, headers=request.headers, extensions=dict(request.extensions)
+                    )
+                    answer = self.inner.handle_request(query)
+                    answer.read()
+                    answer.close()
+                    return answer
+
+                return wallet.ask_url(fn, str(request.url), decoys=decoys)
+
+            def close(self) -> None:
+                self.inner.close()
+
+        return Hidden()
+
+    def ask_url(
+        self, fn: Callable[[str], Answer], url: str, when: datetime | None = None, *, decoys: int = 5
+    ) -> Answer:
+        """As `ask`, where the position is in the query of an address: `fn` is called with each address."""
+        lat, lon, rebuilt = position_in(url)
+        d = self.decimals
+        return self.ask(lambda y, x: fn(rebuilt(f"{y:.{d}f}", f"{x:.{d}f}")), lat, lon, when, decoys=decoys)
+
+    # where a persona is
+
+    def _chosen(self, decoys: int) -> list[Life]:
+        require_whole("decoys", decoys, 1, MOST_DECOYS)
+        if decoys > len(self._personas):
+            raise NotEnoughUsers(
+                f"`decoys` must be at most {len(self._personas)}, the number of lives in this wallet, got {decoys}."
+            )
+        return self._personas[:decoys]
+
+    def _moment(self, when: Any) -> datetime:
+        if when is None:
+            return datetime.now(self.zone)
+        time = when.astype("datetime64[us]").item() if isinstance(when, np.datetime64) else when
+        # pandas' NaT is a datetime that differs from itself; at the ends of the calendar no day comes before or after
+        if not isinstance(time, datetime) or time != time or not 1 < time.year < 9999:
+            raise InvalidParameter(
+                f"`when` must be a `datetime` of the years 2 to 9998, got {type(when).__name__}.", code="E_DATE"
+            )
+        return time.replace(tzinfo=self.zone) if time.tzinfo is None else time.astimezone(self.zone)
+
+    def _at(self, life: Life, moment: datetime) -> tuple[float, float]:
+        today = moment.date()
+        minute = 60 * moment.hour + moment.minute + moment.second / 60 - self.start
+        if minute < 0:  # the day of a trace begins at its first instant
+            minute, today = minute + MINUTES_PER_DAY, today - timedelta(days=1)
+        slot = int(minute // self.step)
+        if slot >= self.L:  # after the last instant: whichever is nearer, that or the first one of the next day
+            over = minute - self.L * self.step
+            later = over > (MINUTES_PER_DAY - self.L * self.step) / 2
+            slot, today = (0, today + timedelta(days=1)) if later else (self.L - 1, today)
+        r = self._day(life, today).r
+        there = np.flatnonzero(r >= 0)
+        place = int(r[there[np.argmin(np.abs(there - slot))]])
+        return self._spot(life, place)
+
+    def _day(self, life: Life, today: date) -> Day:
+        """
+        Return what a persona lives on a date.
+
+        Her days one after the other, with weekdays on weekdays, and from the beginning again when they are used up;
+        the secret says in which week she begins. Where she has no such day, one of the same weekday, else one of the
+        same kind (weekday, weekend), else any.
+        """
+        number = today.toordinal()
+        first = life.days[0].date
+        if first is None:
+            return life.days[(number + self._number("week", life.id)) % len(life.days)]
+        by_date = self._calendar[life.id]
+        weeks = ((life.days[-1].date or first) - first).days // 7 + 1
+        whole = max(1, weeks - 1 if len(by_date) < 7 * weeks else weeks)
+        shift = self._number("week", life.id) % whole
+        wanted = first + timedelta(days=(number - first.toordinal() + 7 * shift) % (7 * whole))
+        if wanted in by_date:
+            return by_date[wanted]
+        for alike in (
+            lambda d: d.weekday() == today.weekday(),
+            lambda d: (d.weekday() >= 5) == (today.weekday() >= 5),
+            lambda d: True,
+        ):
+            fitting = [day for known, day in by_date.items() if alike(known)]
+            if fitting:
+                return fitting[(number + shift) % len(fitting)]
+        raise AssertionError("a life has a day")
+
+    @cached_property
+    def _calendar(self) -> dict[str, dict[date, Day]]:
+        return {life.id: {day.date: day for day in life.days if day.date is not None} for life in self._personas}
+
+    def _spot(self, life: Life, place: int) -> tuple[float, float]:
+        """
+        Return a persona's own spot in a place: always the same, near its middle.
+
+        People are never at the very middle of a cell, and a service that knows the map would look for who is.
+        """
+        drawn = self._drawn("spot", life.id, str(place))
+        angle, radius = (int.from_bytes(drawn[i : i + 8], "big") / 2**64 for i in (0, 8))
+        metres = float(self._reach[place]) * math.sqrt(radius)
+        lat = float(self._lat[place]) + metres * math.sin(2 * math.pi * angle) / METRES_PER_DEGREE
+        widest = max(0.01, math.cos(math.radians(lat)))
+        lon = float(self._lon[place]) + metres * math.cos(2 * math.pi * angle) / (METRES_PER_DEGREE * widest)
+        return self._rounded(min(90.0, max(-90.0, lat)), lon)
+
+    def _rounded(self, lat: float, lon: float) -> tuple[float, float]:
+        east = round((lon + 180) % 360 - 180, self.decimals)
+        return round(lat, self.decimals) + 0.0, (-180.0 if east == 180 else east) + 0.0
+
+    def _drawn(self, *words: str) -> bytes:
+        return hmac.digest(self._secret, "\0".join(words).encode(), "sha256")
+
+    def _number(self, *words: str) -> int:
+        return int.from_bytes(self._drawn(*words)[:8], "big")
+
+
+class _Query:
+    """One call of the user's function, in a thread of its own."""
+
+    def __init__(self, fn: Callable[[float, float], Any], place: tuple[float, float]) -> None:
+        self.fn, self.place = fn, place
+        self.done = threading.Event()
+        self.answer: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.answer = self.fn(*self.place)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.set()
+
+    def result(self, waited: float) -> Any:
+        if not self.done.is_set():
+            raise ElsewhereError(f"the service did not answer within {waited:g} s.", code="E_TIMEOUT")
+        if self.error is not None:
+            raise self.error
+        return self.answer
+
+
+def _send(queries: Sequence[_Query], pause: float) -> None:
+    """Start all queries at once, each in a thread that sees what this one sees; or one after the other, with pauses."""
+    ready = threading.Barrier(len(queries))
+
+    def run(query: _Query) -> None:
+        if not pause:
+            ready.wait()
+        query.run()
+
+    for i, query in enumerate(queries):
+        if pause and i:
+            time.sleep(pause)
+        threading.Thread(target=contextvars.copy_context().run, args=(run, query), daemon=True).start()
+
+
+def _degrees(lat: float, lon: float) -> tuple[float, float]:
+    """Latitude and longitude as numbers; what is wrong is said without saying where somebody is."""
+    try:
+        north, east = float(lat), float(lon)
+    except (TypeError, ValueError):
+        north = east = math.nan
+    if not (abs(north) <= 90 and abs(east) <= 360):
+        raise InvalidParameter("`lat` must be in [-90, 90] and `lon` in [-360, 360] degrees.", code="E_OUTSIDE")
+    return north, east
+
+
+def _reach(locations: Locations) -> NDArray[np.float64]:
+    """How far, in metres, a spot of a place may lie from its middle: four tenths of the way to the nearest other."""
+    if len(locations) == 1:
+        return np.array([WIDEST_SPOT])
+    from scipy.spatial import cKDTree
+
+    assert locations.lat is not None and locations.lon is not None  # noqa: PT018, S101 - asked before
+    lat, lon = np.radians(locations.lat), np.radians(locations.lon)
+    ball = np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+    near = np.asarray(cKDTree(ball).query(ball, k=2)[0])[:, 1] * np.degrees(1) * METRES_PER_DEGREE
+    return np.asarray(np.minimum(WIDEST_SPOT, 0.4 * near))
+
+
+# positions in addresses
+
+PAIRS = (
+    ("lat", "lon"),
+    ("lat", "lng"),
+    ("lat", "long"),
+    ("latitude", "longitude"),
+    ("point.lat", "point.lon"),
+    ("y", "x"),
+)
+TOGETHER = ("latlng", "latlon", "location", "point", "at", "ll", "query", "q", "coordinates")
+
+
+def position_in(url: str) -> tuple[float, float, Callable[[str, str], str]]:
+    """
+    Return latitude and longitude in the query of an address, and a function that puts others in their place.
+
+    They are found in two fields (`lat` and `lon`, `lat` and `lng`, `latitude` and `longitude`, ...) or in one, latitude
+    first (`latlng`, `location`, `point`, `ll`, `at`, `q`, ...).
+
+    Examples
+    --------
+    >>> lat, lon, rebuilt = position_in("https://service.example/reverse?lat=60.17&lon=24.9&zoom=18")
+    >>> lat, lon, rebuilt("1.0000", "2.0000")
+    (60.17, 24.9, 'https://service.example/reverse?lat=1.0000&lon=2.0000&zoom=18')
+
+    """
+    parts = urlsplit(url)
+    fields = parse_qsl(parts.query, keep_blank_values=True)
+    names = [name.lower() for name, _ in fields]
+
+    def rebuilt(changed: Mapping[int, str]) -> str:
+        told = [(name, changed.get(i, value)) for i, (name, value) in enumerate(fields)]
+        return urlunsplit(parts._replace(query=urlencode(told, quote_via=quote, safe=",")))
+
+    found: list[tuple[float, float, Callable[[str, str], str]]] = []
+    for north, east in PAIRS:
+        if names.count(north) == names.count(east) == 1:
+            i, j = names.index(north), names.index(east)
+            with contextlib.suppress(ValueError):
+                lat, lon = float(fields[i][1]), float(fields[j][1])
+                found.append((lat, lon, lambda y, x, i=i, j=j: rebuilt({i: y, j: x})))  # type: ignore[misc]
+    for i, name in enumerate(names):
+        halves = fields[i][1].split(",")
+        if name in TOGETHER and len(halves) == 2:
+            with contextlib.suppress(ValueError):
+                lat, lon = float(halves[0]), float(halves[1])
+                found.append((lat, lon, lambda y, x, i=i: rebuilt({i: f"{y},{x}"})))  # type: ignore[misc]
+    if len(found) != 1:
+        raise InvalidParameter(
+            f"the request holds {len(found) or 'no'} position{'s' * (len(found) != 1)} that can be hidden, so it was "
+            "not sent; one is needed, as `lat` and `lon` in its query or in another usual way. Use `Wallet.ask` where "
+            "the position is elsewhere.",
+            code="E_NO_POSITION",
+        )
+    return found[0]
+
+
+def _only_reading(method: str) -> None:
+    if method.upper() not in ("GET", "HEAD"):
+        raise InvalidParameter(
+            f"only GET and HEAD can be sent along with decoys, got {method!r}: others change something at the service.",
+            code="E_METHOD",
+        )
+
+
+# what is kept on the device
+
+
+def _as_secret(secret: bytes | str) -> bytes:
+    if not isinstance(secret, bytes | str):
+        raise InvalidParameter(f"`secret` must be bytes or text, got {type(secret).__name__}.")
+    mine = secret.encode() if isinstance(secret, str) else secret
+    if len(mine) < 16:
+        raise InvalidParameter(f"`secret` must be at least 16 bytes long, got {len(mine)}.")
+    return mine
+
+
+def _state_folder() -> Path:
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local" / "state") / "elsewhere"
+
+
+def _kept_secret(folder: Path) -> bytes:
+    """Return the secret of this device, drawn by the operating system the first time."""
+    path = folder / "secret"
+    if not path.exists():
+        mine = secrets.token_hex(32)
+        # two processes may come here at once: the first to link its file wins
+        draft = f".secret-{secrets.token_hex(8)}"
+        write_files(folder, {draft: mine.encode()})
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.link(folder / draft, path)
+        except OSError:
+            (folder / draft).replace(path)
+        finally:
+            (folder / draft).unlink(missing_ok=True)
+    try:
+        kept = read_regular(path, 1024)
+    except OSError:
+        raise OutputRefused(f"the secret in {folder} cannot be read: give `secret`, or another `keep`.") from None
+    if len(kept) < 16:
+        raise InvalidModel(f"the secret in {folder} is damaged: its file is too short.", code="E_SECRET")
+    return kept
+
+
+def _kept_bucket(url: str, token: str | None, folder: Path) -> Pool:
+    """Return the bucket of this device, fetched and kept the first time, later read from its file."""
+    base = _checked_address(url)
+    name = f"bucket-{hashlib.sha256(base.encode()).hexdigest()[:16]}.json"
+    path = folder / name
+    if path.exists():
+        try:
+            return bucket_pool(read_regular(path, LARGEST_BUCKET))
+        except OSError:
+            raise OutputRefused(f"{path} cannot be read.") from None
+    if token is None:
+        raise InvalidParameter("`token` is needed to fetch a bucket: the owner of the pool gives one to each device.")
+    content = _fetch(f"{base}/v1/buckets/0", token)
+    pool = bucket_pool(content)
+    write_files(folder, {name: content.rstrip()})
+    return pool
+
+
+def _checked_address(url: str) -> str:
+    parts = urlsplit(url)
+    try:
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host = ""
+    if not host or parts.username or parts.query or parts.fragment:
+        raise InvalidParameter("the address of a pool service must look like https://pool.example.", code="E_ADDRESS")
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if parts.scheme != "https" and not local:
+        raise InvalidParameter(
+            f"the pool service must be reached by https, got {parts.scheme!r}: the token would be readable on the way.",
+            code="E_ADDRESS",
+        )
+    return url.rstrip("/")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None  # the token is for this address only
+
+
+def _fetch(url: str, token: str) -> bytes:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}", "Accept": "application/json"})  # noqa: S310 - http or https, checked
+    host = urlsplit(url).hostname or ""
+    direct = [urllib.request.ProxyHandler({})] if host in ("127.0.0.1", "::1", "localhost") else []
+    try:
+        with urllib.request.build_opener(_NoRedirect, *direct).open(request, timeout=SECONDS) as answer:
+            content: bytes = answer.read(LARGEST_BUCKET + 1)
+    except urllib.error.HTTPError as error:
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            told = json.loads(error.read(65536))["error"]
+            raise ElsewhereError(f"the pool service refused: {told['message']}", code=str(told["code"])) from None
+        raise ElsewhereError(f"the pool service answered with status {error.code}.", code="E_SERVICE") from None
+    except (OSError, ValueError, urllib.error.URLError):
+        raise ElsewhereError("the pool service cannot be reached.", code="E_SERVICE") from None
+    if len(content) > LARGEST_BUCKET:
+        raise InvalidModel("the bucket is larger than this version reads.", code="E_TOO_LARGE")
+    return content
+
+
+def bucket_pool(content: bytes) -> Pool:
+    """Return the lives of a bucket, as the pool service sends it, as a `Pool`; anything else is refused."""
+    try:
+        told = json.loads(content)
+        if told["kind"] != "elsewhere bucket" or told["format"] != 1:
+            raise ValueError
+        lives = told["lives"]
+        dated = lives[0]["dates"] is not None
+        traces = Traces(
+            [day for life in lives for day in life["r"]],
+            Locations(lat=told["places"]["lat"], lon=told["places"]["lon"]),
+            users=[str(life["id"]) for life in lives for _ in life["r"]],
+            dates=[day for life in lives for day in life["dates"]] if dated else None,
+            **{name: told[name] for name in ("step_minutes", "start", "tz")},
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, ElsewhereError):
+        raise InvalidModel("this is not a bucket of a pool service, or a newer one.", code="E_BUCKET") from None
+    return Pool(traces, {})

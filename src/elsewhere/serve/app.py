@@ -1,0 +1,271 @@
+"""
+The interface over HTTP: health, buckets of whole lives, and devices for the owner. It never asks for a position.
+
+    GET    /v1/health           version, for everybody
+    GET    /v1/buckets/{n}      a device's n-th bucket; the same one every time; ?format=json|geojson|gpx
+    POST   /v1/devices          owner: let a device in; its token is in the answer and nowhere else
+    GET    /v1/devices          owner: the devices, and how many lives are left
+    DELETE /v1/devices/{id}     owner: shut a device out
+
+A bucket always has the same number of lives and, in each format, the same number of bytes, so neither the server nor
+whoever watches the line learns which of its lives are used, nor which lives they are.
+"""
+
+import hmac
+import json
+import secrets
+import tempfile
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path as File
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Path, Query, Request, Response, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from elsewhere._version import __version__
+from elsewhere.errors import ElsewhereError
+from elsewhere.serve.guard import Guard
+from elsewhere.serve.store import Device, PoolSpent, Store, digest_of
+from elsewhere.traces.model import Locations, Traces
+from elsewhere.traces.write import write_traces
+
+BUCKETS = 8  # that a device may have
+LONGEST_DAYS = 3650
+PAGE = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# bytes that an instant takes at most, and a day beside its instants (see `write_traces`)
+WIDEST = {"geojson": (56, 160), "gpx": (120, 120)}
+MEDIA = {"json": "application/json", "geojson": "application/geo+json", "gpx": "application/gpx+xml"}
+
+
+class Format(StrEnum):
+    """Formats of a bucket."""
+
+    json = "json"
+    geojson = "geojson"
+    gpx = "gpx"
+
+
+class NewDevice(BaseModel):
+    """A device to be let in."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    label: Annotated[str, Field(max_length=80, description="What you call the device; nobody else sees it.")] = ""
+    expires_days: Annotated[
+        int | None, Field(ge=1, le=LONGEST_DAYS, description="For how many days the token is valid; null: no end.")
+    ] = None
+
+
+class Admitted(BaseModel):
+    """A device that was let in: keep the token, it is shown only now."""
+
+    id: str
+    token: str
+    expires: str | None
+
+
+class Listed(BaseModel):
+    """A device as its owner sees it; what it holds is not known."""
+
+    id: str
+    role: str
+    label: str
+    created: str
+    expires: str | None
+    valid: bool
+
+
+class Level(BaseModel):
+    """How full the pool is, and who may draw from it."""
+
+    lives: int
+    free: int
+    bucket: int
+    shared: bool
+    devices: list[Listed]
+
+
+class Fault(BaseModel):
+    """What is wrong."""
+
+    error: dict[str, str]
+
+
+def faults(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Answers that say what is wrong."""
+    return {status: {"model": Fault} for status in statuses}
+
+
+class Refused(ElsewhereError):
+    """A request that is answered by an error; `status` is that of HTTP."""
+
+    def __init__(self, status: int, message: str, *, code: str) -> None:
+        super().__init__(message, code=code)
+        self.status = status
+
+
+def make_app(store: Store, *, bucket: int, shared: bool = False, rate: float = 120) -> Guard:
+    """
+    Return the service of a filled store, an ASGI application.
+
+    `bucket` is the number of lives in a bucket, `shared` whether a life may be given to several devices, `rate` the
+    requests per minute that each token may make.
+    """
+    api = FastAPI(
+        title="elsewhere pool",
+        version=__version__,
+        description="Fake lives for decoys, in buckets. The service is never sent a position.",
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+    )
+    about = store.meta()
+    bearer = [Security(HTTPBearer(auto_error=False))]
+    owners = {"dependencies": bearer, "tags": ["owner"]}
+
+    @api.get("/v1/health")
+    def health() -> dict[str, str]:
+        """Say that the service is there, and its version."""
+        return {"status": "ok", "version": __version__}
+
+    @api.get(
+        "/v1/buckets/{n}",
+        dependencies=bearer,
+        responses=faults(401, 403, 404, 409, 422, 429) | {200: {"content": {kind: {} for kind in MEDIA.values()}}},
+        response_class=Response,
+    )
+    def read_bucket(
+        request: Request,
+        n: Annotated[int, Path(ge=0, lt=BUCKETS, description="Which of the device's own buckets.")],
+        format: Annotated[Format, Query(description="JSON for `elsewhere.lbs`.")] = Format.json,  # noqa: A002
+    ) -> Response:
+        """Return a bucket of whole lives; the device picks its own from it, and tells nobody which."""
+        _as(request, "device")
+        holder = hmac.digest(_token(request), f"bucket {n}".encode(), "sha256").hex()
+        lives = store.issue(holder, bucket, alone=not shared)
+        return Response(bucket_file(about, lives, bucket, format.value), media_type=MEDIA[format.value])
+
+    @api.post("/v1/devices", status_code=201, responses=faults(401, 403, 413, 422, 429), **owners)  # type: ignore[arg-type]
+    def admit_device(request: Request, new: NewDevice | None = None) -> Admitted:
+        """Let a device in; its token is in this answer and nowhere else."""
+        _as(request, "owner")
+        told = new or NewDevice()
+        token = secrets.token_urlsafe(32)
+        days = told.expires_days
+        expires = None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
+        return Admitted(id=store.admit(digest_of(token), "device", told.label, expires), token=token, expires=expires)
+
+    @api.get("/v1/devices", responses=faults(401, 403, 429), **owners)  # type: ignore[arg-type]
+    def list_devices(request: Request) -> Level:
+        """List the devices, and say how many lives are left."""
+        _as(request, "owner")
+        known = store.overview()
+        return Level(
+            lives=known["lives"],
+            free=known["free"],
+            bucket=bucket,
+            shared=shared,
+            devices=[
+                Listed(id=d.id, role=d.role, label=d.label, created=d.created, expires=d.expires, valid=d.valid)
+                for d in known["devices"]
+            ],
+        )
+
+    @api.delete(
+        "/v1/devices/{device}",
+        status_code=204,
+        responses=faults(401, 403, 404, 422, 429),
+        **owners,  # type: ignore[arg-type]
+    )
+    def revoke_device(request: Request, device: Annotated[str, Path(max_length=64)]) -> None:
+        """Shut a device out; what it was given is given to nobody else."""
+        _as(request, "owner")
+        if not store.revoke(device):
+            raise Refused(404, "there is no such device.", code="E_DEVICE")
+
+    _add_page(api)
+    _add_faults(api)
+    return Guard(api, store, rate=rate)
+
+
+def bucket_file(about: dict[str, str], lives: list[str], size: int, kind: str) -> bytes:
+    """Return lives (as the store keeps them) in a format, padded with blanks to the length of the largest bucket."""
+    head = about["head"]
+    if kind == "json":
+        text = f'{head[:-1]},"lives":[{",".join(lives)}]}}'
+        return text.encode().ljust(len(head) + 16 + size * (int(about["largest"]) + 1))
+    clock = json.loads(head)
+    found = [json.loads(life) for life in lives]
+    days = [day for life in found for day in life["r"]]
+    dated = [day for life in found for day in life["dates"] or []]
+    traces = Traces(
+        days,
+        Locations(lat=clock["places"]["lat"], lon=clock["places"]["lon"]),
+        users=[life["id"] for life in found for _ in life["r"]],
+        dates=dated or None,
+        **{name: clock[name] for name in ("step_minutes", "start", "tz")},
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = File(folder) / f"bucket.{kind}"
+        write_traces(traces, path)
+        content = path.read_bytes()
+    instant, day = WIDEST[kind]
+    return content.ljust(200 + size * int(about["most_days"]) * (day + instant * int(about["instants"])))
+
+
+def _as(request: Request, role: str) -> Device:
+    who: Device = request.state.who
+    if who.role != role:
+        raise Refused(403, f"this needs the token of {'the owner' if role == 'owner' else 'a device'}.", code="E_ROLE")
+    return who
+
+
+def _token(request: Request) -> bytes:
+    return request.headers["authorization"].partition(" ")[2].encode()
+
+
+def _add_page(api: FastAPI) -> None:
+    """Serve the files of page/, read once: no path of a request ever reaches the disk."""
+    folder = resources.files("elsewhere.serve") / "page"
+    files = {
+        f.name: (f.read_bytes(), PAGE[File(f.name).suffix]) for f in folder.iterdir() if File(f.name).suffix in PAGE
+    }
+
+    @api.get("/", include_in_schema=False)
+    def front_page() -> Response:
+        return page_file("index.html")
+
+    @api.get("/page/{name}", include_in_schema=False)
+    def page_file(name: str) -> Response:
+        if name not in files:
+            raise Refused(404, "there is no such page.", code="E_PATH")
+        content, media = files[name]
+        return Response(content, media_type=media)
+
+
+def _add_faults(api: FastAPI) -> None:
+    """Answer every error by its code and what is wrong, never by what was sent."""
+
+    def answer(status: int, code: str, message: str) -> JSONResponse:
+        return JSONResponse({"error": {"code": code, "message": message}}, status)
+
+    @api.exception_handler(RequestValidationError)
+    def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+        wrong = sorted({f"{'.'.join(map(str, e['loc'][:2]))}: {e['type'].replace('_', ' ')}" for e in error.errors()})
+        return answer(422, "E_PARAM", f"the request is not as /openapi.json says: {'; '.join(wrong)[:500]}.")
+
+    @api.exception_handler(Refused)
+    def refused(_request: Request, error: Refused) -> JSONResponse:
+        return answer(error.status, error.code, error.args[0])
+
+    @api.exception_handler(PoolSpent)
+    def spent(_request: Request, error: PoolSpent) -> JSONResponse:
+        return answer(409, error.code, error.args[0])
+
+    @api.exception_handler(HTTPException)
+    def other(_request: Request, error: HTTPException) -> JSONResponse:
+        return answer(error.status_code, "E_PATH" if error.status_code == 404 else "E_HTTP", "there is nothing here.")

@@ -1,0 +1,191 @@
+"""Start the pool service: its pool, its store, its owner's token, its socket."""
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elsewhere.errors import (
+    InvalidParameter,
+    MissingExtra,
+    OutputRefused,
+    PublicationRefused,
+    require_between,
+    require_whole,
+)
+from elsewhere.pool import Pool
+from elsewhere.serve.store import Store, digest_of, open_store
+
+MOST_AT_ONCE = 1000  # connections
+LARGEST_BUCKET = 4096
+
+
+@dataclass(frozen=True)
+class Started:
+    """A service that is about to answer."""
+
+    url: str
+    lives: int
+    free: int
+    bucket: int
+    shared: bool
+    store: str
+    owner_token: str | None
+    laboratory: bool
+
+
+def serve(
+    source: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    store: str | Path | None = None,
+    bucket: int | None = None,
+    shared: bool = False,
+    rate: float = 120,
+    cert: Path | None = None,
+    key: Path | None = None,
+    new_owner_token: bool = False,
+    laboratory: bool = False,
+    started: Callable[[Started], Any] = lambda _: None,
+) -> None:
+    """
+    Serve a published pool until the process is stopped.
+
+    Parameters
+    ----------
+    source
+        The folder of a published pool, or a file in it.
+    host, port
+        Where to listen; any other address than this machine's own needs `cert` and `key`. Port 0 takes a free one.
+    store
+        Path of the live store, or `postgresql://...`; by default a file beside the pool, `POOL-live.sqlite`.
+    bucket
+        Lives in a bucket; by default an eighth of the pool, at least 6, at most 32.
+    shared
+        Whether a life may be given to several devices.
+    rate
+        Requests per minute of each token.
+    cert, key
+        Files of TLS, in PEM.
+    new_owner_token
+        Make a new token for the owner; the one before is valid no more.
+    laboratory
+        Serve a laboratory pool to other machines all the same.
+    started
+        Called once, with the address and, at the first start, the owner's token.
+
+    """
+    try:
+        import uvicorn
+
+        from elsewhere.serve.app import make_app
+        from elsewhere.serve.guard import Impatient
+    except ImportError:
+        raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
+    require_whole("port", port, 0, 65535)
+    require_between("rate", rate, 1, 1e9)
+    local = check_host(host, cert, key)
+    folder = Path(source)
+    folder = folder.parent if folder.is_file() else folder
+    pool = Pool.load(folder)
+    reproducible = bool(pool.provenance.get("reproducible"))
+    if reproducible and not local and not laboratory:
+        raise PublicationRefused(
+            "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `--seed`, or give "
+            "`--i-know`."
+        )
+    lives = pool.traces.U
+    size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
+    if size > LARGEST_BUCKET:
+        raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.")
+    where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
+    live = open_store(where)
+    try:
+        live.fill(pool)
+        token = owner_token(live, new_owner_token)
+        free = live.overview()["free"]
+        with _listen(host, port) as listening:
+            name = f"[{host}]" if ":" in host else host
+            scheme = "https" if cert else "http"
+            config = uvicorn.Config(
+                make_app(live, bucket=size, shared=shared, rate=rate),
+                http=Impatient,
+                lifespan="off",
+                ws="none",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=MOST_AT_ONCE,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=5,
+                h11_max_incomplete_event_size=16384,
+                ssl_certfile=cert,
+                ssl_keyfile=key,
+            )
+            logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+            try:
+                config.load()
+            except OSError as error:
+                raise InvalidParameter(f"`cert` and `key` cannot be used: {error.strerror or error}.") from None
+            kind = "PostgreSQL" if str(where).startswith("postgres") else str(where)
+            started(
+                Started(
+                    url=f"{scheme}://{name}:{listening.getsockname()[1]}",
+                    lives=lives,
+                    free=free,
+                    bucket=size,
+                    shared=shared,
+                    store=kind,
+                    owner_token=token,
+                    laboratory=reproducible,
+                )
+            )
+            asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+    finally:
+        live.close()
+
+
+def owner_token(store: Store, renew: bool = False) -> str | None:
+    """Return a token for the owner, where there is none yet or a new one is wanted; it cannot be shown again."""
+    if not renew and any(device.role == "owner" and device.valid for device in store.overview()["devices"]):
+        return None
+    token = secrets.token_urlsafe(32)
+    store.admit(digest_of(token), "owner", only=renew)
+    return token
+
+
+def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
+    """Return whether `host` is this machine alone; any other address without TLS is refused: tokens would be read."""
+    if (cert is None) != (key is None):
+        raise InvalidParameter("`cert` and `key` belong together: give both, or none.")
+    try:
+        local = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = False
+    if not local and cert is None:
+        raise InvalidParameter(
+            f"`host` must be this machine's own address (127.0.0.1, ::1, localhost), got {host!r}: other machines "
+            "reach the service by TLS only. Give `--cert` and `--key`, or put a TLS proxy in front."
+        )
+    return local
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        raise OutputRefused(f"port {port} of {host} cannot be used: {error.strerror}.", code="E_PORT") from None
+    return listening

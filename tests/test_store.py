@@ -1,0 +1,285 @@
+"""The live store: uniform, exact under concurrency, the same with SQLite and PostgreSQL."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from elsewhere.errors import ElsewhereError, MissingExtra
+from elsewhere.pool import Pool
+from elsewhere.serve import store as stores
+from elsewhere.serve.store import PoolSpent, SqliteStore, digest_of, open_store
+from elsewhere.traces.model import Locations, Traces
+
+BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
+
+
+def pool_of(lives=40, days=2, instants=4, places=9, seed=1, dates=True):
+    """Random lives; their ids tell them apart."""
+    rng = np.random.default_rng(seed)
+    r = rng.integers(places, size=(lives * days, instants))
+    when = np.tile(np.arange(np.datetime64("2024-03-04"), np.datetime64("2024-03-04") + days), lives)
+    traces = Traces(
+        r,
+        Locations(lat=60 + 0.01 * np.arange(places), lon=24 + 0.01 * np.arange(places)),
+        users=np.repeat([rng.bytes(16).hex() for _ in range(lives)], days),
+        dates=when if dates else None,
+        step_minutes=1440 / instants,
+        tz="Europe/Helsinki",
+    )
+    return Pool(traces, {})
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """The address of a PostgreSQL server of our own, on a socket in a temporary folder."""
+    if BIN is None or not shutil.which("runuser" if os.getuid() == 0 else "true"):
+        pytest.skip("no PostgreSQL server on this machine (Debian: postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
+    as_other = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    if as_other:
+        shutil.chown(folder, "postgres")
+    options = f"-c listen_addresses= -k {folder} -c fsync=off"
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/"}
+    subprocess.run([*as_other, BIN / "initdb", "-D", folder / "data", "-A", "trust", "-U", "owner"], **quiet)
+    start = [BIN / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log", "-o", options, "start"]
+    subprocess.run([*as_other, *start], **quiet)
+    yield f"postgresql://owner@/postgres?host={folder}"
+    subprocess.run([*as_other, BIN / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **quiet)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request, tmp_path):
+    """Where a fresh store may be."""
+    if request.param == "sqlite":
+        return tmp_path / "live.sqlite"
+    import psycopg
+
+    server = request.getfixturevalue("postgres")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return server
+
+
+@pytest.fixture
+def store(address):
+    made = open_store(address)
+    yield made
+    made.close()
+
+
+def test_a_bucket_is_the_same_every_time_and_no_life_is_given_twice(store):
+    store.fill(pool_of(40))
+    first, second = (store.issue(holder, 12, alone=True) for holder in ("a", "b"))
+
+    assert store.issue("a", 12, alone=True) == first
+    assert len(set(first)) == len(set(second)) == 12
+    assert not set(first) & set(second)
+    assert store.overview()["free"] == 16
+
+
+def test_a_pool_that_is_spent_says_so_and_gives_nothing(store):
+    store.fill(pool_of(20))
+    store.issue("a", 12, alone=True)
+    with pytest.raises(PoolSpent, match="fewer than 12 lives"):
+        store.issue("b", 12, alone=True)
+
+    assert store.overview()["free"] == 8
+    assert len(store.issue("c", 8, alone=True)) == 8
+
+
+def test_shared_lives_may_come_again_but_never_those_that_were_given_alone(store):
+    store.fill(pool_of(20))
+    mine = set(store.issue("mine", 10, alone=True))
+    shared = [set(store.issue(f"s{i}", 8, alone=False)) for i in range(6)]
+
+    assert all(len(s) == 8 and not s & mine for s in shared)
+    assert len(set.union(*shared)) < 48
+    with pytest.raises(PoolSpent):  # what was shared is nobody's alone
+        store.issue("late", 3, alone=True)
+
+
+def test_a_store_is_filled_once_and_knows_its_pool(store, address):
+    pool = pool_of(10)
+    store.fill(pool)
+    given = store.issue("a", 4, alone=True)
+    again = open_store(address)
+    again.fill(pool)
+
+    assert again.issue("a", 4, alone=True) == given
+    assert again.overview()["free"] == 6
+    with pytest.raises(ElsewhereError) as wrong:
+        again.fill(pool_of(10, seed=2))
+    assert wrong.value.code == "E_MISMATCH"
+    again.close()
+
+
+def test_tokens_are_known_by_digest_until_they_are_revoked_or_expire(store):
+    store.fill(pool_of(10))
+    soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
+    past = (datetime.now(UTC) - timedelta(minutes=1)).isoformat()
+    phone = store.admit(digest_of("t1"), "device", "phone", soon)
+    store.admit(digest_of("t2"), "device", "old", past)
+    store.admit(digest_of("t3"), "owner")
+
+    assert store.known(digest_of("t1")).label == "phone"
+    assert store.known(digest_of("t2")) is None
+    assert store.known(digest_of("t0")) is None
+    assert store.known(digest_of("t3")).role == "owner"
+    assert store.revoke(phone)
+    assert not store.revoke("nobody")
+    assert not store.revoke(store.known(digest_of("t3")).id)  # an owner cannot be shut out as a device
+    assert store.known(digest_of("t1")) is None
+    store.admit(digest_of("t4"), "owner", only=True)
+    assert store.known(digest_of("t3")) is None
+    assert store.known(digest_of("t4")) is not None
+
+
+def test_sixty_four_threads_over_four_connections_never_get_the_same_life(store, address):
+    store.fill(pool_of(64 * 4, days=1))
+    several = [open_store(address) for _ in range(4)]
+    got, failed = [], []
+    ready = threading.Barrier(64)
+
+    def take(i):
+        ready.wait()
+        try:
+            got.append(several[i % 4].issue(f"holder {i}", 4, alone=True))
+            # the same holder twice at once is one bucket
+            got[-1] == several[(i + 1) % 4].issue(f"holder {i}", 4, alone=True) or failed.append(i)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=take, args=(i,)) for i in range(64)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    for one in several:
+        one.close()
+
+    assert failed == []
+    assert len(got) == 64
+    assert max(Counter(life for bucket in got for life in bucket).values()) == 1
+    assert store.overview()["free"] == 0
+
+
+def test_one_holder_asking_from_many_threads_gets_one_bucket(store, address):
+    store.fill(pool_of(64, days=1))
+    several = [open_store(address) for _ in range(4)]
+    got = []
+    ready = threading.Barrier(16)
+
+    def take(i):
+        ready.wait()
+        got.append(tuple(several[i % 4].issue("me", 4, alone=True)))
+
+    threads = [threading.Thread(target=take, args=(i,)) for i in range(16)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    for one in several:
+        one.close()
+
+    assert len(set(got)) == 1
+    assert len(got) == 16
+    assert store.overview()["free"] == 60
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_every_life_is_as_likely_to_be_drawn(tmp_path, alone):
+    pool, draws = pool_of(8, days=1), 400
+    seen = Counter()
+    for i in range(draws):
+        live = SqliteStore(tmp_path / f"{alone}{i % 4}.sqlite")
+        live.rows("PRAGMA synchronous = OFF")
+        for table in ("held", "life", "meta", "device"):
+            live.rows(f"DROP TABLE IF EXISTS {table}")
+        live.fill(pool)
+        seen.update(live.issue("a", 2, alone=alone))
+        live.close()
+    expected = draws * 2 / 8
+    # draws without replacement vary less than independent ones: the limit is on the safe side
+    statistic = sum((count - expected) ** 2 / expected for count in seen.values())
+
+    assert len(seen) == 8
+    assert statistic < chi2.isf(1e-6, 7)
+
+
+def test_the_file_says_neither_tokens_nor_who_holds_what(tmp_path):
+    live = SqliteStore(tmp_path / "live.sqlite")
+    live.fill(pool_of(10))
+    device = live.admit(digest_of("SECRET-TOKEN"), "device", "phone")
+    live.issue("holder", 2, alone=True)
+    live.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+    assert b"SECRET-TOKEN" not in content
+    assert (tmp_path / "live.sqlite").stat().st_mode & 0o777 == 0o600
+    held = SqliteStore(tmp_path / "live.sqlite").rows("SELECT holder FROM held")
+    assert device not in {holder for (holder,) in held}
+
+
+def test_places_without_a_position_are_refused(tmp_path):
+    pool = Pool(Traces([[0, 1]], Locations(n=2), users=["a"]), {})
+    with pytest.raises(ElsewhereError, match="no latitude and longitude"):
+        SqliteStore(tmp_path / "x.sqlite").fill(pool)
+
+
+def test_what_is_no_store_is_refused(tmp_path):
+    (tmp_path / "text").write_text("not a database, but long enough to be looked at" * 20)
+    with pytest.raises(ElsewhereError, match="no store of a pool"):
+        open_store(tmp_path / "text")
+    with pytest.raises(ElsewhereError, match="cannot be made"):
+        open_store(tmp_path / "nowhere" / "x.sqlite")
+    with pytest.raises(ElsewhereError, match="does not answer") as wrong:
+        open_store("postgresql://nobody:PASSWORD@127.0.0.1:1/x")
+    assert "PASSWORD" not in str(wrong.value)
+
+
+def test_without_psycopg_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"elsewhere\[postgres\]"):
+        open_store("postgresql://x")
+
+
+def test_a_postgres_connection_that_was_lost_is_made_anew(address):
+    if not str(address).startswith("postgresql"):
+        pytest.skip("a file is never lost")
+    live = open_store(address)
+    live.fill(pool_of(10))
+    other = open_store(address)
+    other.rows("SELECT pg_terminate_backend(?)", live.connection.info.backend_pid)
+    other.close()
+
+    assert len(live.issue("a", 2, alone=True)) == 2
+    live.close()
+
+
+def test_a_fill_that_is_cut_off_leaves_nothing(tmp_path, monkeypatch):
+    live = SqliteStore(tmp_path / "live.sqlite")
+    many = live.many
+    calls = []
+
+    def cut(sql, values):
+        calls.append(sql)
+        if "meta" in sql:
+            raise KeyboardInterrupt
+        many(sql, values)
+
+    monkeypatch.setattr(live, "many", cut)
+    with pytest.raises(KeyboardInterrupt):
+        live.fill(pool_of(10))
+    monkeypatch.undo()
+    live.fill(pool_of(10))
+
+    assert len(calls) == 2
+    assert live.overview()["lives"] == 10
+    assert stores.FORMAT == live.meta()["format"]

@@ -1,0 +1,561 @@
+"""The decoy client: what leaves it, what comes back, and what an attacker makes of what left."""
+
+import http.server
+import json
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, ks_2samp
+from test_store import pool_of
+
+from elsewhere import lbs
+from elsewhere.errors import ElsewhereError, MissingExtra
+from elsewhere.lbs import Wallet, position_in
+from elsewhere.pool import Pool
+from elsewhere.traces.model import Locations, Traces
+
+SECRET = b"a secret of sixteen or more bytes"
+NOON = datetime(2024, 3, 6, 12, 0)
+HERE = (60.123456789, 24.987654321)
+
+
+def wallet_of(pool=None, **options):
+    return Wallet(pool or pool_of(40, days=7, instants=24), secret=SECRET, **options)
+
+
+class Service:
+    """A location-based service that answers with what it was asked, and remembers all it saw."""
+
+    def __init__(self):
+        self.seen = []
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                asked = urlsplit(self.path)
+                service.seen.append((time.perf_counter(), self.path, sorted(self.headers.items())))
+                lat, lon = (parse_qs(asked.query)[name][0] for name in ("lat", "lon"))
+                body = json.dumps(
+                    {"display_name": f"{lat},{lon}", "lat": lat, "lon": lon, "place_id": 1, "address": {}}
+                ).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.address = f"127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def positions(self):
+        queries = [parse_qs(urlsplit(path).query) for _, path, _ in self.seen]
+        return [(q["lat"][0], q["lon"][0]) for q in queries]
+
+
+@pytest.fixture
+def service():
+    made = Service()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+# ask
+
+
+def test_the_true_answer_returns_and_so_many_queries_leave():
+    asked = []
+    answer = wallet_of().ask(lambda lat, lon: asked.append((lat, lon)) or (lat, lon), *HERE, NOON, decoys=5)
+
+    assert answer == (60.1235, 24.9877)
+    assert len(asked) == 6
+    assert set(asked) == {answer, *wallet_of().positions(NOON, decoys=5)}
+
+
+@settings(max_examples=50)
+@given(
+    lat=st.floats(-90, 90),
+    lon=st.floats(-360, 360),
+    decimals=st.integers(0, 8),
+    decoys=st.integers(1, 40),
+    when=st.datetimes(datetime(1950, 1, 1), datetime(2200, 1, 1)),
+)
+def test_whatever_leaves_is_rounded_alike_and_on_the_globe(lat, lon, decimals, decoys, when):
+    asked = []
+    wallet_of(decimals=decimals).ask(lambda *place: asked.append(place), lat, lon, when, decoys=decoys)
+
+    assert len(asked) == decoys + 1
+    for y, x in asked:
+        assert type(y) is type(x) is float
+        assert -90 <= y <= 90
+        assert -180 <= x < 180 or decimals == 0
+        assert (round(y, decimals), round(x, decimals)) == (y, x)
+
+
+def test_personas_are_nested_the_same_every_time_and_others_with_another_secret():
+    pool = pool_of(40, days=7, instants=24)
+    many = Wallet(pool, secret=SECRET).positions(NOON, decoys=10)
+    shuffled = Pool(pool.traces.select(np.random.default_rng(3).permutation(len(pool))), {})
+
+    assert Wallet(pool, secret=SECRET).positions(NOON, decoys=4) == many[:4]
+    assert Wallet(shuffled, secret=SECRET).positions(NOON, decoys=10) == many
+    assert Wallet(pool, secret=SECRET[::-1]).positions(NOON, decoys=10) != many
+
+
+def test_a_decoy_goes_home_to_the_same_place_every_night():
+    rng = np.random.default_rng(5)
+    lives, days = 12, 28
+    homes = np.arange(lives)
+    r = np.concatenate(
+        [np.full((lives * days, 8), np.repeat(homes, days)[:, None]), rng.integers(12, 40, (lives * days, 16))], 1
+    )
+    traces = Traces(
+        r,
+        Locations(lat=60 + 0.01 * np.arange(40), lon=np.full(40, 25.0)),
+        users=np.repeat([f"{i:032x}" for i in range(lives)], days),
+        dates=np.tile(np.arange(np.datetime64("2024-03-04"), np.datetime64("2024-03-04") + days), lives),
+        step_minutes=60,
+    )
+    wallet = wallet_of(Pool(traces, {}))
+    nights = [wallet.positions(datetime(2026, 11, 1, 3) + timedelta(days=d), decoys=5) for d in range(60)]
+
+    assert all(night == nights[0] for night in nights)
+    assert len(set(nights[0])) == 5
+
+
+def test_days_follow_one_another_on_their_own_weekdays_and_begin_again():
+    # the place is the day: 28 days in a row
+    days = np.arange(np.datetime64("2024-03-06"), np.datetime64("2024-03-06") + 28)
+    traces = Traces(
+        np.arange(28)[:, None].repeat(24, axis=1),
+        Locations(lat=10 + np.arange(28.0), lon=np.zeros(28)),
+        users=["a"] * 28,
+        dates=days,
+        step_minutes=60,
+    )
+    wallet = wallet_of(Pool(traces, {}))
+    lived = [
+        round(wallet.positions(datetime(2026, 11, 1, 5) + timedelta(days=d), decoys=1)[0][0] - 10) for d in range(80)
+    ]
+    weekday = [(days[i].item()).weekday() for i in lived]
+
+    assert [(b - a) % 28 for a, b in pairwise(lived)] == [1] * 79
+    assert weekday == [(datetime(2026, 11, 1) + timedelta(days=d)).weekday() for d in range(80)]
+
+
+@pytest.mark.parametrize(
+    ("dates", "today", "expected"),
+    [
+        (["2024-03-04", "2024-03-09"], "2026-11-16", {0}),  # a Monday for a Monday
+        (["2024-03-04", "2024-03-09"], "2026-11-18", {0}),  # a weekday for a Wednesday
+        (["2024-03-04", "2024-03-09"], "2026-11-22", {1}),  # a Saturday for a Sunday
+        (["2024-03-04"], "2026-11-22", {0}),  # one day is all there is
+        (None, "2026-11-22", {0, 1}),
+    ],
+)
+def test_lives_of_few_days_live_the_day_that_fits_best(dates, today, expected):
+    n = 2 if dates is None else len(dates)
+    traces = Traces(
+        np.arange(n)[:, None].repeat(24, axis=1),
+        Locations(lat=[10.0, 20.0][:n], lon=[0.0, 0.0][:n]),
+        users=["a"] * n,
+        dates=dates,
+        step_minutes=60,
+    )
+    lat = wallet_of(Pool(traces, {})).positions(datetime.fromisoformat(f"{today}T12:00"), decoys=1)[0][0]
+
+    assert round(lat / 10) - 1 in expected
+
+
+def test_hours_of_the_pool_and_zones_of_the_question():
+    # 8 instants from 08:00 on, an hour each; place = hour
+    traces = Traces(
+        [np.arange(8)],
+        Locations(lat=np.arange(8.0), lon=np.zeros(8)),
+        users=["a"],
+        dates=["2024-03-04"],
+        step_minutes=60,
+        start="08:00",
+        tz="Europe/Helsinki",
+    )
+    wallet = wallet_of(Pool(traces, {}))
+
+    def hour(when):
+        return round(wallet.positions(when, decoys=1)[0][0])
+
+    assert hour(datetime(2024, 3, 4, 10, 30)) == 2
+    assert hour(datetime(2024, 3, 4, 8, 30, tzinfo=UTC)) == 2  # 10:30 in Helsinki
+    assert hour(np.datetime64("2024-03-04T10:30")) == 2
+    assert hour(datetime(2024, 3, 4, 17)) == 7  # after the last instant
+    assert hour(datetime(2024, 3, 4, 7)) == 0  # before the first one
+    assert hour(datetime(2024, 3, 4, 2)) == 0
+    assert hour(datetime(2024, 3, 4, 22)) == 7
+
+
+def test_missing_instants_are_those_next_to_them():
+    traces = Traces([[-1, 3, -1, -1, 5, -1]], Locations(lat=np.arange(6.0), lon=np.zeros(6)), step_minutes=240)
+    wallet = wallet_of(Pool(traces, {}))
+    at = [round(wallet.positions(datetime(2024, 3, 4, 4 * s, 1), decoys=1)[0][0]) for s in range(6)]
+
+    assert at == [3, 3, 3, 5, 5, 5]
+
+
+def test_a_spot_is_near_its_place_and_nearer_to_it_than_to_any_other():
+    pool = pool_of(30, days=3, instants=24, places=9)
+    wallet = wallet_of(pool, decimals=8)
+    where = pool.traces.locations
+    spots = {spot for h in range(24) for spot in wallet.positions(datetime(2024, 3, 4, h), decoys=30)}
+
+    assert len(spots) > 9  # personas do not share their spots
+    for lat, lon in spots:
+        apart = np.hypot((where.lat - lat) * 111.2, (where.lon - lon) * 111.2 * np.cos(np.radians(lat)))
+        assert 0 < apart.min() < 0.16
+        assert np.sort(apart)[1] > apart.min()
+
+
+# errors
+
+
+class Broken(Exception):
+    pass
+
+
+def test_errors_of_decoys_are_thrown_away_and_that_of_the_truth_is_raised():
+    wallet, asked = wallet_of(), []
+
+    def only_truth(lat, lon):
+        asked.append((lat, lon))
+        if (lat, lon) != (60.1235, 24.9877):
+            raise Broken
+        return "here"
+
+    def only_decoys(lat, lon):
+        asked.append((lat, lon))
+        if (lat, lon) == (60.1235, 24.9877):
+            raise Broken
+        return "elsewhere"
+
+    assert wallet.ask(only_truth, *HERE, NOON) == "here"
+    with pytest.raises(Broken):
+        wallet.ask(only_decoys, *HERE, NOON)
+    assert len(asked) == 12  # a failure neither stops nor repeats anything
+
+
+@pytest.mark.parametrize("slow", ["truth", "decoy"])
+def test_the_call_ends_when_all_are_answered_whichever_was_the_true_one(slow):
+    wallet = wallet_of()
+
+    def fn(lat, lon):
+        if ((lat, lon) == (60.1235, 24.9877)) == (slow == "truth"):
+            time.sleep(0.3)
+        return lat
+
+    begun = time.monotonic()
+    assert wallet.ask(fn, *HERE, NOON, decoys=2) == 60.1235
+    assert 0.3 <= time.monotonic() - begun < 2
+
+
+def test_a_service_that_hangs_is_given_up():
+    hang = threading.Event()
+    wallet = wallet_of(wait=0.2)
+    with pytest.raises(ElsewhereError) as late:
+        wallet.ask(lambda *_: hang.wait(5), *HERE, NOON)
+    # a decoy that hangs does not keep the answer
+    assert wallet.ask(lambda y, x: y if y == 60.1235 else hang.wait(5), *HERE, NOON) == 60.1235
+    hang.set()
+    assert late.value.code == "E_TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"lat": 91}, "E_OUTSIDE"),
+        ({"lat": float("nan")}, "E_OUTSIDE"),
+        ({"lon": float("inf")}, "E_OUTSIDE"),
+        ({"lat": "north"}, "E_OUTSIDE"),
+        ({"lat": None}, "E_OUTSIDE"),
+        ({"fn": 3}, "E_PARAM"),
+        ({"decoys": 0}, "E_PARAM"),
+        ({"decoys": 2.5}, "E_PARAM"),
+        ({"decoys": 65}, "E_PARAM"),
+        ({"decoys": 41}, "E_TOO_FEW"),
+        ({"when": "noon"}, "E_DATE"),
+        ({"when": 12}, "E_DATE"),
+        ({"when": np.datetime64("NaT")}, "E_DATE"),
+        ({"when": datetime.min}, "E_DATE"),
+        ({"when": datetime.max.replace(tzinfo=UTC)}, "E_DATE"),
+    ],
+)
+def test_wrong_questions_are_refused_before_anything_is_sent(change, code):
+    sent = []
+    given = {"fn": lambda *place: sent.append(place), "lat": HERE[0], "lon": HERE[1], "when": NOON, "decoys": 5}
+    with pytest.raises(ElsewhereError) as wrong:
+        wallet_of().ask(**given | change)
+
+    assert wrong.value.code == code
+    assert sent == []
+    assert "91" not in str(wrong.value)  # where somebody is, is never shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"secret": b"short"}, {"secret": 7}, {"decimals": 9}, {"decimals": -1}, {"wait": 0}, {"pause": -1}, {"pause": 61}],
+)
+def test_wrong_wallets_are_refused(options):
+    with pytest.raises(ElsewhereError) as wrong:
+        Wallet(pool_of(6), **{"secret": SECRET} | options)
+    assert wrong.value.code == "E_PARAM"
+    assert "short" not in str(wrong.value)
+
+
+def test_a_pool_without_positions_is_refused_and_nothing_shows_the_secret():
+    with pytest.raises(ElsewhereError, match="no latitude"):
+        Wallet(Pool(Traces([[0, 1]], Locations(n=2)), {}), secret=SECRET)
+    with pytest.raises(ElsewhereError, match="must be a `Pool`"):
+        Wallet(7, secret=SECRET)
+    assert repr(wallet_of()) == "Wallet(40 lives)"
+    assert len(wallet_of()) == 40
+
+
+# what leaves, statistically: tests that fail when the shuffle, the threads or the rounding are taken away
+
+
+def test_the_truth_leaves_at_every_place_in_the_order_alike():
+    wallet, places, rounds = wallet_of(pause=1e-4), Counter(), 600
+    for _ in range(rounds):
+        order = []
+        wallet.ask(lambda *place, o=order: o.append(place), *HERE, NOON, decoys=3)
+        places[order.index((60.1235, 24.9877))] += 1
+    statistic = sum((places[i] - rounds / 4) ** 2 / (rounds / 4) for i in range(4))
+
+    assert statistic < chi2.isf(1e-6, 3)
+
+
+def test_what_a_service_captures_tells_neither_by_order_time_decimals_nor_headers(service):
+    import requests
+
+    wallet, rounds, K = wallet_of(), 150, 4
+    session = requests.Session()
+    session.mount("http://", wallet.requests(decoys=K - 1))
+    rank, late, digits = Counter(), {True: [], False: []}, {True: Counter(), False: Counter()}
+    heads = set()
+    rng = np.random.default_rng(8)
+    for _ in range(rounds):
+        service.seen.clear()
+        # raw positions have many decimals, or few
+        lat, lon = 60 + round(rng.random(), int(rng.integers(1, 15))), 25 + rng.random()
+        answer = session.get(f"http://{service.address}/reverse", params={"lat": lat, "lon": lon}, timeout=5).json()
+        first = min(when for when, _, _ in service.seen)
+        order = sorted(service.seen)
+        assert len(order) == K
+        for i, (when, path, headers) in enumerate(order):
+            query = parse_qs(urlsplit(path).query)
+            true = (query["lat"][0], query["lon"][0]) == (answer["lat"], answer["lon"])
+            rank[i] += true
+            late[true].append(when - first)
+            digits[true][tuple(len(query[name][0].partition(".")[2]) for name in ("lat", "lon"))] += 1
+            heads.add(tuple(headers))
+    statistic = sum((rank[i] - rounds / K) ** 2 / (rounds / K) for i in range(K))
+
+    assert sum(rank.values()) == rounds
+    assert statistic < chi2.isf(1e-6, K - 1)
+    assert ks_2samp(late[True], late[False]).pvalue > 1e-6
+    assert set(digits[True]) == set(digits[False]) == {(4, 4)}
+    assert len(heads) == 1
+
+
+def test_queries_leave_together():
+    wallet, times = wallet_of(), []
+
+    def fn(*_):
+        times.append(time.monotonic())
+        time.sleep(0.05)
+
+    wallet.ask(fn, *HERE, NOON, decoys=5)
+    assert max(times) - min(times) < 0.05  # one after the other would take .25
+
+
+def test_with_a_pause_queries_leave_one_after_the_other():
+    times = []
+    wallet_of(pause=0.05).ask(lambda *_: times.append(time.monotonic()), *HERE, NOON, decoys=3)
+
+    assert np.diff(sorted(times)).min() > 0.04
+
+
+# adapters
+
+
+def test_geopy_gets_the_same_address_with_and_without_decoys(service):
+    from geopy.geocoders import Nominatim
+
+    options = {"user_agent": "test", "domain": service.address, "scheme": "http"}
+    alone = Nominatim(**options).reverse((60.1235, 24.9877))
+    hidden = Nominatim(adapter_factory=wallet_of().geopy(decoys=4), **options).reverse(HERE)
+
+    assert hidden.address == alone.address == "60.1235,24.9877"
+    assert len(service.seen) == 1 + 5
+    assert len({tuple(headers) for _, _, headers in service.seen}) == 1
+    with pytest.raises(ElsewhereError) as refused:  # an address says where, and nothing hides it
+        Nominatim(adapter_factory=wallet_of().geopy(), **options).geocode("Mannerheimintie 1")
+    assert refused.value.code == "E_NO_POSITION"
+    assert len(service.seen) == 6
+
+
+@pytest.mark.parametrize("name", ["httpx", "httpx2"])
+def test_httpx_transports(service, name):
+    library = pytest.importorskip(name)
+    inner = None if name == "httpx" else library.HTTPTransport()
+    with library.Client(transport=wallet_of().httpx(inner, decoys=2)) as client:
+        answer = client.get(f"http://{service.address}/reverse", params={"lat": HERE[0], "lon": HERE[1]})
+        assert answer.json()["display_name"] == "60.1235,24.9877"
+        with pytest.raises(ElsewhereError) as refused:
+            client.post(f"http://{service.address}/reverse?lat=1&lon=2")
+    assert refused.value.code == "E_METHOD"
+    assert len(service.seen) == 3
+
+
+def test_requests_refuses_what_changes_something(service):
+    import requests
+
+    session = requests.Session()
+    session.mount("http://", wallet_of().requests())
+    with pytest.raises(ElsewhereError) as refused:
+        session.post(f"http://{service.address}/reverse?lat=1&lon=2", timeout=5)
+    assert refused.value.code == "E_METHOD"
+    assert service.seen == []
+
+
+@pytest.mark.parametrize(
+    ("query", "lat", "lon", "rebuilt"),
+    [
+        ("lat=1.5&lon=-2", 1.5, -2, "lat=7&lon=8"),
+        ("a=x%20y&lat=1&lng=2", 1, 2, "a=x%20y&lat=7&lng=8"),
+        ("latitude=1&longitude=2&b=", 1, 2, "latitude=7&longitude=8&b="),
+        ("latlng=1,2&key=k", 1, 2, "latlng=7,8&key=k"),
+        ("location=1.0%2C2.0", 1, 2, "location=7,8"),
+        ("q=1,2", 1, 2, "q=7,8"),
+    ],
+)
+def test_positions_are_found_in_addresses(query, lat, lon, rebuilt):
+    y, x, put = position_in(f"https://s.example/p?{query}")
+
+    assert (y, x) == (lat, lon)
+    assert put("7", "8") == f"https://s.example/p?{rebuilt}"
+
+
+@pytest.mark.parametrize(
+    "query", ["", "q=Main+Street+1", "lat=1", "lat=x&lon=2", "lat=1&lon=2&latlng=1,2", "lat=1&lat=2&lon=3"]
+)
+def test_a_request_whose_position_is_not_clear_is_not_sent(query):
+    with pytest.raises(ElsewhereError) as refused:
+        position_in(f"https://s.example/p?{query}")
+    assert refused.value.code == "E_NO_POSITION"
+    assert "Main" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("library", "method"), [("geopy", "geopy"), ("requests", "requests"), ("httpx", "httpx")])
+def test_without_a_library_it_is_said_what_to_install(monkeypatch, library, method):
+    for name in [library, *(m for m in sys.modules if m.startswith(f"{library}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=f"pip install {library}"):
+        getattr(wallet_of(), method)()
+
+
+# what is kept
+
+
+def test_the_secret_is_drawn_once_and_kept_for_its_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    pool = tmp_path / "pool"
+    pool_of(20, days=7, instants=24).save(pool)
+    first, second = (Wallet.load(pool).positions(NOON) for _ in range(2))
+    kept = tmp_path / "state" / "elsewhere" / "secret"
+
+    assert first == second
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+    assert [path.name for path in kept.parent.iterdir()] == ["secret"]
+    assert Wallet.load(pool, keep=tmp_path / "other").positions(NOON) != first
+    assert Wallet.load(Pool.load(pool), secret=kept.read_text()).positions(NOON) == first
+
+
+def test_with_a_secret_and_a_folder_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    pool_of(20).save(tmp_path / "pool")
+    Wallet.load(str(tmp_path / "pool"), secret=SECRET)
+
+    assert not (tmp_path / "state").exists()
+
+
+def test_processes_that_begin_at_once_agree_on_the_secret(tmp_path):
+    code = "import sys, pathlib, elsewhere.lbs as lbs; print(lbs._kept_secret(pathlib.Path(sys.argv[1])))"
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+
+    assert len({run.communicate()[0] for run in runs}) == 1
+
+
+def test_a_damaged_secret_is_refused(tmp_path):
+    (tmp_path / "secret").write_text("x")
+    with pytest.raises(ElsewhereError) as wrong:
+        Wallet.load(pool_of(6), keep=tmp_path)
+    assert wrong.value.code == "E_SECRET"
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [
+        ("http://pool.example", "E_ADDRESS"),
+        ("https://", "E_ADDRESS"),
+        ("https://user:pw@pool.example", "E_ADDRESS"),
+        ("https://pool.example:x", "E_ADDRESS"),
+        ("https://pool.example/?token=1", "E_ADDRESS"),
+        ("http://127.0.0.1:1", "E_SERVICE"),
+    ],
+)
+def test_wrong_addresses_are_refused(tmp_path, url, code):
+    token = "TOKEN"  # noqa: S105
+    with pytest.raises(ElsewhereError) as wrong:
+        Wallet.load(url, token=token, keep=tmp_path)
+    assert wrong.value.code == code
+    assert token not in str(wrong.value)
+    with pytest.raises(ElsewhereError):
+        Wallet.load("https://pool.example", keep=tmp_path)  # no token
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"[]", b"{}", b"null", b"\xff", b"[" * 100_000,
+        b'{"kind":"elsewhere bucket","format":2}',
+        b'{"kind":"elsewhere bucket","format":1,"lives":[]}',
+        b'{"kind":"elsewhere bucket","format":1,"step_minutes":20,"start":"00:00","tz":"UTC",'
+        b'"places":{"lat":[1],"lon":[NaN]},"lives":[{"id":"a","dates":null,"r":[[0]]}]}',
+        b'{"kind":"elsewhere bucket","format":1,"step_minutes":20,"start":"00:00","tz":"UTC",'
+        b'"places":{"lat":[1],"lon":[1]},"lives":[{"id":"a","dates":null,"r":[[1]]}]}',
+    ],
+)  # fmt: skip
+def test_what_is_no_bucket_is_refused(content):
+    with pytest.raises(ElsewhereError) as wrong:
+        lbs.bucket_pool(content)
+    assert wrong.value.code == "E_BUCKET"
