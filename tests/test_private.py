@@ -763,6 +763,72 @@ def test_synthesize_publishes_a_certificate_and_keeps_figures_private(run, table
     assert (tmp_path / "out-private" / "report.html").exists()
 
 
+def test_the_zone_is_that_of_the_map_and_not_of_the_people(run, table, tmp_path, quick, monkeypatch):
+    """Places in Tokyo, people in Valais: the clock is Tokyo's, by a grid, by places and by regions alike."""
+    from elsewhere.run.reading import Reading
+
+    places = tmp_path / "places.csv"
+    places.write_text("id,lat,lon\n" + "\n".join(f"{i},35.{60 + i},139.7" for i in range(9)))
+    square = [[139.6, 35.5], [139.8, 35.5], [139.8, 35.8], [139.6, 35.8], [139.6, 35.5]]
+    feature = {"type": "Feature", "properties": {}, "geometry": {"type": "Polygon", "coordinates": [square]}}
+    regions = {"type": "FeatureCollection", "features": [feature]}
+    for way in ({"grid": "35.5,139.6,35.8,139.8,9"}, {"locations": places}, {"regions": regions}):
+        assert Reading(**way).keywords("private")["tz"] == "Asia/Tokyo"
+        assert Reading(**way, tz="UTC").keywords("private")["tz"] == "UTC"
+    flat = ew.Locations(xy=[[0.0, 0.0], [1.0, 1.0]])
+    assert Reading(locations=flat).keywords("private")["tz"] == "UTC"
+
+
+def test_numbered_slots_are_refused_because_people_would_say_how_many_there_are(run, tmp_path):
+    path = tmp_path / "slots.csv"
+    path.write_text("user,slot,lat,lon\n" + "\n".join(f"{u},{t},46.05,7.05" for u in range(5) for t in range(24)))
+
+    status, *said = run("synthesize", path, "-o", tmp_path / "out", *GRID)
+
+    assert status == 2
+    assert "E_SLOTS" in said[1]
+    assert "column of times" in said[1]
+
+
+def test_fakes_that_do_not_match_the_sums_are_refused():
+    from elsewhere.privacy.private.release import _require_a_match
+
+    day = np.array([0.7, 0.1, 0.1, 0.1])
+    _require_a_match(np.repeat(np.arange(4), [60, 15, 15, 10])[None], day)
+    with pytest.raises(ew.NotEnoughUsers, match="do not match") as refused:
+        _require_a_match(np.repeat(np.arange(4), [1, 33, 33, 33])[None], day)
+    assert refused.value.code == "E_EPS"
+
+
+def test_plan_counts_people_by_the_gap_that_a_theorem_takes(run, tmp_path):
+    """290 people are known every 20 minutes, ten every 4 hours: who fills gaps of 6 hours, finds them all."""
+    often = [f"{hour:02d}:{minute}" for hour in range(24) for minute in ("00", "20", "40")]
+    seldom = [f"{hour:02d}:30" for hour in range(0, 24, 4)]
+    lines = [
+        f"u{user},2024-03-04T{time},46.{user % 4}5,7.05" for user in range(300) for time in (often, seldom)[user >= 290]
+    ]
+    path = tmp_path / "fixes.csv"
+    path.write_text("\n".join(["user,time,lat,lon", *lines]))
+
+    status, *said = run("plan", path, "--json")
+
+    told = json.loads(said[0])
+    assert status == 0
+    assert (told["people"], told["people_by_a_public_gap"]) == (290, 300)
+    assert "With 300 people" in told["presets"]["private"]["useful"]
+
+
+def test_days_are_an_option_of_the_command(run, table, tmp_path, quick):
+    status, *said = run("synthesize", table, "-o", tmp_path / "out", "--eps", 6, "-n", 50, "--days", 2, *GRID)
+
+    assert status == 0, said
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert told["provenance"]["parameters"]["days"] == 2
+    with (tmp_path / "out" / "fakes.csv").open() as file:
+        rows = file.read().splitlines()[1:]
+    assert len({row.split(",")[0] for row in rows}) == 50
+
+
 def test_fit_and_prepared_folders_are_refused(run, table, tmp_path):
     status, *said = run("fit", table, "-o", tmp_path / "model", *GRID)
     assert status == 2

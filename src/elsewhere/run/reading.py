@@ -226,12 +226,9 @@ class Reading:
             if self.regions is not None or self.locations is not None or self.box is not None:
                 raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
             regions = read_grid(self.grid)
-            if preset == "private" and tz is None:
-                from elsewhere.traces.zones import zone_at
-
-                tz = zone_at(*regions.middle())[0]  # of the box, not of the people in it
         if preset == "private":
             self._require_public()
+            tz = self.tz or _zone_of_map(self.locations, regions, self.encoding)
         return {
             "cells": self.cells,
             "step": self.step,
@@ -280,6 +277,25 @@ class Reading:
 
 
 AS_IT_COMES = Reading()
+
+
+def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
+    """Return the zone in which the given map lies, not the people on it; UTC where the map does not tell."""
+    from elsewhere.traces.maps import read_places, read_regions
+    from elsewhere.traces.zones import zone_at
+
+    if regions is not None:
+        given = (regions if hasattr(regions, "locations") else read_regions(regions)).locations
+    else:
+        given = read_places(locations, encoding=encoding).locations
+    if given.lat is None or given.lon is None:
+        return "UTC"
+    return zone_at(given.lat, given.lon)[0] or "UTC"
+
+
+def people_by_a_public_gap(read: "Preparation", people: int) -> int:
+    """Return how many people presets with a theorem would find, which fill gaps by `PUBLIC_GAP`; `people` if given."""
+    return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
 
 
 def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
@@ -335,6 +351,13 @@ def read_whole(
         )
     else:
         traces = read_traces(source, report=reports.append, **keywords)
+    if settings.name == "private" and reports[0].by == "slots":
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, and these are numbered slots: how many a day has, and '
+            "which, would be read off the people. Give a file with a column of times; or choose the slots yourself, "
+            "make `Traces` of them, and call `generate_fakes`.",
+            code="E_SLOTS",
+        )
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least

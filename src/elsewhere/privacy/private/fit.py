@@ -390,5 +390,10 @@ def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Gene
     order = rng.permutation(n)
     r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
     weekend = np.concatenate([off for _, off in taken])[order].ravel()
-    note = f"{alike} of {n} fakes are like another one: there are few ways to spend such days."
-    return Lives(r, np.arange(n + 1) * D, weekend), (note,) if alike else ()
+    notes = [f"{alike} of {n} fakes are like another one: there are few ways to spend such days."] * (alike > 0)
+    if model.anchors is not None and not model.anchors.several:
+        notes.append(
+            "hardly anybody has several days: how far the days of a fake resemble each other is a guess, the same for "
+            "every file."
+        )
+    return Lives(r, np.arange(n + 1) * D, weekend), tuple(notes)

@@ -94,6 +94,11 @@ class Anchors:
         far = _raked(parts[0], main, design.lengths, share[:-1] / share[:-1].sum())
         return Anchors(design, parts[0], main, far, float(share[-1]), weekends, goal, variance)
 
+    @property
+    def several(self) -> bool:
+        """Whether the sums tell what one day and the next have in common."""
+        return bool(np.isfinite(self.variance[SEVERAL + 1]))
+
     def draw(self, tables: Tables, law: Floats, n: int, rng: np.random.Generator, *, scored: bool = False) -> Drawn:
         """Draw `n` lives, that begin on any day of the week."""
         design, R = self.design, self.design.R

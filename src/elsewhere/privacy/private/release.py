@@ -35,6 +35,7 @@ from elsewhere.traces.model import Ints, Places, Traces
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
+ASTRAY = 0.1  # twice the total variation by which fakes may be further from the noisy map than equal places are
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
 KEPT_BACK = "nothing else that was computed from these people is published: no report, no figure, no private folder"
@@ -132,6 +133,7 @@ def release_private(
     model = fit_walk(sums, maps, rng)
     next(done)
     lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    _require_a_match(lives.r, maps.day)
     next(done, None)
     certificate = certificate_of(eps, delta, design.cells)
     return Release(
@@ -205,6 +207,17 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
         f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, delta)}",
         code="E_EPS",
     )
+
+
+def _require_a_match(r: Places, day: NDArray[np.float64]) -> None:
+    """Refuse fakes that are no closer to the noisy map of the day than equal places are: the fit went astray."""
+    been = np.bincount(r.ravel(), minlength=len(day)) / r.size
+    if np.abs(been - day).sum() > np.abs(1 / len(day) - day).sum() + ASTRAY:
+        raise NotEnoughUsers(
+            "the fakes do not match the noisy sums: they are no closer to them than a map of equal places. Ask for a "
+            "larger eps, fewer places or more people; what the sums have told is spent all the same.",
+            code="E_EPS",
+        )
 
 
 def _eps_for(people: float, delta: float) -> str:
