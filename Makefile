@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench soak results clean help
+.PHONY: demo test lint bench soak results docs clean help
 
 help:
 	@echo "make demo   simulate a town and run the main job (out/demo)"
 	@echo "make test   the test suite      make lint   ruff and mypy"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
+	@echo "make docs   the site, in build/site: open build/site/index.html"
 	@echo "make results  docs/results.md, measured anew on the data of ../shared (about 10 minutes)"
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
@@ -44,6 +45,11 @@ soak: $(VENV)/installed
 
 results: $(VENV)/installed
 	$(BIN)/python bench/results.py $(ARGS)
+
+docs: $(VENV)/installed
+	$(BIN)/python bench/write_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html, or with the search: $(PYTHON) -m http.server -d build/site"
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -560,7 +560,7 @@ def first_order_sim_g(u, v, R, d):
 
 
 def window_q(seed, label, R, par_c, par_m, par_l):
-    """q_t(r) = Pr{r in semseed(t)} in closed form (READINGS section 12), as nested loops; None at unknown classes."""
+    """q_t(r) = Pr{r in semseed(t)} in closed form, as nested loops; None at unknown classes."""
     L = len(seed)
     classes = [label[r] for r in seed]
     table = []

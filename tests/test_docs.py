@@ -1,4 +1,9 @@
-"""Documentation is executed, so it cannot lie: docstring examples, the README, the map from the paper to the code."""
+"""
+Documentation is executed, so it cannot lie.
+
+Docstring examples, README and tutorial run; names, files, tests and numbers that pages cite exist; pages that follow
+from the code are up to date; the site builds without a warning.
+"""
 
 import ast
 import contextlib
@@ -8,8 +13,14 @@ import importlib
 import inspect
 import io
 import math
+import os
 import pkgutil
 import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -20,7 +31,8 @@ from elsewhere.privacy.certificate import VACUOUS, odds_factor
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
 PAPER = (ROOT / "docs" / "paper.md").read_text()
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")]
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 MODULES = [
     m.name for m in pkgutil.walk_packages(ew.__path__, "elsewhere.") if not m.name.endswith(("__main__", "_kernels"))
 ]
@@ -58,7 +70,7 @@ def test_readme_library_example_runs_and_prints_what_it_says():
 def test_readme_commands_exist():
     from elsewhere.cli import COMMANDS
 
-    lines = "\n".join(blocks("sh"))
+    lines = re.sub(r"#.*", "", "\n".join(blocks("sh")))
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     commands = {command.__name__ for command in COMMANDS}
 
@@ -69,14 +81,14 @@ def test_readme_commands_exist():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", page.read_text())]
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())]
 
     assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "src").rglob("*.py"))], ids=lambda page: page.name)
 def test_nothing_is_claimed_that_may_not_be_said(page):
-    # ATTACKS.md section 5, F50
+    # F50; the page on attacks has a section "What may be said"
     words = re.findall(r"anonymous|anonymi[sz]e|indistinguishable|does not leak", page.read_text(), re.IGNORECASE)
 
     assert words == []
@@ -109,6 +121,165 @@ def test_paper_map_leaves_no_public_name_out():
     mapped = {row[1].strip("`").split(".")[0] for row in ROWS}
 
     assert sorted(public - errors - mapped) == []
+
+
+# --- every number that is cited stands in one of three pages, under an anchor of its own
+
+KEYS = {"E": "readings", "A": "attacks", **dict.fromkeys("BCFRS", "reliability")}
+CITED = re.compile(r"\b([ABCEFRS])([1-9]\d?)\b(?:-\1?([1-9]\d?)\b)?")
+SOURCES = [path for folder in ("src", "tests", "bench") for path in sorted((ROOT / folder).rglob("*.py"))]
+NO_CITATION = {"A99"}  # an attack that tests ask for because it does not exist
+
+
+def anchors(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    return set(re.findall(r"^### ([A-Z]\d+)$", text, re.MULTILINE)) | {
+        name.upper() for name in re.findall(r'<a id="([a-z]\d+)"></a>', text)
+    }
+
+
+def cited(text):
+    numbers = set()
+    for letter, low, high in CITED.findall(text):
+        numbers |= {f"{letter}{n}" for n in range(int(low), int(high or low) + 1)}
+    return numbers
+
+
+def prose(path):
+    """What a reader reads: of a program its comments, docstrings and messages."""
+    if path.suffix != ".py":
+        return path.read_text()
+    wanted = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+    with tokenize.open(path) as file:
+        return "\n".join(token.string for token in tokenize.generate_tokens(file.readline) if token.type in wanted)
+
+
+def test_citations_are_found_in_text():
+    assert cited("(E12, B45-B47) and A1-3; not E_PARAM, A9x or R") == {"E12", "B45", "B46", "B47", "A1", "A2", "A3"}
+
+
+@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_number_that_is_cited_resolves(path):
+    known = {number for page in set(KEYS.values()) for number in anchors(page) if KEYS[number[0]] == page}
+    unknown = cited(prose(path)) - known - NO_CITATION
+
+    assert sorted(unknown) == [], "give it an entry in docs/readings.md, attacks.md or reliability.md"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_document_is_cited_that_the_repository_does_not_have(path):
+    assert re.findall(r"\b(?:[R]EADINGS|[R]ELIABILITY|[C]ERTIFICATE|[D]ESIGN)\b", prose(path)) == []
+
+
+def test_readings_and_attacks_are_complete():
+    assert anchors("readings") == {f"E{n}" for n in range(1, 75)}
+    assert anchors("attacks") == {f"A{n}" for n in range(1, 22)}
+
+
+def named_tests(text):
+    return re.findall(r"`(tests/\w+\.py)::([\w:]+)`", text)
+
+
+@pytest.mark.parametrize("number", range(1, 75))
+def test_every_reading_names_a_test_that_exists(number):
+    text = (ROOT / "docs" / "readings.md").read_text()
+    (entry,) = re.findall(rf"^### E{number}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    named = named_tests(entry)
+
+    assert named or "No test:" in entry
+    for file, name in named:
+        found = {n.name: n for n in ast.walk(ast.parse((ROOT / file).read_text())) if hasattr(n, "name")}
+        assert [part for part in name.split("::") if part not in found] == []
+
+
+# --- pages that follow from the code
+
+WRITTEN = runpy.run_path(str(ROOT / "bench" / "write_docs.py"), run_name="write_docs")["PAGES"]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written_pages_are_up_to_date(name):
+    assert (ROOT / "docs" / name).read_text() == WRITTEN[name](), "run `make docs`"
+
+
+def test_every_decision_begins_in_short():
+    late = [
+        path.name
+        for path in sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+        if not re.match(r"# \d+\. .*\n\nIn short: ", path.read_text())
+    ]
+
+    assert late == []
+
+
+def test_glossary_defines_every_term_once():
+    rows = re.findall(r'^\| <a id="([\w-]+)"></a>(.*?) \|', (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+
+    assert len(rows) > 40
+    assert len({anchor for anchor, _ in rows}) == len({term for _, term in rows}) == len(rows)
+
+
+# --- the results open with what their second table says
+
+RESULTS = (ROOT / "docs" / "results.md").read_text()
+
+
+def figures(number):
+    """A table of figures as {column: {measure: figure}}."""
+    block = [part for part in RESULTS.split("\n\n") if part.startswith("| measure | goal |")][number]
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines())
+    return {
+        column: {row[0]: None if row[i] == "-" else float(row[i].strip("*")) for row in rows}
+        for i, column in enumerate(head)
+        if i >= 2
+    }
+
+
+def test_results_open_with_six_questions_and_a_paragraph():
+    opening = runpy.run_path(str(ROOT / "bench" / "results.py"), run_name="results")["opening"]
+
+    assert RESULTS.startswith("# Results\n\n" + "\n".join(opening(figures(0), figures(1))) + "\n\n")
+    assert RESULTS.split("\n\n")[1].count("\n") == 7  # names, a line, six rows
+
+
+# --- the tutorial, from its first line to its last
+
+
+@pytest.mark.filterwarnings("ignore:.* classes instead of")
+def test_tutorial_runs_and_prints_what_it_says(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tutorial, names = (ROOT / "docs" / "tutorial.md").read_text(), {}
+    parts = re.findall(r"^```(sh|python)\n(.*?)^```", tutorial, re.MULTILINE | re.DOTALL)
+    for language, block in parts:
+        if language == "sh":
+            for line in block.splitlines():
+                program, *words = shlex.split(line, comments=True)
+                assert program == "elsewhere"
+                assert run(*words)[0] == 0, line
+            continue
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(block, "tutorial.md", "exec"), names)  # noqa: S102
+        assert said.getvalue().splitlines() == re.findall(r"# -> (.*)", block)
+
+    assert {language for language, _ in parts} == {"sh", "python"}
+    assert "prepare.html" in {file.name for file in (tmp_path / "prepared").iterdir()}
+
+
+# --- the site
+
+
+def test_the_site_builds_without_a_warning_and_without_the_network(tmp_path):
+    pytest.importorskip("material", reason="needs elsewhere[docs]")
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # a word on the future of mkdocs, not on these pages
+    done = subprocess.run(build, cwd=ROOT, env=quiet, capture_output=True, text=True, check=False)
+    pages = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
+    fetched = re.compile(r"<(?:script|img|link)[^>]+(?:src|href)=\"(?:https?:)?//([^/\"]+)")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"index.html", "tutorial.html", "decisions/index.html", "contributing.html"} <= set(pages)
+    assert [host for text in pages.values() for host in fetched.findall(text)] == []
 
 
 # --- the promise: every figure is what the code computes

@@ -1,5 +1,5 @@
 """
-The catalogue of bad inputs (RELIABILITY.md, B1-B60): one row per input, with the answer that is written there.
+The catalogue of bad inputs (docs/reliability.md, B1-B60): one row per input, with the answer that is written there.
 
 Every row goes through the command line, `elsewhere prepare --json`. A refusal: exit 2, one line with the code, the same
 as an object on stdout, nothing written, and no id or coordinate of the input anywhere. What is accepted, repaired or

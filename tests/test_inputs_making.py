@@ -1,5 +1,5 @@
 """
-Bad inputs of what is learnt, made and written (RELIABILITY.md, B37-B42 and B49-B54), through the command line.
+Bad inputs of what is learnt, made and written (docs/reliability.md, B37-B42 and B49-B54), through the command line.
 
 A row of ROWS is a command line on a town of people and its answer: an exit status with a code and words, or what must
 be true of the result. Refusals leave nothing behind and show no id or coordinate, as in test_inputs.py.

@@ -471,12 +471,12 @@ class TestAgainstAllSeeds:
             verdicts = test(fresh.r, np.arange(250))
             # the 238th of 250 strangers: Beta(238, 13), .948 with deviation .014, then 250 draws
             assert abs(verdicts.passed.mean() - 238 / 251) < 5 * np.hypot(0.014, np.sqrt(0.05 * 0.95 / 250))
-            # the same threshold as against the own seed would leave almost nobody (READINGS: .2 %)
+            # the same threshold as against the own seed would leave almost nobody (.2 %)
             assert np.mean(verdicts.closest <= 0.1) < 0.05
 
 
 class TestOriginalTool:
-    # ATTACKS.md 2.2: of the original tool's fakes at par_l = 1, so many have sim_G < .1, and share no place besides
+    # of the original tool's fakes at par_l = 1, so many have sim_G < .1, and share no place besides
     MEASURED = {50: (78.5, 67.2), 100: (54.1, 41.6), 150: (48.8, 36.2), 200: (49.1, 29.4)}
 
     def test_its_fakes_pass_as_often_as_measured(self, tokyo):

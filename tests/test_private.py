@@ -1,4 +1,4 @@
-"""The private preset: bounded vectors, exact noise, accounting, and what a canary can be told by (CERTIFICATE 2)."""
+"""The private preset: bounded vectors, exact noise, accounting, and what a canary can be told by."""
 
 import json
 import math

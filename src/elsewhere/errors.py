@@ -15,7 +15,7 @@ Every error the package raises on purpose.
     `- MissingExtra                 an optional library is not installed; the message says how to install it
 
 A message shows the value of a *parameter*; of a trace it names file, line and code, never content
-(RELIABILITY.md 3). The entropy of a run appears in no message.
+(docs/reliability.md). The entropy of a run appears in no message.
 """
 
 from numbers import Integral, Real

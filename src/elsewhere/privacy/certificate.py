@@ -1,5 +1,5 @@
 """
-The certificate of a release: whom a theorem protects, by how much, and under which conditions (CERTIFICATE.md).
+The certificate of a release: whom a theorem protects, by how much, and under which conditions (docs/promise.md).
 
 A certificate holds for the whole release, however many fakes are in it. Where no theorem holds it says so, and the
 attacks that were run are all there is.

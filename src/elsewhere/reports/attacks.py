@@ -1,7 +1,7 @@
 """
 The audit in plain words: what each attack asks, what it reached beside chance, and the verdict.
 
-What may be said about this very output, and what may not (ATTACKS.md, section 5).
+What may be said about this very output, and what may not (docs/attacks.md, "What may be said").
 
 A sentence may be said only where its condition is met by the results that were given; otherwise the condition that
 fails is named. Nothing here is a template: without an audit nothing may be said about privacy.

@@ -1,5 +1,5 @@
 """
-The four presets of DESIGN section 6, field by field (READINGS section 1), and how a caller changes one field.
+The four presets, field by field, and how a caller changes one field; E-numbers are those of docs/readings.md.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
@@ -17,7 +17,7 @@ from elsewhere.errors import InvalidParameter, require_between, require_choice, 
 
 @dataclass(frozen=True)
 class Preset:
-    """Every parameter of a run; the letters are the paper's, the E-numbers READINGS'."""
+    """Every parameter of a run; the letters are the paper's, E-numbers stand in docs/readings.md."""
 
     name: str
     periods: int | tuple[float, ...] = 1  # E5, E24
@@ -48,9 +48,9 @@ class Preset:
     min_sim: float | None = None  # E56
     alternates: str = "all"  # E53: "all" other users, or "split" off
     max_tries: int = 50  # E63
-    eps0: float = 0.5  # CERTIFICATE.md: parameter of the noise of the count of archetypes
+    eps0: float = 0.5  # parameter of the noise of the count of archetypes
     archetypes: int | None = None  # None: as many as the model's people can be told into
-    eps: float = 4.0  # CERTIFICATE.md section 2: of the noisy sums over everybody
+    eps: float = 4.0  # of the noisy sums over everybody
     delta: float = 1e-6
     days: int = 1  # that a fake of the private preset lives: public, whatever people have
 

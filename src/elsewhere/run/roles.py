@@ -3,7 +3,7 @@ Who plays which role in a run: users, never rows, are seeds, alternates or model
 
 Who has contributed to a model is remembered as keyed hashes of user labels, in a private file beside it, never
 published: the guarantee of the deniable mode needs seeds who have not met the model, and the product's alternates must
-not have either (READINGS section 11); a later command checks it by that file, which holds no name.
+not have either; a later command checks it by that file, which holds no name.
 """
 
 import hashlib

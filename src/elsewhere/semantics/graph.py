@@ -7,7 +7,7 @@ b ranks of its block (E22), and s_uv = sum of min(x, y) over ranks is an integra
 
     min(x, y) = integral of 1[x >= l] 1[y >= l] dl,
 
-so the double sum over users factors into sums over single users (READINGS section 10.1). For rank i in period tau and
+so the double sum over users factors into sums over single users (docs/readings.md). For rank i in period tau and
 rank j in period tau', only the sums over users
 
     right[r, x] = sum_u A_{tau,i}[u, r] 1[share of u at (tau', j) is x]        (left: the same times w_tau w_tau')

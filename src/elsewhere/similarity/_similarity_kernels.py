@@ -146,7 +146,7 @@ def assignment(benefit: Any) -> Any:
 @njit
 def gilmore_lawler(u: Any, v: Any) -> Any:
     """
-    M[r, x] of READINGS 10.2, in departures of u: what row r can add to V at most if it is mapped to x.
+    M[r, x] of E25, in departures of u: what row r can add to V at most if it is mapped to x.
 
     The stay is matched with the stay, the other moves rank with rank; period pairs are added up. u and v are `Table`s.
     """
@@ -168,7 +168,7 @@ def gilmore_lawler(u: Any, v: Any) -> Any:
 
 @njit
 def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
-    """V(sigma) of READINGS 10.2 in departures of u; a row that v never leaves adds nothing (E3)."""
+    """V(sigma) of E25 in departures of u; a row that v never leaves adds nothing (E3)."""
     pairs, n = u.leaving.shape
     value = 0.0
     for k in range(pairs):

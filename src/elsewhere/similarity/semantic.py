@@ -3,7 +3,7 @@ Semantic similarity sim_S: how alike two people live once their places are renam
 
 The best mapping of places at order 0, exact: rank with rank in one period, an assignment over several (E19, E20).
 
-The best mapping of places at order 1, with a certificate (eq:hs1, E17, E25, READINGS 10.2).
+The best mapping of places at order 1, with a certificate (eq:hs1, E17, E25).
 
 For a pair of periods, or for all of them together, maximise
 
@@ -12,7 +12,7 @@ For a pair of periods, or for all of them together, maximise
 a quadratic assignment problem. An assignment on the Gilmore-Lawler matrix bounds it from above; Metropolis steps with
 cooling look for a mapping that comes close. Everything is counted in departures of u, and divided by their number last.
 
-Two things go beyond READINGS 10.2: up to 7 places all mappings are tried, which proves the optimum; and the identity on
+Beyond docs/readings.md: up to 7 places all mappings are tried, which proves the optimum; and the identity on
 shared places is a third start, so that sim_S is never below sim_G.
 """
 
@@ -257,7 +257,7 @@ def semantic_similarity(
     (E20). It compares how the time is shared out among places, and is blind to which and when (E21).
 
     Order 1 compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a search over swaps
-    with a certified upper bound beside it (E25, READINGS 10.2).
+    with a certified upper bound beside it (E25).
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ the auditor chooses the event that tells the two sets apart best, on the other h
 (Clopper-Pearson). Whatever lower bound of eps comes out must lie below the claim; counts that keep no promise are to be
 found out (tests/test_count.py).
 
-A8: how many seeds stand behind a fake? Those whom it is as likely of as of its own (CERTIFICATE.md, corollary).
+A8: how many seeds stand behind a fake? Those whom it is as likely of as of its own.
 
 Counted with the true Pr{f|s}: a seed user stands behind a fake if Pr{f|s} is that of the fake's own seed.
 """

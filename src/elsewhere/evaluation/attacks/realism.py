@@ -9,7 +9,7 @@ by. Numbers that compare with other people take a reference of people who are no
 A15: can a classifier tell fakes from real people? Hold-out people against fakes, by two descriptions of a day.
 
 What heads the finding is the judge's own description (`day_features`), which no generator is taught; beside it stand
-the twelve features of ATTACKS. Both sides are described alike: whatever compares with other people (popularity, steps
+twelve plain features. Both sides are described alike: whatever compares with other people (popularity, steps
 seen, likelihood) is counted over a half of the hold-out people that is not judged, for a real day as for a fake one.
 
 A16: which points would a filter throw out? Steps nobody makes, speeds nobody reaches, places at hours nobody is there.

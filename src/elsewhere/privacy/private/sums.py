@@ -1,5 +1,5 @@
 """
-Sums over people with exact noise: everybody in the file under one (eps, delta) (CERTIFICATE section 2).
+Sums over people with exact noise: everybody in the file under one (eps, delta) (docs/promise.md).
 
 One person is one vector of L2 norm at most 1. Vectors are put on an integer grid, truncated towards zero so that no
 norm grows; the sum over people gets discrete Gaussian noise from the operating system, drawn with whole numbers alone.

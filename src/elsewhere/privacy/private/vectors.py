@@ -1,5 +1,5 @@
 """
-The vector of one person, of norm at most 1 (CERTIFICATE section 2), and the public guess it is measured against.
+The vector of one person, of norm at most 1 (theorem 2 of docs/promise.md), and the public guess it is measured against.
 
 Blocks: time by place; what differs from it in each part of the day; arrivals by place; moving or staying, and where
 moves lead, in the columns of the walk; day statistics; move pairs; where fakes are to live for several days, what the

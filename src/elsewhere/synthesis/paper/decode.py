@@ -5,7 +5,7 @@ Randomised Viterbi: the paper's decoder, the most probable trace through candida
 
     delta_1(r) = pi_bar(r) X,   delta_{t+1}(r') = max_r delta_t(r) p_bar(r, r') X,   X ~ Uniform[1, par_v]
 
-with one X per candidate of the first instant and one per edge (t, r, r') (E46, READINGS section 10.3). All is kept in
+with one X per candidate of the first instant and one per edge (t, r, r') (E46). All is kept in
 logarithms: a path of probability 0 is `NoFeasiblePath`, never a place (E33).
 
 Posterior sampling: a trace drawn from Pr{trace | candidate sets} by forward filter, backward sample (E49).

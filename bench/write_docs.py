@@ -1,0 +1,213 @@
+"""
+Write the pages that follow from the code: docs/library.md from docstrings, docs/decisions/index.md from the decisions.
+
+`make docs` (or `python bench/write_docs.py`) writes them; `tests/test_docs.py` fails where they are not up to date.
+"""
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import elsewhere as ew
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+# what a reader looks for, in the order of a run; other public names follow under a heading of their own
+GROUPS = {
+    "The whole job": ("synthesize", "Result", "plan"),
+    "Traces": ("read_traces", "write_traces", "Traces", "Locations", "Periods", "simulate_town", "Town"),
+    "Mobility": ("fit_profiles", "MobilityProfile", "Profiles", "aggregate", "AggregateModel"),
+    "Similarity": (
+        *("geographic_similarity", "semantic_similarity", "SemanticMatch", "pairwise_geographic_similarity"),
+        *("pairwise_semantic_similarity", "mallows_distance", "scaled_distance"),
+    ),
+    "Semantic classes": ("semantic_graph", "LocationGraph", "semantic_clustering", "SemanticClasses"),
+    "Fakes": (
+        *("generate_fakes", "Fakes", "Preset", "learn", "Learnt", "privacy_test", "Verdict", "Certificate"),
+        *("publish", "Pool"),
+    ),
+    "Judging": (
+        *("audit", "AuditResult", "evaluate_publishing", "PublishingResult", "judge_uses", "Uses", "judge_lives"),
+        *("LivesResult", "evaluate_lbs", "LbsResult", "report"),
+    ),
+}
+
+HEAD = """# The library
+
+Every public name of `import elsewhere as ew`, with its parameters, from the docstrings (written by `make docs`). Data
+come first, options by keyword, `rng` last. Everything that draws takes `rng`, a `numpy.random.Generator`; where it may
+be left out, the entropy is the operating system's and the result may be published ([R2](reliability.md#r2)). Errors are
+`ew.ElsewhereError` with a `code`, [listed at the end](#errors). Terms are explained in the [glossary](glossary.md),
+numbers in brackets in [readings](readings.md), [attacks](attacks.md) and [reliability](reliability.md).
+"""
+
+
+def signature(name: str, thing: object) -> str:
+    """Return `ew.name(...)` as the source has it, a parameter per line where it is long."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(thing))).body  # type: ignore[arg-type]
+    parts, end = [], ")"
+    if isinstance(tree, ast.ClassDef):
+        made = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+        if made:
+            parts = arguments(made[0].args)[1:]
+        elif dataclasses.is_dataclass(thing):
+            parts = [one_field(node) for node in tree.body if isinstance(node, ast.AnnAssign)]
+        if not parts:
+            return f"ew.{name}"
+    elif isinstance(tree, ast.FunctionDef):
+        parts = arguments(tree.args)
+        end += f" -> {ast.unparse(tree.returns)}" if tree.returns else ""
+    line = f"ew.{name}({', '.join(parts)}{end}"
+    return line if len(line) <= 100 else "\n".join([f"ew.{name}(", *(f"    {part}," for part in parts), end])
+
+
+def arguments(args: ast.arguments) -> list[str]:
+    """Return each parameter with its type and default."""
+    given = [*args.posonlyargs, *args.args]
+    defaults = [None] * (len(given) - len(args.defaults)) + list(args.defaults)
+    parts = [one_argument(arg, default) for arg, default in zip(given, defaults, strict=True)]
+    if args.vararg:
+        parts.append(f"*{ast.unparse(args.vararg)}")
+    elif args.kwonlyargs:
+        parts.append("*")
+    parts += [one_argument(arg, default) for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    return parts + ([f"**{ast.unparse(args.kwarg)}"] if args.kwarg else [])
+
+
+def one_argument(arg: ast.arg, default: ast.expr | None) -> str:
+    """Return `name: type = default`."""
+    return ast.unparse(arg) + ("" if default is None else f" = {ast.unparse(default)}")
+
+
+def one_field(node: ast.AnnAssign) -> str:
+    """Return a field of a dataclass; what a factory makes is shown as dots."""
+    value = "" if node.value is None else ast.unparse(node.value)
+    if value.startswith("field("):
+        value = "..." if "default" in value else ""
+    return f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}" + (f" = {value}" if value else "")
+
+
+def in_markdown(doc: str) -> str:
+    """Return a numpydoc docstring as Markdown: parameters as a list, examples and formulas as code."""
+    out, kind, lines = [], "", doc.splitlines()
+    i = 0
+    while i < len(lines):
+        line = lines[i]
+        if i + 1 < len(lines) and line and re.fullmatch(r"-{3,}", lines[i + 1]):
+            kind = line
+            out += ["", f"*{line}*", ""]
+            i += 2
+            continue
+        if kind == "Examples":
+            block = []
+            while i < len(lines):
+                block.append(lines[i])
+                i += 1
+            out += ["```pycon", *"\n".join(block).strip().splitlines(), "```"]
+            continue
+        if kind and line and not line.startswith(" "):
+            text = []
+            i += 1
+            while i < len(lines) and (not lines[i].strip() or lines[i].startswith(" ")):
+                text.append(lines[i].strip())
+                i += 1
+            names = ", ".join(f"`{name.strip()}`" for name in line.split(","))
+            told = re.sub(r"<(?=[a-z])", "&lt;", " ".join(t for t in text if t))
+            out.append(f"- {names}: {told}".rstrip(": "))
+            continue
+        if line.startswith("    "):
+            block = []
+            while i < len(lines) and (lines[i].startswith("    ") or not lines[i].strip()):
+                block.append(lines[i])
+                i += 1
+            out += ["", "```text", *textwrap.dedent("\n".join(block)).strip().splitlines(), "```", ""]
+            continue
+        out.append(re.sub(r"<(?=[a-z])", "&lt;", line))
+        i += 1
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).strip()
+
+
+def first_line(doc: str) -> str:
+    """Return the first sentence of a docstring as one line."""
+    return " ".join(doc.strip().split("\n\n")[0].split())
+
+
+def members(thing: type) -> list[str]:
+    """Return the public methods and properties that a class defines, a line each."""
+    lines = []
+    for name, member in vars(thing).items():
+        plain = getattr(member, "fget", getattr(member, "func", getattr(member, "__func__", member)))
+        doc = inspect.getdoc(plain) if callable(plain) else None
+        if name.startswith("_") or not doc:
+            continue
+        call = name
+        if not isinstance(member, property) and not hasattr(member, "func"):
+            known = [p for p in inspect.signature(plain).parameters.values() if p.name not in ("self", "cls")]
+            call += f"({', '.join(('*' if p.kind == p.VAR_POSITIONAL else '') + p.name for p in known)})"
+        lines.append(f"- `.{call}`: {first_line(doc)}")
+    return lines
+
+
+def page() -> str:
+    """Return the whole page."""
+    errors = [
+        name
+        for name in ew.__all__
+        if inspect.isclass(getattr(ew, name)) and issubclass(getattr(ew, name), ew.ElsewhereError)
+    ]
+    placed = {name for names in GROUPS.values() for name in names}
+    public = [name for name in ew.__all__ if not name.startswith("_") and name not in errors]
+    groups = {group: [name for name in names if name in public] for group, names in GROUPS.items()}
+    if further := [name for name in public if name not in placed]:
+        groups["Further names"] = further
+    out = [HEAD]
+    for group, names in groups.items():
+        out.append(f"## {group}\n")
+        for name in names:
+            thing = getattr(ew, name)
+            out += [f"### {name}\n", f"```python\n{signature(name, thing)}\n```\n"]
+            out.append(in_markdown(inspect.getdoc(thing) or "") + "\n")
+            if inspect.isclass(thing) and (lines := members(thing)):
+                out += ["\n".join(lines) + "\n"]
+    out += ["## Errors\n", "| error | code | meaning |\n|---|---|---|"]
+    out += [
+        f"| `{name}` | `{getattr(ew, name).code}` | {first_line(inspect.getdoc(getattr(ew, name)) or '')} |"
+        for name in errors
+    ]
+    return "\n".join(out) + "\n"
+
+
+DECISIONS = """# Decisions
+
+Choices that measurement made, each with its figures and with what would change our mind. Figures are those of the day
+of the decision; [results](../results.md) has today's. Where a later decision replaced an earlier one, the earlier says
+so.
+
+| no. | decision | in short |
+|---|---|---|
+"""
+
+
+def decisions() -> str:
+    """Return the list of decisions: number, title and the paragraph that begins with "In short"."""
+    rows = []
+    for path in sorted((DOCS / "decisions").glob("0*.md")):
+        text = path.read_text()
+        number, title = re.match(r"# (\d+)\. (.*)", text).groups()  # type: ignore[union-attr]
+        short = re.search(r"^In short: (.*?)\n\n", text, re.MULTILINE | re.DOTALL)
+        if short is None:
+            raise SystemExit(f"docs/decisions/{path.name} has no paragraph that begins with 'In short: '")
+        told = " ".join(short[1].split()).replace("|", "\\|")
+        rows.append(f"| {number} | [{title}]({path.name}) | {told[:1].upper()}{told[1:]} |")
+    return DECISIONS + "\n".join(rows) + "\n"
+
+
+PAGES = {"library.md": page, "decisions/index.md": decisions}
+
+if __name__ == "__main__":
+    for name, write in PAGES.items():
+        (DOCS / name).write_text(write())
+        print(f"wrote docs/{name}")
