@@ -360,6 +360,8 @@ def _attacked(
         given |= {"k": settings.k or None, "eps0": settings.eps0}
         if fakes.sampler is not None and learnt is not None:
             given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
+    if fakes.preset.name == "private":
+        given["sampler"] = fakes.sampler
     try:
         found = audit(
             seeds, control, published, owner, pool=published, roles=others, progress=progress, rng=rng, **given

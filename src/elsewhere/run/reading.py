@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers
-from elsewhere.run.presets import PROVEN, Reading
+from elsewhere.run.presets import PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -179,6 +179,11 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())
 
 
+def people_by_a_public_gap(read: "Preparation", people: int) -> int:
+    """Return how many people presets with a theorem would find, which fill gaps by `PUBLIC_GAP`; `people` if given."""
+    return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
+
+
 def read_whole(
     source: Any,
     reading: Reading,
@@ -220,6 +225,13 @@ def read_whole(
         )
     else:
         traces = read_traces(source, report=reports.append, **keywords)
+    if settings.name == "private" and reports[0].by == "slots":
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, and these are numbered slots: how many a day has, and '
+            "which, would be read off the people. Give a file with a column of times; or choose the slots yourself, "
+            "make `Traces` of them, and call `generate_fakes`.",
+            code="E_SLOTS",
+        )
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least

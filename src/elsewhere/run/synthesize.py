@@ -42,7 +42,7 @@ from elsewhere.run.publish import (
     with_withheld,
     write_fakes,
 )
-from elsewhere.run.reading import advised, read_whole
+from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
 
 Progress = Callable[[str, int, int], None]
@@ -211,7 +211,7 @@ def synthesize(
     warn_of_strangers(out, (*FORMS, REPORT), written)
     warn_of_strangers(mine, PRIVATE, kept)
     if settings.name == "product":
-        told["private"] = plan(traces.U)[-1].to_dict()
+        told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
     return Result(fakes, pool, judgement, out, mine, tuple(written), tuple(kept), told)
 
 
