@@ -207,3 +207,16 @@ def test_one_list_of_options_for_the_library_and_the_command():
     of_read_traces = set(inspect.signature(ew.read_traces).parameters)
     assert {f.name for f in fields(Reading)} - of_read_traces == {"grid"}
     assert of_read_traces - has == {"grid_metres", "evidence", "people"}
+
+
+def test_a_mistyped_keyword_is_told_the_nearest_of_reading_and_of_presets(tmp_path):
+    with pytest.raises(ew.InvalidParameter) as caught:
+        ew.synthesize("nowhere.csv", tmp_path / "out", celsl=200, max_gapp="1h", kk=3)
+    message = str(caught.value)
+
+    assert "`celsl` (perhaps `cells`)" in message
+    assert "`max_gapp` (perhaps `max_gap`)" in message
+    assert "`kk` (perhaps `k`" in message
+    assert "min_coverage" in message  # of reading
+    assert "par_s" in message  # of presets
+    assert not (tmp_path / "out").exists()

@@ -8,7 +8,7 @@ Every error the package raises on purpose.
     |- NotEnoughUsers               fewer users than the privacy parameters need; the message names the minimum
     |  `- NotEnoughAlternates       the same, for the alternates of the differential similarity test (E52, E60)
     |- NoFeasiblePath               no trace of positive probability goes through the candidate sets (E33)
-    |- Unfakeable                   an instant of a seed for which the ladder of E45 finds no candidate
+    |- Unfakeable                   a slot of a seed for which the ladder of E45 finds no candidate
     |- NothingPassed                every attempt was rejected by the privacy tests (exit 3)
     |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
     |- OutputRefused                an output that exists, or cannot be written
@@ -95,7 +95,7 @@ class NoFeasiblePath(ElsewhereError):
 
 
 class Unfakeable(ElsewhereError):
-    """An instant of a seed for which the ladder of E45 finds no candidate."""
+    """A slot of a seed for which the ladder of E45 finds no candidate."""
 
     code = "E_UNFAKEABLE"
 

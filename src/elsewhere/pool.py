@@ -69,7 +69,7 @@ class Pool:
         return self.traces.on(locations, r)
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
-        """`n` different fakes, uniformly."""
+        """Draw `n` different fakes, uniformly."""
         require_whole("n", n, 1, len(self))
         return self.traces.select(rng.choice(len(self), n, replace=False))
 
@@ -80,7 +80,7 @@ class Pool:
         write_folder(folder, self.files(), force=force, outdated=earlier_files)
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
-        """The files of the pool, name -> content, the manifest last; it also lists files `beside` (name -> sha256)."""
+        """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
         content = {"pool.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces)}
         t = self.traces
         manifest = {

@@ -79,7 +79,7 @@ Draws = Annotated[
 # the options of `Reading`, which every command that reads real traces has
 READING: dict[str, Any] = {
     "cells": Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")],
-    "step": Annotated[str, typer.Option("--step", help="Time between two instants.")],
+    "step": Annotated[str, typer.Option("--step", help="Length of a slot; auto: 20min, or as numbered slots tell.")],
     "tz": Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")],
     "locations": Annotated[
         Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
@@ -283,6 +283,10 @@ Delta = Annotated[
         "--delta", metavar="X", help="Private preset: except with this probability (1e-6).", rich_help_panel=PRIVACY
     ),
 ]
+Days = Annotated[
+    int | None,
+    typer.Option("--days", metavar="N", help="Private preset: days that every fake lives, whatever people have (1)."),
+]
 Number = Annotated[
     int | None,
     typer.Option(
@@ -303,6 +307,7 @@ class Making:
     eps0: Eps0 = None
     eps: Eps = None
     delta: Delta = None
+    days: Days = None
     number: Number = None
     parameters: Set = None
     seed: Annotated[
@@ -323,7 +328,7 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta)
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta, days=self.days)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""

@@ -189,7 +189,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
 
     told = next((found for each in made if each is not None and (found := made_by(each))), {})
     as_made = reading.as_made(told)
-    taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared")]
+    taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared", "--step 20min")]
     notes = [f"{' '.join(taken)}: as the fakes or the model were made."] if taken else []
     with stage("reading --real"):
         first = First.read(path, **as_made.keywords(PRESETS["product"]))

@@ -75,7 +75,8 @@ class Fakes:
         (F,) whether the day of each fake's seed is at a weekend; None where there are no dates, and in the deniable
         preset, where a fake must not tell it.
     sampler
-        The laws of the archetypes in the deniable preset, for the audit; not kept in a file.
+        The laws of the archetypes in the deniable preset, the sums in the private one, for the audit; not kept in a
+        file.
     life
         (F,) which fake person each row, a day, belongs to: 0, 1, ... in order.
     person

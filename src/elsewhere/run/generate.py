@@ -24,7 +24,7 @@ from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import Learnt, carrying, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
-from elsewhere.run.public_map import Frame
+from elsewhere.run.public_map import WEEKS, Frame, weekdays
 from elsewhere.run.roles import Roles, split_users
 from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
@@ -55,7 +55,7 @@ def generate_fakes(
     **options: Unpack[GeneratingOptions],
 ) -> Fakes:
     """
-    Fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
+    Make fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
 
     Parameters
     ----------
@@ -216,12 +216,13 @@ def _private(
         traces,
         eps=settings.eps,
         delta=settings.delta,
+        days=settings.days,
         n=n,
         in_laboratory=laboratory,
         entropy=entropy,
         progress=progress,
     )
-    number = len(release.r)
+    number, lives = len(release.r), settings.days > 1
     return Fakes(
         r=release.r,
         seed=np.full(number, -1),
@@ -233,7 +234,7 @@ def _private(
         frame=Frame(
             traces.locations,
             np.ones(traces.R, dtype=bool),
-            None,  # which days people have data on is theirs
+            WEEKS if lives else None,  # which days people have data on is theirs
             traces.step_minutes,
             traces.start,
             traces.tz,
@@ -245,8 +246,22 @@ def _private(
         notes=release.notes,
         published=np.zeros(number, dtype=bool),
         seed_rows=np.empty(0, dtype=np.int64),
+        sampler=release.mechanism,
+        weekend=release.weekend if lives else None,
+        life=np.arange(number) // settings.days,
+        day=_on_a_calendar(release.weekend.reshape(-1, settings.days)) if lives else None,
         certificate=release.certificate,
     )
+
+
+def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
+    """Return the day of each row in a calendar of weeks that begins on a Monday, of lives (n, days) of these kinds."""
+    out = np.empty(weekend.shape, dtype=np.int64)
+    kinds, of = np.unique(weekend, axis=0, return_inverse=True)
+    for i, kind in enumerate(kinds):
+        # only kinds count: on which weekday a life begins is drawn when it is published (`Frame.weeks`)
+        out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
+    return out.ravel()
 
 
 def _gathered(

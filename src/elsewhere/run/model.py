@@ -112,7 +112,7 @@ class Learnt:
     carried: Carried | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
-        """Period of each instant of these traces; a model of one period serves any clock."""
+        """Return the period of each slot of these traces; a model of one period serves any clock."""
         if self.model.T == 1:
             return np.zeros(traces.L, dtype=np.int64)
         clock = Periods.of(self.preset.periods)
@@ -135,9 +135,9 @@ class Learnt:
 
     def translate(self, traces: Traces) -> Traces:
         """
-        The same traces with rare places replaced by those that stand for them.
+        Return the same traces with rare places replaced by those that stand for them.
 
-        On a map without coordinates nothing does: such instants become missing, and rows without any other are left
+        On a map without coordinates nothing does: such slots become missing, and rows without any other are left
         out.
         """
         require_one_map(self.model.locations, traces.locations)
@@ -170,7 +170,7 @@ class Learnt:
         write_folder(Path(folder), self.files(), force=force)
 
     def files(self) -> dict[str, bytes]:
-        """The files of the model, name -> content, the index last."""
+        """Return the files of the model, name -> content, the index last."""
         # a move that a single user has made is that user's
         arrays, numbers = self.model.suppressed(self.preset.m_min).to_arrays()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
@@ -234,7 +234,7 @@ def learn(
     **options: Unpack[LearningOptions],
 ) -> Learnt:
     """
-    Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
+    Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
     deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`

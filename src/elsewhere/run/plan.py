@@ -113,7 +113,7 @@ def _private(people: int, eps: float, delta: float) -> Planned:
     elif people >= least:
         words = f"rougher than without noise; {good:,} people would bring visits within .03 of TP-TV."
     else:
-        words = f"refused: below {least:,} people the fakes are no better than a uniform map."
+        words = f"it needs {least:,} people; with fewer the fakes are no better than a uniform map, and it refuses."
     if 0 < people < good:
         words += " " + _with_these(people, delta)
     return Planned("private", people >= least, least, certificate, words)

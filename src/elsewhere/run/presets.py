@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
@@ -23,6 +24,7 @@ PresetName: TypeAlias = Literal["paper", "product", "deniable", "private"]
 NAMES: tuple[PresetName, ...] = ("paper", "product", "deniable", "private")
 Kappa: TypeAlias = int | Literal["auto"]  # number of semantic classes
 PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
+PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
 BY_COORDINATES = ("shared", "merge", "grid", "stays")
 
 
@@ -37,7 +39,7 @@ class Reading:
     """
 
     cells: int | None = 400
-    step: str | float | timedelta = "20min"
+    step: str | float | timedelta = "auto"
     tz: str | None = None
     locations: Any = None
     columns: Mapping[str, str | None] | str | None = None
@@ -68,12 +70,9 @@ class Reading:
             if self.regions is not None or self.locations is not None or self.box is not None:
                 raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
             regions = read_grid(self.grid)
-            if public and tz is None:
-                from elsewhere.traces.zones import zone_at
-
-                tz = zone_at(*regions.middle())[0]  # of the box, not of the people in it
         if public:
             self._require_public()
+            tz = self.tz or _zone_of_map(self.locations, regions, self.encoding)
         return {
             "cells": self.cells,
             "step": self.step,
@@ -122,6 +121,20 @@ class Reading:
 
 
 AS_IT_COMES = Reading()
+
+
+def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
+    """Return the zone in which the given map lies, not the people on it; UTC where the map does not tell."""
+    from elsewhere.traces.maps import read_places, read_regions
+    from elsewhere.traces.zones import zone_at
+
+    if regions is not None:
+        given = (regions if hasattr(regions, "locations") else read_regions(regions)).locations
+    else:
+        given = read_places(locations, encoding=encoding).locations
+    if given.lat is None or given.lon is None:
+        return "UTC"
+    return zone_at(given.lat, given.lon)[0] or "UTC"
 
 
 def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
@@ -264,11 +277,13 @@ class NoisySums:
 
     eps: float = 4.0
     delta: float = 1e-6
+    days: int = 1  # that a fake lives: public, whatever people have
 
     def __post_init__(self) -> None:
         _plain_numbers(self)
         require_between("eps", self.eps, 0, 10, open_low=True)
         require_between("delta", self.delta, 0, 0.01, open_low=True)
+        require_whole("days", self.days, 1, 60)
 
 
 _PARTS = (Learning, Decoding, Pairing, Rules, NoisyCount, NoisySums)
@@ -370,13 +385,13 @@ PRESETS: dict[PresetName, Preset] = {
     "deniable": Preset(
         "deniable",
         # how long gaps are is a matter of the people whom the theorem protects
-        reading=Reading(places="shared", max_gap="6h"),
+        reading=Reading(places="shared", max_gap=PUBLIC_GAP),
         learning=Learning(periods=4, class_periods=12, method="roles", class_draws=20, m_min=5),
         certificate=NoisyCount(),
     ),
     "private": Preset(
         "private",
-        reading=Reading(places="shared", max_gap="6h", map="whole"),
+        reading=Reading(places="shared", max_gap=PUBLIC_GAP, map="whole"),
         certificate=NoisySums(),
     ),
 }
@@ -421,6 +436,7 @@ class PresetOptions(LearningOptions, total=False):
     max_tries: int
     eps: float
     delta: float
+    days: int
 
 
 class GeneratingOptions(PresetOptions, total=False):
@@ -463,12 +479,18 @@ class WholeJobOptions(PresetOptions, total=False):
     allow_truncated: bool
 
 
-def check_names(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return `parameters` if each is one of some preset, else raise `InvalidParameter` with the list of all."""
+def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
+    """Return `parameters` if each is one of some preset, else raise `InvalidParameter`; `beside` are others."""
     known = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
-    for name in parameters:
-        if name not in known:
-            raise InvalidParameter(f"`{name}` is no parameter of a preset; these are: {', '.join(known)}.")
+    wrong = []
+    for name in (name for name in parameters if name not in known):
+        near = get_close_matches(name, [*beside, *known], n=1)
+        wrong.append(f"`{name}`" + (f" (perhaps `{near[0]}`)" if near else ""))
+    if wrong:
+        others = f" Others here: {', '.join(beside)}." if beside else ""
+        raise InvalidParameter(
+            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(known)}.{others}"
+        )
     return parameters
 
 

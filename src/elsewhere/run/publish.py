@@ -342,7 +342,7 @@ def publish(
     rng: np.random.Generator | None = None,
 ) -> Pool:
     """
-    A pool of fakes that can leave the house: no seed, no order, no likelihood, no entropy.
+    Return a pool of fakes that may leave the house: no seed, no order, no likelihood, no entropy.
 
     Parameters
     ----------
@@ -470,6 +470,12 @@ def _on_categories(fakes: Fakes) -> list[str]:
 
 
 def _on_dates(fakes: Fakes) -> list[str]:
+    if fakes.preset.name == "private" and fakes.day is not None:
+        return [
+            f"dates: every fake person lives {fakes.preset.days} days on end in weeks of 2001, whatever the dates of "
+            "the people. Weekday against weekend, and one day after the other: hold. Single weekdays and single dates: "
+            "mean nothing; public holidays count as the weekday they fall on."
+        ]
     said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
     return [said] if said else []
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers
-from elsewhere.run.presets import PROVEN, Reading
+from elsewhere.run.presets import PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,13 +50,14 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
-        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
-        f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
+        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each) and about {places:,} "
+        f"places that enough of those visit who are learnt from (`m_min` = {settings.m_min})."
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, 2 * settings.c_min):,} such places; of people, {', '.join(others[:-1])} and {others[-1]}."
+        f"{max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places (`c_min` = "
+        f"{settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
     if traces.U < needed:
@@ -178,6 +179,11 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())
 
 
+def people_by_a_public_gap(read: "Preparation", people: int) -> int:
+    """Return how many people presets with a theorem would find, which fill gaps by `PUBLIC_GAP`; `people` if given."""
+    return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
+
+
 def read_whole(
     source: Any,
     reading: Reading,
@@ -219,6 +225,13 @@ def read_whole(
         )
     else:
         traces = read_traces(source, report=reports.append, **keywords)
+    if settings.name == "private" and reports[0].by == "slots":
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, and these are numbered slots: how many a day has, and '
+            "which, would be read off the people. Give a file with a column of times; or choose the slots yourself, "
+            "make `Traces` of them, and call `generate_fakes`.",
+            code="E_SLOTS",
+        )
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least

@@ -31,7 +31,7 @@ from elsewhere.run.finish import (
 )
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, preset_of
+from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -42,7 +42,7 @@ from elsewhere.run.publish import (
     with_withheld,
     write_fakes,
 )
-from elsewhere.run.reading import advised, read_whole
+from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
 
 Progress = Callable[[str, int, int], None]
@@ -78,7 +78,7 @@ class Result:
         return tuple(self.told["notes"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and words, ready for JSON, as `elsewhere synthesize --json` prints them."""
+        """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
         told = {**self.told, "files": self.files, "private_files": self.private_files}
         return dict(json.loads(json.dumps(told, allow_nan=False)))  # lists for tuples, and the caller's own
 
@@ -101,7 +101,7 @@ def synthesize(
     **options: Unpack[WholeJobOptions],
 ) -> Result:
     """
-    The whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
+    Do the whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
 
     The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report of
     aggregates and fakes only. What only the owner may see goes into another folder: who was made from whom, the owner's
@@ -211,7 +211,7 @@ def synthesize(
     warn_of_strangers(out, (*FORMS, REPORT), written)
     warn_of_strangers(mine, PRIVATE, kept)
     if settings.name == "product":
-        told["private"] = plan(traces.U)[-1].to_dict()
+        told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
     return Result(fakes, pool, judgement, out, mine, tuple(written), tuple(kept), told)
 
 
@@ -221,7 +221,8 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     if not isinstance(reading, Reading):
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
-    return replace(reading, **changes), {name: value for name, value in options.items() if name not in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:

@@ -43,7 +43,9 @@ from elsewhere.evaluation.attacks.finding import (
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_timing, reconstruction
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
+from elsewhere.evaluation.attacks.private import sum_audit
 from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
+from elsewhere.privacy.private.release import Mechanism
 from elsewhere.traces.model import Ints, Locations, Traces
 
 CHANCE = 0.01
@@ -193,6 +195,11 @@ class Attack(NamedTuple):
     needs: tuple[str, ...]
 
 
+def noise_audit(ground: Ground) -> Finding:
+    """A9: of the noisy sums of the private preset, or of the noisy count of the deniable one."""
+    return sum_audit(ground, ground.sampler) if isinstance(ground.sampler, Mechanism) else count_audit(ground)
+
+
 PAIRS = ("holdout", "seed_index")
 
 ATTACKS = {
@@ -204,7 +211,7 @@ ATTACKS = {
     "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
     "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
-    "A9": Attack("audit of the noisy count on neighbouring sets of seeds", count_audit, ("sampler",)),
+    "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
     "A13": Attack("places that few people visit", unique_places, ()),
@@ -337,11 +344,11 @@ class AuditResult:
         return in_one_sentence({named(f.id, f.details.get("role")): f.outcome for f in self.findings})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
+        """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
         return {f.id: f.to_dict() for f in self.findings}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, outcome, words."""
+        """Return a row per attack: id, attack, main, low, high, control, baseline, bar, passed, outcome, words ...."""
         rows = []
         for f in self.findings:
             row = f.to_dict()
@@ -430,7 +437,7 @@ class Claims:
     eps0
         What the count of archetypes claims, for A9.
     count_runs
-        Releases of either neighbouring set of seeds, for A9.
+        Releases of either of two neighbouring inputs, for A9.
     m_min
         Users that a place must have (E31).
     shadows
@@ -512,7 +519,7 @@ def audit(
         Classes of the places, for A7 and beside A5.
     sampler
         An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; with `codes` and `A` as
-        the laws of the deniable preset have them, for A9.
+        the laws of the deniable preset have them, or the `sampler` of private fakes, for A9.
     generator
         A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
     pool
