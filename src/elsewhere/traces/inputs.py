@@ -31,7 +31,6 @@ from elsewhere.traces.tables import (
     joined_tables,
 )
 
-CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
 PROMISES = {".parquet": ("Parquet", "E_PARQUET"), ".pq": ("Parquet", "E_PARQUET"), ".gz": ("gzip", "E_COMPRESSION")}
 # files that are read block by block, and those that are read as a whole
 STREAMS: dict[str, Callable[..., Iterator[Table]]] = {
@@ -48,6 +47,7 @@ DOCUMENTS: dict[str, Callable[[Source, Reading], Table]] = {
     "json": read_records,
     "owntracks": read_owntracks,
 }
+CONTAINERS = ("auto", *STREAMS, "sglt", *DOCUMENTS)
 SMALL = 1 << 23  # bytes of a file that is read at once
 FEW = 12  # files of a folder on which is decided how all are read
 
