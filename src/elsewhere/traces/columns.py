@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
-from elsewhere.traces.model import Floats
+from elsewhere.traces.model import Floats, clock_minutes
 from elsewhere.traces.zones import land_share
 
 FILE = "the file's name"  # the column that says so in every row
@@ -348,8 +348,8 @@ def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
 
     """
     whose = {name for role, name in roles.items() if role in ("user", "date", "trace")}
-    clocks = [name for name in names if re.fullmatch(r"\d{1,2}:\d\d(:00)?", name) and name not in whose]
-    minutes = [60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in clocks]
+    clocks = [name for name in names if re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d(:00)?", name) and name not in whose]
+    minutes = [clock_minutes(name.removesuffix(":00") if name.count(":") == 2 else name) for name in clocks]
     by_word: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         if (numbered := re.fullmatch(r"(.*?)(\d{1,4})", name)) and name not in whose:

@@ -393,6 +393,11 @@ def clock_minutes(start: str) -> int:
     raise InvalidParameter(f'`start` must be a local time "HH:MM" between "00:00" and "23:59", got {start!r}.')
 
 
+def clock_text(minutes: float) -> str:
+    """Return minutes since midnight as a local time "HH:MM"."""
+    return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
+
+
 @dataclass(frozen=True, eq=False)
 class Traces:
     """

@@ -30,7 +30,7 @@ from elsewhere.traces.columns import AT_ITS_END, FILE, WIDE, Meaning, missing_ro
 from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import Map
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space
 from elsewhere.traces.places import as_keys, mean_points
 from elsewhere.traces.sources import refuse_rows
 from elsewhere.traces.tables import TABLES, Parts, Table, labels, lines, numbers, points, sorted_labels, words
@@ -591,8 +591,8 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
     long = replace(table, columns=columns, rows=n * L, names=tuple(columns), meaning=meaning, origin=origin)
     if ":" not in slots[0]:
         return long, kept, None, None
-    first, second = (60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in slots[:2])
-    return long, kept, f"{first // 60:02}:{first % 60:02}", 60 * (second - first)
+    first, second = (clock_minutes(name.removesuffix(":00") if name.count(":") == 2 else name) for name in slots[:2])
+    return long, kept, clock_text(first), 60 * (second - first)
 
 
 def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
@@ -724,7 +724,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
             "slots are counted from 0, and there is none; give `start`, the time of slot 1.", "E_INDEX"
         )
     minute = second % SECONDS_PER_DAY // 60
-    return f"{minute // 60:02}:{minute % 60:02}"
+    return clock_text(minute)
 
 
 def _look_alikes(names: tuple[str, ...]) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import Map
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, in_space
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, clock_text, in_space
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.rows import SAME_PLACE_KM
 from elsewhere.traces.sources import opened_once
@@ -309,7 +309,7 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
 
     """
     step = like.step_minutes
-    ahead = (_minute(traces.start) - _minute(like.start)) / step
+    ahead = (clock_minutes(traces.start) - clock_minutes(like.start)) / step
     slots = [f"{t.L} slots of {t.step_minutes:g} minutes from {t.start}" for t in (traces, like)]
     text = f"{what} has {slots[0]} in a day, the real traces have {slots[1]}"
     if traces.step_minutes != step:
@@ -338,21 +338,16 @@ def cropped(traces: Traces, slots: slice) -> Traces:
     rows = np.flatnonzero((r >= 0).any(axis=1))
     if len(rows) == 0:
         raise InvalidTraces("no trace is known at the times of day that both have.", code="E_EMPTY")
-    minute = (_minute(traces.start) + slots.start * traces.step_minutes) % MINUTES_PER_DAY
+    minute = (clock_minutes(traces.start) + slots.start * traces.step_minutes) % MINUTES_PER_DAY
     return Traces(
         r[rows],
         traces.locations,
         users=traces.users[rows],
         dates=None if traces.dates is None else traces.dates[rows],
         step_minutes=traces.step_minutes,
-        start=f"{int(minute) // 60:02}:{int(minute) % 60:02}",
+        start=clock_text(minute),
         tz=traces.tz,
     )
-
-
-def _minute(start: str) -> int:
-    hour, minute = (int(part) for part in start.split(":"))
-    return 60 * hour + minute
 
 
 def _put(

@@ -21,7 +21,7 @@ from elsewhere.files import write_files
 from elsewhere.traces.clock import TIMES_AS, Times
 from elsewhere.traces.columns import NUMBER, ROLES
 from elsewhere.traces.maps import name_beside
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces, clock_minutes
 from elsewhere.traces.zones import zone_of
 
 OUT_AS = ("slots", "visits", "events")
@@ -228,8 +228,7 @@ def _dates(traces: Traces, names: list[str]) -> Times:
 
 def _instants(traces: Traces, names: list[str]) -> Instants:
     N, L = traces.r.shape
-    hour, minute = (int(part) for part in traces.start.split(":"))
-    seconds = 60 * (60 * hour + minute) + 60 * traces.step_minutes * np.arange(L)
+    seconds = 60 * clock_minutes(traces.start) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
     wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
