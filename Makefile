@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench soak results docs clean help
+.PHONY: demo test test-lbs lint bench soak results docs clean help
 
 help:
 	@echo "make demo   simulate a town and run the main job (out/demo)"
 	@echo "make test   the test suite      make lint   ruff and mypy"
+	@echo "make test-lbs  decoys at a real geocoder, Nominatim (about 2 minutes)"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
 	@echo "make docs   the site, in build/site: open build/site/index.html"
 	@echo "make results  docs/results.md, measured anew on the data of ../shared (about 10 minutes)"
@@ -30,7 +31,12 @@ demo: $(VENV)/runs
 	$(BIN)/elsewhere demo -o out/demo --force
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 -m "not soak and not lbs" $(ARGS)
+
+# decoys at a real geocoder, about 2 minutes; where it cannot be installed the tests say that they were skipped
+test-lbs: $(VENV)/installed
+	PYTHON=$(PYTHON) .ci/nominatim $(VENV)-nominatim || echo "Nominatim cannot be installed here"
+	$(BIN)/python -m pytest -q -m lbs tests/test_nominatim.py $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -48,8 +54,8 @@ results: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python bench/write_docs.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open build/site/index.html, or with the search: $(PYTHON) -m http.server -d build/site"
 
 clean:
-	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,13 +1,21 @@
 """
-What all tests share: the command line as a function, and no deadline.
+What all tests share: the command line as a function, a PostgreSQL server, and no deadline.
 
 The first example of a compiled function pays for its compilation.
 """
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from elsewhere.cli import app
+
+BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)  # Debian's PostgreSQL
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
@@ -24,3 +32,22 @@ def run(capsys):
         return stopped.value.code or 0, said.out, said.err
 
     return command
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The address of a PostgreSQL server of our own, on a socket in a temporary folder."""
+    if BIN is None or not shutil.which("runuser" if os.getuid() == 0 else "true"):
+        pytest.skip("no PostgreSQL server on this machine (Debian: postgresql)")
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
+    as_other = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+    if as_other:
+        shutil.chown(folder, "postgres")
+    options = f"-c listen_addresses= -k {folder} -c fsync=off"
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/"}
+    subprocess.run([*as_other, BIN / "initdb", "-D", folder / "data", "-A", "trust", "-U", "owner"], **quiet)
+    start = [BIN / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log", "-o", options, "start"]
+    subprocess.run([*as_other, *start], **quiet)
+    yield f"postgresql://owner@/postgres?host={folder}"
+    subprocess.run([*as_other, BIN / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **quiet)
+    shutil.rmtree(folder)

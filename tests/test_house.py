@@ -144,7 +144,7 @@ def test_every_package_holds_several_files_and_kernels_have_names():
     packages = [path.parent for path in FILES if path.name == "__init__.py"]
 
     assert [named(p) for p in packages if len(list(p.glob("*.py"))) + len(list(p.glob("*/__init__.py"))) < 3] == []
-    assert [named(path) for path in FILES if path.name == "_kernels.py" and room_of(path) != "traces"] == []
+    assert [named(path) for path in FILES if path.name == "_kernels.py"] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=named)

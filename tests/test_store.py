@@ -1,13 +1,8 @@
 """The live store: uniform, exact under concurrency, the same with SQLite and PostgreSQL."""
 
-import os
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +13,6 @@ from elsewhere.pool import Pool
 from elsewhere.serve import store as stores
 from elsewhere.serve.store import PoolSpent, SqliteStore, digest_of, open_store
 from elsewhere.traces.model import Locations, Traces
-
-BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 
 
 def pool_of(lives=40, days=2, instants=4, places=9, seed=1, dates=True):
@@ -36,25 +29,6 @@ def pool_of(lives=40, days=2, instants=4, places=9, seed=1, dates=True):
         tz="Europe/Helsinki",
     )
     return Pool(traces, {})
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    """The address of a PostgreSQL server of our own, on a socket in a temporary folder."""
-    if BIN is None or not shutil.which("runuser" if os.getuid() == 0 else "true"):
-        pytest.skip("no PostgreSQL server on this machine (Debian: postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
-    as_other = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-    if as_other:
-        shutil.chown(folder, "postgres")
-    options = f"-c listen_addresses= -k {folder} -c fsync=off"
-    quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": "/"}
-    subprocess.run([*as_other, BIN / "initdb", "-D", folder / "data", "-A", "trust", "-U", "owner"], **quiet)
-    start = [BIN / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log", "-o", options, "start"]
-    subprocess.run([*as_other, *start], **quiet)
-    yield f"postgresql://owner@/postgres?host={folder}"
-    subprocess.run([*as_other, BIN / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"], **quiet)
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
+import captured
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -559,3 +560,33 @@ def test_what_is_no_bucket_is_refused(content):
     with pytest.raises(ElsewhereError) as wrong:
         lbs.bucket_pool(content)
     assert wrong.value.code == "E_BUCKET"
+
+
+@pytest.mark.parametrize("decoys", [1, 5])
+def test_an_attack_on_what_left_errs_as_often_as_the_simulation_says(decoys):
+    people, pool = captured.town()
+    users = range(40)
+
+    def ask(wallet, lat, lon, when, n):
+        seen = []
+        assert wallet.ask(lambda *place: seen.append(place) or place, lat, lon, when, decoys=n) == (lat, lon)
+        return seen
+
+    logs = captured.ask_all(people, pool, ask, decoys=decoys, users=users, rng=np.random.default_rng(6))
+    found = captured.errors(people, pool, logs, np.random.default_rng(7))
+    simulated = captured.simulated_errors(people, pool, decoys=decoys, users=users, rng=np.random.default_rng(8))
+
+    assert captured.agree(found, simulated)
+    assert 0.2 * decoys / (decoys + 1) < found.mean() <= decoys / (decoys + 1) + 0.1
+    # a client that sends other decoys every hour is seen through: the test would notice
+    fresh = captured.ask_all(
+        people,
+        pool,
+        lambda wallet, lat, lon, when, n: ask(
+            Wallet(pool, secret=np.random.default_rng(when.hour).bytes(32)), lat, lon, when, n
+        ),
+        decoys=decoys,
+        users=users,
+        rng=np.random.default_rng(6),
+    )
+    assert captured.errors(people, pool, fresh, np.random.default_rng(7)).mean() < found.mean() - 0.05

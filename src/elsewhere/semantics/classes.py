@@ -90,7 +90,7 @@ class SemanticClasses:
         return np.bincount(self.label[self.label >= 0], minlength=self.kappa).astype(np.int64)
 
     def members(self, i: int) -> Ints:
-        """The places of class i."""
+        """Return the places of class i."""
         return np.flatnonzero(self.label == require_whole("i", i, 0, self.kappa - 1))
 
 
@@ -421,7 +421,7 @@ def likeness(label: Ints) -> float:
     """
     How much more people agree with the eighth of the others who agree most with them than with anybody.
 
-    Two people of (N, L) agree at the instants at which they are in one class; -1 is in none.
+    Two people of (N, L) agree at the slots at which they are in one class; -1 is in none.
     """
     N = len(label)
     if N < 2:
@@ -433,7 +433,7 @@ def likeness(label: Ints) -> float:
 
 
 def _agreement(label: Ints) -> Floats:
-    """(N, N) share of instants at which two people are in one class."""
+    """(N, N) share of slots at which two people are in one class."""
     N, L = label.shape
     same = np.zeros((N, N), dtype=np.int32)
     for at in label.T:

@@ -268,4 +268,10 @@ def _add_faults(api: FastAPI) -> None:
 
     @api.exception_handler(HTTPException)
     def other(_request: Request, error: HTTPException) -> JSONResponse:
-        return answer(error.status_code, "E_PATH" if error.status_code == 404 else "E_HTTP", "there is nothing here.")
+        if error.status_code == 400:  # a body that is no text, or nested too deep
+            return answer(422, "E_PARAM", "the body of the request is not JSON.")
+        return answer(error.status_code, "E_PATH", "there is nothing here, or not by this method.")
+
+    @api.exception_handler(Exception)  # which goes on to the guard, who says its kind on stderr
+    def fault(_request: Request, _error: Exception) -> JSONResponse:
+        return answer(500, "E_INTERNAL", "a fault of elsewhere.")

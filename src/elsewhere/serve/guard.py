@@ -25,7 +25,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
-LARGEST_BODY = 4096
+LARGEST_BODY, LARGEST_HEAD = 4096, 16384
 LONGEST_TOKEN = 200
 HEAD_SECONDS, BODY_SECONDS, REQUEST_SECONDS = 10.0, 10.0, 60.0
 MOST_HOLDERS = 10_000  # whose rates are remembered
@@ -44,6 +44,9 @@ HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 ]
+
+
+END = [(b"connection", b"close")]  # what is left of the request is not read
 
 
 class Rates:
@@ -75,7 +78,7 @@ class Guard:
 
     def __init__(self, app: App, store: Store, *, rate: float) -> None:
         self.app, self.store = app, store
-        self.by_token, self.by_address = Rates(rate), Rates(10 * rate)
+        self.by_token, self.by_address, self.of_all = Rates(rate), Rates(10 * rate), Rates(100 * rate)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -95,10 +98,10 @@ class Guard:
                 await self._answer(scope, receive, send_guarded)
         except TimeoutError:
             if not begun:
-                await refuse(send_guarded, 408, "E_SLOW", "the request took too long to arrive.")
+                await refuse(send_guarded, 408, "E_SLOW", "the request took too long to arrive.", END)
         except _TooLarge:
             if not begun:
-                await refuse(send_guarded, 413, "E_TOO_LARGE", f"a request holds at most {LARGEST_BODY} bytes.")
+                await refuse(send_guarded, 413, "E_TOO_LARGE", f"a request holds at most {LARGEST_BODY} bytes.", END)
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             sys.stderr.write(f"E_INTERNAL: {type(error).__name__} at {Path(last.filename).name}:{last.lineno}\n")
@@ -107,36 +110,55 @@ class Guard:
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
+        if len(scope["path"]) + sum(len(name) + len(value) for name, value in scope["headers"]) > LARGEST_HEAD:
+            await refuse(send, 431, "E_TOO_LARGE", f"the head of a request holds at most {LARGEST_HEAD} bytes.", END)
+            return
         if not _small(headers.get(b"content-length", b"0")):
             raise _TooLarge
         path = scope["path"]
+        if wait := self.of_all.wait(""):
+            await _refuse_for_now(send, wait)
+            return
         if path not in OPEN and not path.startswith("/page/"):
             address = (scope.get("client") or ("",))[0]
             token = _token(headers)
             who = None if token is None else await run_in_threadpool(self.store.known, digest_of(token))
-            wait = self.by_address.wait(address) if who is None else self.by_token.wait(who.id)
-            if wait:
-                more = [(b"retry-after", str(wait).encode())]
-                await refuse(send, 429, "E_RATE", f"too many requests: again in {wait} s.", more)
+            if wait := self.by_address.wait(address) if who is None else self.by_token.wait(who.id):
+                await _refuse_for_now(send, wait)
                 return
             if who is None:
                 more = [(b"www-authenticate", b"Bearer")]
                 await refuse(send, 401, "E_TOKEN", "a valid token is needed: `Authorization: Bearer ...`.", more)
                 return
             scope.setdefault("state", {})["who"] = who
-        received = 0
+        whole: Message | None = {"type": "http.request", "body": await _body(receive), "more_body": False}
 
         async def receive_guarded() -> Message:
-            nonlocal received
-            message = await asyncio.wait_for(receive(), BODY_SECONDS) if received >= 0 else await receive()
-            received += len(message.get("body", b""))
-            if received > LARGEST_BODY:
-                raise _TooLarge
-            if not message.get("more_body"):
-                received = -1  # whole: what comes next is the end of the connection, which may take its time
+            nonlocal whole
+            if whole is None:
+                return await receive()  # the end of the connection
+            message, whole = whole, None
             return message
 
         await self.app(scope, receive_guarded, send)
+
+
+async def _refuse_for_now(send: Send, wait: int) -> None:
+    more = [(b"retry-after", str(wait).encode())]
+    await refuse(send, 429, "E_RATE", f"too many requests: again in {wait} s.", more)
+
+
+async def _body(receive: Receive) -> bytes:
+    """Return the whole body of a request, which is small and comes soon."""
+    body = b""
+    async with asyncio.timeout(BODY_SECONDS):
+        while True:
+            message = await receive()
+            body += bytes(message.get("body", b""))
+            if len(body) > LARGEST_BODY:
+                raise _TooLarge
+            if not message.get("more_body"):
+                return body
 
 
 def _small(length: bytes) -> bool:

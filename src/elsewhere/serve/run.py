@@ -85,7 +85,7 @@ def serve(
         import uvicorn
 
         from elsewhere.serve.app import make_app
-        from elsewhere.serve.guard import Impatient
+        from elsewhere.serve.guard import LARGEST_HEAD, Impatient
     except ImportError:
         raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
     require_whole("port", port, 0, 65535)
@@ -125,7 +125,7 @@ def serve(
                 limit_concurrency=MOST_AT_ONCE,
                 timeout_keep_alive=15,
                 timeout_graceful_shutdown=5,
-                h11_max_incomplete_event_size=16384,
+                h11_max_incomplete_event_size=LARGEST_HEAD,
                 ssl_certfile=cert,
                 ssl_keyfile=key,
             )

@@ -335,12 +335,6 @@ class Lattice(Regions):
     def __repr__(self) -> str:
         return f"Lattice({self.rows} x {self.columns} places)"
 
-    def middle(self) -> tuple[Floats, Floats]:
-        """Return latitude and longitude of the middle of the box."""
-        south, west, north, east = self.box
-        lon = west + (east - west) % 360 / 2
-        return np.array([(south + north) / 2]), np.array([(lon + 180) % 360 - 180])
-
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the cell of each point; -1 outside the box. A point on an edge is in the cell north-east of it."""
         south, west, north, east = self.box

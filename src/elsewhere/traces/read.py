@@ -62,7 +62,7 @@ def read_traces(
     report: Callable[[Preparation], None] | None = None,
 ) -> Traces:
     """
-    Return traces from a file or a frame: users by rows of local days, time by slots, space by places.
+    Read traces from a file or a frame: users by rows of local days, time by slots, space by places.
 
     What the columns hold decides how they are read:
 

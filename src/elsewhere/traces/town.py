@@ -230,7 +230,7 @@ def simulate_town(
     *, users: int, days: int = 1, locations: int = 400, rng: np.random.Generator, step_minutes: int = 20
 ) -> Town:
     """
-    Return a town and its people, `days` days of each, beginning on a Monday.
+    Simulate a town and its people, `days` days of each, beginning on a Monday.
 
     The same `rng` gives the same bytes. The town depends on `locations` alone, and people are drawn one after the
     other: the first users of a larger town are the users of the smaller one.
@@ -244,7 +244,7 @@ def simulate_town(
     rng
         Where all chance comes from.
     step_minutes
-        Minutes between instants, a divisor of 1440.
+        Minutes between slots, a divisor of 1440.
 
     Examples
     --------

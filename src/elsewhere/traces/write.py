@@ -119,9 +119,9 @@ def write_traces(
     """
     Write traces to a file: whole or not at all, readable by its owner only, the same bytes from the same traces.
 
-    A table has one line per known instant, in columns `uid, datetime, lat, lng, location` (those of scikit-mobility,
+    A table has one line per known slot, in columns `uid, datetime, lat, lng, location` (those of scikit-mobility,
     local wall clock) and `category` where places have one; for traces without geographic coordinates or of less than a
-    whole day `uid, slot, loc`, with `date` or `day` where a user has several rows, and place -1 where an instant is
+    whole day `uid, slot, loc`, with `date` or `day` where a user has several rows, and place -1 where a slot is
     missing. `columns` chooses others: `Preparation.columns` and `Preparation.times` give back what was read.
 
     As *visits* a table has one line per stay: `uid, arrived, left, lat, lng, place, category`. trackintel calls the

@@ -233,7 +233,7 @@ def _served(
 
 
 def _success(found: LbsResult, n: int, adversary: str) -> Rate:
-    """1 - error at exposed instants of the better attack: median over users, with its interval."""
+    """1 - error at exposed slots of the better attack: median over users, with its interval."""
     figures = [found.figure("decoys", n, adversary, attack) for attack in ATTACKS]
     best = min(figures, key=lambda figure: figure["median"])
     low, high = best["interval"]

@@ -1,0 +1,650 @@
+"""The pool service: tokens, buckets, limits, and what survives a kill."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_store import pool_of
+
+from elsewhere.errors import ElsewhereError
+from elsewhere.lbs import Wallet, bucket_pool
+from elsewhere.pool import Pool
+from elsewhere.serve import guard, run
+from elsewhere.serve.app import BUCKETS, bucket_file, make_app
+from elsewhere.serve.guard import Rates
+from elsewhere.serve.store import SqliteStore, digest_of, header, life_text
+
+FAST = 1e9  # requests per minute
+
+
+class Asked:
+    """The service in this process, asked through ASGI."""
+
+    def __init__(self, folder, pool, **options):
+        from starlette.testclient import TestClient
+
+        self.store = SqliteStore(folder / "live.sqlite")
+        self.store.fill(pool)
+        self.owner = run.owner_token(self.store)
+        self.client = TestClient(make_app(self.store, **{"bucket": 6, "rate": FAST} | options))
+
+    def __call__(self, method, path, token=None, **more):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return self.client.request(method, path, headers=headers | more.pop("headers", {}), **more)
+
+    def device(self, **told):
+        return self("POST", "/v1/devices", self.owner, json=told).json()
+
+
+@pytest.fixture
+def service(tmp_path):
+    return Asked(tmp_path, pool_of(30, days=3, instants=24))
+
+
+def test_health_says_the_version_and_nothing_else(service):
+    answer = service("GET", "/v1/health")
+
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"status", "version"}
+
+
+def test_a_device_gets_its_buckets_and_nobody_elses(service):
+    one, two = service.device(label="one"), service.device(label="two")
+    first = service("GET", "/v1/buckets/0", one["token"])
+    ids = [
+        {life["id"] for life in service("GET", f"/v1/buckets/{n}", who["token"]).json()["lives"]}
+        for who in (one, two)
+        for n in (0, 1)
+    ]
+
+    assert first.content == service("GET", "/v1/buckets/0", one["token"]).content
+    assert [len(s) for s in ids] == [6] * 4
+    assert len(set.union(*ids)) == 24
+    spent = service("GET", "/v1/buckets/2", two["token"]), service("GET", "/v1/buckets/3", two["token"])
+    assert [a.status_code for a in spent] == [200, 409]
+    assert spent[1].json()["error"]["code"] == "E_SPENT"
+    level = service("GET", "/v1/devices", service.owner).json()
+    assert (level["lives"], level["free"]) == (30, 0)
+    assert {d["label"] for d in level["devices"]} == {"", "one", "two"}
+
+
+def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
+    phone = service.device(expires_days=1)
+
+    assert service("GET", "/v1/buckets/0", phone["token"]).status_code == 200
+    assert service("GET", "/v1/devices", phone["token"]).status_code == 403
+    assert service("POST", "/v1/devices", phone["token"]).status_code == 403
+    assert service("DELETE", f"/v1/devices/{phone['id']}", phone["token"]).status_code == 403
+    assert service("GET", "/v1/buckets/0", service.owner).status_code == 403
+    assert service("DELETE", f"/v1/devices/{phone['id']}", service.owner).status_code == 204
+    assert service("GET", "/v1/buckets/0", phone["token"]).status_code == 401
+    assert service("DELETE", "/v1/devices/nobody", service.owner).status_code == 404
+    service.store.admit(digest_of("old"), "device", expires="2020-01-01T00:00:00+00:00")
+    assert service("GET", "/v1/buckets/0", "old").status_code == 401
+
+
+@pytest.mark.parametrize("token", [None, "wrong", "x" * 500, "' OR 1=1 --", "\x7f"])
+def test_without_a_valid_token_everything_looks_the_same(service, token):
+    known = service.device()
+    paths = ["/v1/buckets/0", "/v1/buckets/7", "/v1/buckets/99", "/v1/buckets/x", "/v1/devices", "/v1/nothing"]
+    paths += [f"/v1/devices/{known['id']}", "/v1/devices/none", "/nothing", "/v1/../etc/passwd", "/docs"]
+    answers = {(a := service(m, p, token)).status_code: a.content for p in paths for m in ("GET", "POST", "DELETE")}
+
+    assert list(answers) == [401]
+
+
+def test_every_answer_carries_the_headers_of_the_house(service):
+    for path, token in (("/", None), ("/v1/health", None), ("/v1/devices", service.owner), ("/v1/x", None)):
+        headers = service("GET", path, token).headers
+        assert headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "server" not in headers
+    page = service("GET", "/")
+    assert page.headers["content-type"].startswith("text/html")
+    linked = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert [service("GET", link).status_code for link in linked] == [200] * len(linked)
+    assert service("GET", "/page/..%2fapp.py").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"label": 7}', 422),
+        (b'{"label": "' + b"x" * 81 + b'"}', 422),
+        (b'{"expires_days": 0}', 422),
+        (b'{"expires_days": 4000}', 422),
+        (b'{"expires_days": 1e400}', 422),
+        (b'{"expires_days": NaN}', 422),
+        (b'{"expires_days": "1"}', 422),
+        (b'{"role": "owner"}', 422),
+        (b"{", 422),
+        (b"[]", 422),
+        (b"[" * 4000, 422),
+        (b"\xff", 422),
+        (b" " * 5000, 413),
+        (b'{"label": "\'; DROP TABLE device; --"}', 201),
+        (b"", 201),
+    ],
+)
+def test_every_wrong_body_is_refused_and_never_shown(service, body, status):
+    answer = service("POST", "/v1/devices", service.owner, content=body, headers={"content-type": "application/json"})
+
+    assert answer.status_code == status
+    if status >= 400:
+        assert set(answer.json()["error"]) == {"code", "message"}
+        assert "xxx" not in answer.text
+    assert service("GET", "/v1/devices", service.owner).status_code == 200
+
+
+def test_a_body_that_does_not_say_its_length_is_cut_off(service):
+    answer = service("POST", "/v1/devices", service.owner, content=iter([b" " * 3000] * 3))
+
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("n", ["-1", str(BUCKETS), "1e3", "%00", "0x1", "9" * 5000, "0%2f..", "'", "None"])
+def test_wrong_bucket_numbers(service, n):
+    answer = service("GET", f"/v1/buckets/{n}", service.device()["token"])
+
+    assert answer.status_code in (404, 422)
+    assert answer.json()["error"]["code"] in ("E_PARAM", "E_PATH")
+
+
+def test_formats_of_a_bucket_hold_the_same_days(service, tmp_path):
+    import elsewhere as ew
+
+    token = service.device()["token"]
+    made = {f: service("GET", f"/v1/buckets/0?format={f}", token) for f in ("json", "geojson", "gpx")}
+    lives = json.loads(made["json"].content)["lives"]
+    features = json.loads(made["geojson"].content)["features"]
+
+    assert {f["properties"]["uid"] for f in features} == {life["id"] for life in lives}
+    assert len(features) == 6 * 3
+    (tmp_path / "bucket.gpx").write_bytes(made["gpx"].content)
+    assert ew.read_traces(tmp_path / "bucket.gpx", step="60min", tz="Europe/Helsinki").L == 24
+    assert made["gpx"].headers["content-type"] == "application/gpx+xml"
+    assert service("GET", "/v1/buckets/0?format=exe", token).status_code == 422
+
+
+@settings(max_examples=40)
+@given(
+    lives=st.integers(1, 6),
+    days=st.integers(1, 3),
+    instants=st.sampled_from([1, 2, 24, 7]),
+    seed=st.integers(0, 99),
+    dates=st.booleans(),
+    data=st.data(),
+)
+def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, instants, seed, dates, data):
+    pool = pool_of(lives, days, instants, seed=seed, dates=dates)
+    r = pool.traces.r.copy()
+    r[data.draw(st.integers(0, len(r) - 1)), 1:] = -1  # a day of one instant
+    r[:, ::2][:, 1:] = -1  # and gaps everywhere
+    pool = Pool(pool.traces.with_places(r), {})
+    texts = [life_text(pool, rows) for rows in pool.lives()]
+    about = {
+        "head": json.dumps(header(pool), separators=(",", ":")),
+        "largest": str(max(map(len, texts))),
+        "most_days": str(days),
+        "instants": str(instants),
+    }
+    size = data.draw(st.integers(1, lives))
+    chosen = [data.draw(st.lists(st.sampled_from(texts), min_size=size, max_size=size)) for _ in range(2)]
+    for kind in ("json", "geojson", "gpx"):
+        one, two = (bucket_file(about, [t for t in some], size, kind) for some in chosen)  # noqa: C416
+        assert len(one) == len(two)
+        assert one.endswith(b" ")  # the largest bucket still fits
+
+
+def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
+    pool = pool_of(6, days=2)
+    service = Asked(tmp_path, pool)
+    there = bucket_pool(service("GET", "/v1/buckets/0", service.device()["token"]).content)
+    days = {str(u): pool.traces.r[rows].tolist() for u, rows in zip(pool.traces.labels, pool.lives(), strict=True)}
+
+    assert {
+        str(u): there.traces.r[rows].tolist() for u, rows in zip(there.traces.labels, there.lives(), strict=True)
+    } == days
+    assert np.allclose(there.traces.locations.lat, pool.traces.locations.lat)
+    assert there.traces.tz == pool.traces.tz
+
+
+def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
+    service = Asked(tmp_path, pool_of(12), rate=60)
+    one, two = service.device()["token"], service.device()["token"]
+    answers = [service("GET", "/v1/buckets/0", one).status_code for _ in range(12)]
+    late = service("GET", "/v1/buckets/0", one)
+
+    assert answers[:10] == [200] * 10
+    assert late.status_code == 429
+    assert int(late.headers["retry-after"]) >= 1
+    assert service("GET", "/v1/buckets/0", two).status_code == 200
+    assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
+    assert service("GET", "/v1/health").status_code == 200
+    service.client.app.of_all.most = 3
+    service.client.app.of_all.left.clear()
+    assert [service("GET", "/v1/health").status_code for _ in range(4)] == [200] * 3 + [429]
+
+
+def test_rates_come_back_with_time_and_forget_strangers():
+    now = [0.0]
+    rates = Rates(60, clock=lambda: now[0])
+
+    assert [rates.wait("a") for _ in range(11)] == [0] * 10 + [1 + 1]
+    now[0] = 1.0
+    assert [rates.wait("a"), rates.wait("a")] == [0, 2]
+    for i in range(guard.MOST_HOLDERS + 10):
+        rates.wait(str(i))
+    assert len(rates.left) == guard.MOST_HOLDERS
+
+
+def test_a_fault_of_ours_shows_nothing(service, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise RuntimeError("SECRET")
+
+    token = service.device()["token"]
+    monkeypatch.setattr(service.store, "issue", broken)
+    answer = service("GET", "/v1/buckets/0", token)
+
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "E_INTERNAL"
+    said = capsys.readouterr()
+    assert "SECRET" not in answer.text + said.out + said.err
+    assert said.err.startswith("E_INTERNAL: RuntimeError at test_serve.py:")
+
+
+def test_whether_a_token_was_ever_valid_is_not_told_by_time(service):
+    known, times = service.device(), ([], [])
+    service.store.revoke(known["id"])
+    digests = [digest_of(known["token"]), digest_of("never")]
+    for i in range(10_000):
+        begun = time.perf_counter_ns()
+        assert service.store.known(digests[i % 2]) is None
+        times[i % 2].append(time.perf_counter_ns() - begun)
+
+    # a row that is read takes some microseconds, which no network shows: without the index it would be a scan
+    assert abs(np.median(times[0]) - np.median(times[1])) < 20_000
+
+
+# every operation of the OpenAPI, with whatever a stranger may put into it
+
+ODD = ["", "0", "-1", "é", "\x00", "' OR '1'='1", "../../etc/passwd", "%2e%2e", "{}", "null", "x" * 300, "１", "💥"]
+
+
+def test_the_interface_describes_itself(service):
+    told = service("GET", "/openapi.json").json()
+
+    assert set(told["paths"]) == {"/v1/health", "/v1/buckets/{n}", "/v1/devices", "/v1/devices/{device}"}
+    assert told["components"]["securitySchemes"]
+
+
+@settings(max_examples=300, suppress_health_check=[])
+@given(data=st.data())
+def test_no_request_however_odd_is_a_fault_of_ours(fuzzed, data):
+    service, device, told = fuzzed
+    path = data.draw(st.sampled_from(sorted(told["paths"])))
+    method = data.draw(st.sampled_from(["GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS", "FOO"]))
+    odd = st.one_of(st.sampled_from(ODD), st.text(max_size=20), st.integers().map(str))
+    filled = re.sub(r"\{\w+\}", lambda _: quote(data.draw(odd), safe=""), path)
+    token = data.draw(st.sampled_from([service.owner, device, "wrong", None]))
+    query = data.draw(st.dictionaries(st.sampled_from(["format", "n", "x"]), odd, max_size=2))
+    json_value = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["label", "expires_days", "z"]), inner)
+        ),
+        max_leaves=6,
+    )
+    body = data.draw(st.one_of(st.binary(max_size=50), json_value.map(lambda v: json.dumps(v).encode())))
+    kind = data.draw(st.sampled_from(["application/json", "text/plain", "multipart/form-data", ""]))
+    answer = service(method, filled, token, params=query, content=body, headers={"content-type": kind})
+
+    assert answer.status_code < 500
+    declared = told["paths"][path].get(method.lower(), {}).get("responses", {})
+    if declared and filled.count("/") == path.count("/") and "%2F" not in filled and not filled.endswith("/"):
+        assert str(answer.status_code) in {*declared, "401", "404", "429"}
+    if token is None and path != "/v1/health":
+        assert answer.status_code in (401, 413)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory):
+    service = Asked(tmp_path_factory.mktemp("fuzz"), pool_of(60, days=1), bucket=2)
+    return service, service.device()["token"], service("GET", "/openapi.json").json()
+
+
+# the real process
+
+
+@contextmanager
+def serving(pool, *options, **popen):
+    """`elsewhere serve` in a process of its own: what it said at its start, and the process."""
+    command = [sys.executable, "-m", "elsewhere", "serve", pool, "--port", "0", "--json", *options]
+    process = subprocess.Popen(
+        [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen
+    )
+    try:
+        said = ""
+        while not said.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            said += line
+        yield json.loads(said), process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def asked(url, method, path, token=None, body=None):
+    """Ask a real server: status and content."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+    try:
+        connection.request(method, path, body, {"Authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def pool(tmp_path):
+    pool_of(120, days=1).save(tmp_path / "pool")
+    return tmp_path / "pool"
+
+
+def test_from_the_command_to_a_hidden_question(pool, tmp_path):
+    with serving(pool) as (told, process):
+        status, body = asked(told["url"], "POST", "/v1/devices", told["owner_token"])
+        token = json.loads(body)["token"]
+        wallet = Wallet.load(told["url"], token=token, keep=tmp_path / "kept")
+        with pytest.raises(ElsewhereError) as wrong:
+            Wallet.load(told["url"], token="wrong", keep=tmp_path / "other")  # noqa: S106
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    offline = Wallet.load(told["url"], keep=tmp_path / "kept")
+
+    assert status == 201
+    assert wrong.value.code == "E_TOKEN"
+    assert (process.returncode, out, err) == (0, "", "")
+    assert wallet.ask(lambda lat, lon: lat, 60.5, 24.5) == 60.5
+    assert offline.positions() == wallet.positions()
+    with serving(pool) as (again, _):
+        assert again["owner_token"] is None  # shown once
+        assert again["free"] == 120 - again["bucket"]
+        assert asked(again["url"], "GET", "/v1/devices", told["owner_token"])[0] == 200
+    with serving(pool, "--new-owner-token") as (renewed, _):
+        assert asked(renewed["url"], "GET", "/v1/devices", told["owner_token"])[0] == 401
+        assert asked(renewed["url"], "GET", "/v1/devices", renewed["owner_token"])[0] == 200
+
+
+def test_killed_under_load_it_loses_no_token_and_gives_no_life_twice(pool):
+    given_away, tokens, odd = {}, [], []
+    owner = None
+    for _ in range(3):
+        with serving(pool, "--bucket", "2", "--rate", "1000000") as (told, process):
+            owner = told["owner_token"] or owner
+            stop = threading.Event()
+
+            def client(url=told["url"], stop=stop, owner=owner):
+                while not stop.is_set():
+                    try:
+                        status, body = asked(url, "POST", "/v1/devices", owner)
+                        if status != 201:
+                            odd.append(status)
+                            continue
+                        token = json.loads(body)["token"]
+                        tokens.append(token)
+                        status, body = asked(url, "GET", "/v1/buckets/0", token)
+                        if status == 200:
+                            given_away[token] = {life["id"] for life in json.loads(body)["lives"]}
+                        elif status != 409:
+                            odd.append(status)
+                    except (OSError, http.client.HTTPException):
+                        return  # it was killed
+
+            threads = [threading.Thread(target=client) for _ in range(8)]
+            [t.start() for t in threads]
+            time.sleep(0.4)
+            process.send_signal(signal.SIGKILL)
+            stop.set()
+            [t.join() for t in threads]
+    with serving(pool, "--bucket", "2", "--rate", "1000000") as (told, _):
+        for token in tokens:
+            status, body = asked(told["url"], "GET", "/v1/buckets/0", token)
+            if token in given_away:
+                assert status == 200
+                assert {life["id"] for life in json.loads(body)["lives"]} == given_away[token]
+            else:
+                assert status in (200, 409)
+                if status == 200:
+                    given_away[token] = {life["id"] for life in json.loads(body)["lives"]}
+    every = [life for lives in given_away.values() for life in lives]
+
+    assert odd == []
+    assert len(given_away) > 3
+    assert len(every) == len(set(every))
+
+
+@pytest.mark.soak
+def test_two_hundred_devices_for_a_minute():
+    bench = Path(__file__).resolve().parents[1] / "bench" / "load.py"
+    done = subprocess.run([sys.executable, bench], capture_output=True, text=True, check=True)
+    print(done.stdout)
+    found = json.loads(done.stdout)
+
+    assert (found["errors"], found["given_twice"]) == (0, 0)
+    assert found["given"] == 200 * 4 * 16
+
+
+def test_two_servers_share_a_pool_in_postgres(pool, postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    shared = ("--store", postgres, "--bucket", "10")
+    with serving(pool, *shared) as (one, _), serving(pool, *shared) as (two, _):
+        owner = one["owner_token"]
+        tokens = [json.loads(asked(two["url"], "POST", "/v1/devices", owner)[1])["token"] for _ in range(6)]
+        got = [
+            [json.loads(asked(url, "GET", "/v1/buckets/0", token)[1])["lives"] for url in (one["url"], two["url"])]
+            for token in tokens
+        ]
+
+    assert two["owner_token"] is None
+    assert one["store"] == "PostgreSQL"
+    assert all(first == second for first, second in got)
+    assert len({life["id"] for first, _ in got for life in first}) == 60
+
+
+def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
+    script = tmp_path / "quick.py"
+    script.write_text(
+        "import sys\nfrom elsewhere.serve import guard\n"
+        "guard.Impatient.seconds = guard.BODY_SECONDS = 0.5\nfrom elsewhere.cli import main\nmain()\n"
+    )
+    command = [sys.executable, script, "serve", pool, "--port", "0", "--json"]
+    process = subprocess.Popen([str(w) for w in command], stdout=subprocess.PIPE, text=True)
+    try:
+        said = "".join(iter(lambda: process.stdout.readline(), "}\n")) + "}"
+        told = json.loads(said)
+        at = urlsplit(told["url"])
+
+        def sent(data):
+            with socket.create_connection((at.hostname, at.port), timeout=10) as connection:
+                connection.sendall(data)
+                begun = time.monotonic()
+                got = b"".join(iter(lambda: connection.recv(65536), b""))
+                return got, time.monotonic() - begun
+
+        head = f"Host: x\r\nAuthorization: Bearer {told['owner_token']}\r\n".encode()
+        assert sent(b"GET /v1/hea")[1] < 5  # half a request line
+        assert sent(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")[1] < 5  # half a head
+        slow, seconds = sent(b"POST /v1/devices HTTP/1.1\r\nContent-Length: 10\r\n" + head + b"\r\n{")  # half a body
+        assert seconds < 5
+        assert slow.startswith(b"HTTP/1.1 408")
+        large = sent(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")[0]
+        assert large.startswith(b"HTTP/1.1 4")
+        # meanwhile others are served, and so is one who asks twice on one connection
+        connection = http.client.HTTPConnection(at.netloc, timeout=5)
+        for _ in range(3):
+            connection.request("GET", "/v1/health")
+            assert connection.getresponse().read()
+            time.sleep(0.2)
+        connection.close()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
+    with serving(pool, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}) as (told, process):
+        token = json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
+        lives = json.loads(asked(told["url"], "GET", "/v1/buckets/0", token)[1])["lives"]
+        asked(told["url"], "GET", "/v1/buckets/zzz", token)
+        asked(told["url"], "GET", "/nothing", "wrong")
+        process.terminate()
+        out, err = process.communicate(timeout=20)
+
+    assert (out, err) == ("", "")
+    assert lives
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("pool-live*"))
+    assert token.encode() not in kept
+    assert told["owner_token"].encode() not in kept
+
+
+def test_the_readme_hides_a_question(pool, tmp_path, monkeypatch, capsys):
+    from geopy.adapters import BaseSyncAdapter
+    from geopy.geocoders import options
+
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+    script = next(b for b in re.findall(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL) if "Wallet" in b)
+    asked_of_the_geocoder = []
+
+    class Geocoder(BaseSyncAdapter):
+        """Answers with the position it is asked for."""
+
+        def get_json(self, url, **_):
+            asked_of_the_geocoder.append(url)
+            lat, lon = re.search(r"lat=([^&]+)&lon=([^&]+)", url).groups()
+            return {"lat": lat, "lon": lon, "display_name": f"{lat} {lon}"}
+
+        get_text = None
+
+    monkeypatch.setattr(options, "default_adapter_factory", Geocoder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("elsewhere.lbs.time.sleep", lambda _: None)
+    with serving(pool) as (told, _):
+        monkeypatch.setenv(
+            "TOKEN", json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
+        )
+        exec(compile(script.replace("http://127.0.0.1:8765", told["url"]), "README.md", "exec"), {})  # noqa: S102
+
+    assert len([line for line in script.splitlines() if line]) <= 10
+    assert capsys.readouterr().out == "46.0132 -12.0305\n"
+    assert len(asked_of_the_geocoder) == len(set(asked_of_the_geocoder)) == 6
+
+
+# the command
+
+
+def test_wrong_options_are_refused(run, tmp_path, pool):
+    cases = [
+        ((tmp_path / "nothing",), "E_POOL"),
+        ((pool, "--host", "0.0.0.0"), "E_PARAM"),  # noqa: S104
+        ((pool, "--host", "pool.example"), "E_PARAM"),
+        ((pool, "--port", "70000"), "E_PARAM"),
+        ((pool, "--port", "x"), "E_USAGE"),
+        ((pool, "--bucket", "0"), "E_PARAM"),
+        ((pool, "--bucket", "121"), "E_PARAM"),
+        ((pool, "--rate", "0"), "E_PARAM"),
+        ((pool, "--rate", "nan"), "E_PARAM"),
+        ((pool, "--cert", tmp_path / "c"), "E_PARAM"),
+        ((pool, "--cert", tmp_path / "c", "--key", tmp_path / "k"), "E_PARAM"),
+        ((pool, "--store", tmp_path / "a" / "b"), "E_OUTPUT"),
+        ((pool, "--store", pool / "pool.parquet"), "E_STORE"),
+    ]
+    for words, code in cases:
+        status, out, err = run("serve", *words, "--json")
+        assert (status, json.loads(out)["error"]["code"]) == (2, code), words
+        assert err.startswith(code)
+
+
+def test_a_port_that_is_taken_is_said(run, pool):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        status, _, err = run("serve", pool, "--port", taken.getsockname()[1])
+
+    assert status == 2
+    assert err.startswith("E_PORT")
+
+
+def test_another_pool_in_the_same_store_is_refused(run, pool, tmp_path):
+    store = SqliteStore(tmp_path / "x.sqlite")
+    store.fill(pool_of(9))
+    store.close()
+    status, _, err = run("serve", pool, "--store", tmp_path / "x.sqlite", "--port", "0")
+
+    assert status == 2
+    assert err.startswith("E_MISMATCH")
+
+
+def test_a_laboratory_pool_stays_on_this_machine(run, tmp_path):
+    made = pool_of(8)
+    Pool(made.traces, {"reproducible": True}).save(tmp_path / "lab")
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-days", "2"]
+        + ["-out", files[0], "-keyout", files[1]],
+        check=True,
+        capture_output=True,
+    )
+    tls = ("--cert", files[0], "--key", files[1])
+    status, _, err = run("serve", tmp_path / "lab", "--host", "0.0.0.0", *tls)  # noqa: S104
+
+    assert status == 2
+    assert err.startswith("E_PUBLISH")
+    with serving(tmp_path / "lab", *tls) as (told, _):
+        import ssl
+
+        trusted = ssl.create_default_context(cafile=str(files[0]))
+        trusted.check_hostname = False
+        connection = http.client.HTTPSConnection(urlsplit(told["url"]).netloc, context=trusted, timeout=10)
+        connection.request("GET", "/v1/health")
+        assert connection.getresponse().status == 200
+        connection.close()
+    assert told["laboratory"]
+
+
+def test_without_the_extra_it_is_said_what_to_install(run, pool, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    status, _, err = run("serve", pool)
+
+    assert status == 2
+    assert err.startswith("E_EXTRA")
+    assert "elsewhere[serve]" in err
+
+
+def test_help_does_not_load_the_service():
+    heavy = "{'fastapi', 'uvicorn', 'numpy', 'sqlite3'}"
+    code = f"import sys; from elsewhere.cli import app; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
