@@ -54,7 +54,7 @@ results: $(VENV)/installed
 
 docs: $(VENV)/installed
 	$(BIN)/python bench/write_docs.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open build/site/index.html, or with the search: $(PYTHON) -m http.server -d build/site"
 
 clean:

@@ -1,4 +1,9 @@
-"""Pages of the site that stand outside `docs`: README as the first page, CONTRIBUTING, CHANGELOG, the list of data."""
+"""
+Pages of the site that mkdocs.yml does not list.
+
+README as the first page, CONTRIBUTING and CHANGELOG stand outside `docs`; a page of `docs` that nobody has put into the
+navigation comes last in it, under "More".
+"""
 
 import re
 from pathlib import Path
@@ -8,6 +13,15 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+
+
+def on_config(config: Any) -> Any:
+    """Put every page of `docs` into the navigation."""
+    listed = re.findall(r"[\w/-]+\.md", str(config.nav))
+    more = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in listed]
+    if more:
+        config.nav.append({"More": more})
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

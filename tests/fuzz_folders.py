@@ -17,7 +17,7 @@ import makefiles
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.run.presets import PRESETS
+from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.kept import keep_traces
 from elsewhere.traces.maps import read_regions
@@ -61,7 +61,7 @@ def inputs():
     """Name -> a good input of every kind."""
     rng = np.random.default_rng(1)
     town = ew.simulate_town(users=40, locations=60, rng=rng).traces
-    settings = ew.Preset("product", m_min=2, c_min=2, k=3, alternates="split")
+    settings = preset_of("product", m_min=2, c_min=2, k=3, alternates="split")
     learnt = ew.learn(town, settings, kappa=4, rng=rng)
     carrying = ew.learn(town, PRESETS["deniable"].changed(m_min=2, archetypes=2), kappa=4, rng=np.random.default_rng(1))
     fakes = ew.generate_fakes(town, preset="paper", kappa=4, rng=rng)

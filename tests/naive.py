@@ -1226,54 +1226,106 @@ def person_vector(days, lengths, sectors, rate, share, most, weight, parts=4):
     """
     The vector of one person under the private preset, from its definition: a dict of cell -> number.
 
-    `days` are lists of places. Blocks: time by place, what differs from it in each part of the day, arrivals, moving,
-    destinations, day statistics, move pairs; each divided by its norm or by `most`, whichever is larger, and weighted.
+    `days` are lists of places; the vector is the mean of those of each day. Blocks: time by place, what differs from it
+    in each part of the day, arrivals, moving, destinations, day statistics, move pairs; each divided by its norm or by
+    `most`, whichever is larger, and weighted.
     """
+    out = {}
+    for day in days:
+        for cell, x in day_vector(day, lengths, sectors, rate, share, most, weight, parts).items():
+            out[cell] = out.get(cell, 0.0) + x / len(days)
+    return out
+
+
+def day_vector(day, lengths, sectors, rate, share, most, weight, parts):
+    """The vector of one day, see `person_vector`."""
     import math
 
-    R, L, D = len(lengths), len(days[0]), len(days)
+    R, L = len(lengths), len(day)
     blocks = [{} for _ in range(7)]
 
     def add(block, cell, amount):
-        blocks[block][cell] = blocks[block].get(cell, 0.0) + amount / D
+        blocks[block][cell] = blocks[block].get(cell, 0.0) + amount
 
     def count_bin(n):
         return n if n < 6 else min(6 + math.floor(2 * math.log2(n / 6) + 1e-9), 15)
 
-    for day in days:
-        part = [min(t * parts // L, parts - 1) for t in range(L)]
-        for r in set(day):
-            add(0, r, day.count(r) / L)
-            for p in range(parts):
-                here = sum(place == r and q == p for place, q in zip(day, part, strict=True))
-                add(1, p * R + r, here / L - day.count(r) / L * part.count(p) / L)
-        for a, b in {pair for pair in itertools.pairwise(day) if pair[0] != pair[1]}:
-            add(6, a * R + b, 1.0)
-        for t in range(1, L):
-            moving, where = walk_columns(day[:t], lengths, sectors, L)
-            for c in moving:
-                add(3, c, (day[t] != day[t - 1]) - rate[c])
-            if day[t] == day[t - 1]:
-                continue
-            add(2, day[t], 1.0)
-            own = where[day[t]]
-            for c in own:
-                add(4, c, 1.0)
-            still = (own[1] - 84) // 2 % 2
-            groups = [c for c in range(84, 108) if (c - 84) // 2 % 2 == still] + list(range(108, 126))
-            for c in [*range(own[0] // 7 * 7, own[0] // 7 * 7 + 7), *groups]:
-                add(4, c, -share[c])
-        longest = max(day.count(r) for r in day)
-        add(5, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
-        add(5, 16 + count_bin(len(set(day)) - 1), 1.0)
-        add(5, 32 + 10 * longest // L, 1.0)
-        add(5, 43 + (day[0] == day[-1]), 1.0)
+    part = [min(t * parts // L, parts - 1) for t in range(L)]
+    for r in set(day):
+        add(0, r, day.count(r) / L)
+        for p in range(parts):
+            here = sum(place == r and q == p for place, q in zip(day, part, strict=True))
+            add(1, p * R + r, here / L - day.count(r) / L * part.count(p) / L)
+    for a, b in {pair for pair in itertools.pairwise(day) if pair[0] != pair[1]}:
+        add(6, a * R + b, 1.0)
+    for t in range(1, L):
+        moving, where = walk_columns(day[:t], lengths, sectors, L)
+        for c in moving:
+            add(3, c, (day[t] != day[t - 1]) - rate[c])
+        if day[t] == day[t - 1]:
+            continue
+        add(2, day[t], 1.0)
+        own = where[day[t]]
+        for c in own:
+            add(4, c, 1.0)
+        still = (own[1] - 84) // 2 % 2
+        groups = [c for c in range(84, 108) if (c - 84) // 2 % 2 == still] + list(range(108, 126))
+        for c in [*range(own[0] // 7 * 7, own[0] // 7 * 7 + 7), *groups]:
+            add(4, c, -share[c])
+    longest = max(day.count(r) for r in day)
+    add(5, count_bin(sum(a != b for a, b in itertools.pairwise(day))), 1.0)
+    add(5, 16 + count_bin(len(set(day)) - 1), 1.0)
+    add(5, 32 + 10 * longest // L, 1.0)
+    add(5, 43 + (day[0] == day[-1]), 1.0)
     first, out = 0, {}
-    for block, size, bound, share_of in zip(blocks, (R, parts * R, R, 100, 126, 45, R * R), most, weight, strict=True):
+    sizes = (R, parts * R, R, 100, 126, 45, R * R)
+    for block, size, bound, share_of in zip(blocks, sizes, most, weight, strict=True):
         norm = math.sqrt(sum(x * x for x in block.values()))
         for cell, x in block.items():
             out[first + cell] = share_of * x / max(norm, bound)
         first += size
+    return out
+
+
+def life_habits(days, weekend, lengths, as_many, parts=4):
+    """
+    What the days of one life have in common under the private preset, from its definition: a list of 34 numbers.
+
+    `days` are lists of places, `weekend` says which are at a weekend, `as_many` days a fake lives.
+    """
+    L, D = len(days[0]), len(days)
+    part = [min(t * parts // L, parts - 1) for t in range(L)]
+
+    def usual(places):
+        return min(set(places), key=lambda r: (-places.count(r), r)) if places else -1
+
+    home = usual([r for day in days for r, p in zip(day, part, strict=True) if p == 0])
+    middle = [
+        r
+        for day, off in zip(days, weekend, strict=True)
+        for r, p in zip(day, part, strict=True)
+        if not off and 0 < p < parts - 1 and r != home
+    ]
+    main = usual(middle)
+    if main < 0:
+        main = usual([r for day in days for r in day if r != home])
+    out = [0.0] * 34
+    for day, off in zip(days, weekend, strict=True):
+        out[off] += 1 / D
+        for p in range(parts):
+            there = [r for r, q in zip(day, part, strict=True) if q == p]
+            out[2 + off * parts + p] += there.count(home) / len(there) / D
+            out[10 + off * parts + p] += there.count(main) / len(there) / D
+        out[18 + off] += (main in day) / D
+        out[20 + off] += min(sum(a != b for a, b in itertools.pairwise(day)), 24) / 24 / D
+    sets = [set(day) for day in days]
+    if D > 1:
+        out[22] = 1.0
+        out[23] = sum(len(a & b) / len(a | b) for a, b in itertools.pairwise(sets)) / (D - 1)
+    if as_many == D:
+        out[24] = 1.0
+        out[25] = len(set().union(*sets)) / sum(map(len, sets))
+    out[26 + (lengths[home][main] if main >= 0 else 7)] = 1.0
     return out
 
 

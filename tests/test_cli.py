@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, app
-from elsewhere.cli.door import Door, front
-from elsewhere.cli.options import typed
+from elsewhere.cli.door import Door, front, options_of
+from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
-from elsewhere.run.reading import Reading
+from elsewhere.run.presets import Reading
 
 DEMO = ["demo", "--users", "12", "--seed", "3"]
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,6 +75,25 @@ def test_every_command_speaks_json_and_is_documented(run):
         text = run(command.__name__, "--help").stdout
         assert "--json" in text
         assert inspect.getdoc(command)[:20] in text
+
+
+def test_what_most_need_comes_first_in_the_help():
+    for name, command in get_command(app).commands.items():
+        panels = [getattr(p, "rich_help_panel", None) for p in command.params]
+        named = [panel for panel in panels if panel is not None]
+
+        assert panels[0] is None, name
+        assert set(named) <= set(PANELS)
+        assert sum(panel is None for panel in panels) <= 14, name
+        assert [PANELS.index(panel) for panel in dict.fromkeys(named)] == sorted({PANELS.index(p) for p in named}), name
+
+
+def test_the_help_shows_its_panels(run):
+    text = run("synthesize", "--help").stdout
+    places = [text.index(f"─ {panel} ─") for panel in ("Options", *PANELS)]
+
+    assert places == sorted(places)
+    assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--eps0")
 
 
 def test_commands_that_do_the_same_have_the_same_options():
@@ -165,7 +184,7 @@ def test_errors_become_one_line_and_a_status(run, error, status, line):
     ],
 )
 def test_messages_name_options_as_they_are_typed(command, library, line):
-    speak_of(o for p in get_command(app).commands[command].params for o in p.opts)
+    speak_of(options_of(get_command(app).commands[command]))
 
     assert spoken(library) == line
     speak_of(())

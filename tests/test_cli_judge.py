@@ -385,7 +385,7 @@ def test_coordinates_go_where_the_real_ones_went(tmp_path):
             writer.writerows([f"u{i // 40}", i % 40, lat[i], lon[i]] for i in order)
     found, notes = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "b.csv"}, cells=None)
 
-    assert notes == ()
+    assert [note for note in notes if "no `step` given" not in note] == []
     assert np.array_equal(found["real"].r, found["fakes"].r)
     # merged cells: every point goes where the real one went, and what is written at a place comes back to that place
     merged, _ = read_together({"real": tmp_path / "a.csv", "fakes": tmp_path / "b.csv"}, cells=50)

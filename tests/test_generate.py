@@ -3,13 +3,13 @@
 import re
 import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.run.presets import PRESETS
+from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 from elsewhere.run.roles import evenly, split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
@@ -41,7 +41,7 @@ def paper(town):
 
 class TestPresets:
     def test_paper_field_by_field(self):
-        paper = asdict(PRESETS["paper"])
+        paper = PRESETS["paper"].parameters()
         expected = {
             "periods": 1,
             "class_periods": None,
@@ -53,7 +53,6 @@ class TestPresets:
             "par_m": 0.75,
             "par_l": 1.0,
             "par_v": 4.0,
-            "shift": 0.0,
             "c_min": 1,
             "m_min": 1,
             "epsilon": 0.01,
@@ -67,7 +66,7 @@ class TestPresets:
         assert {name: paper[name] for name in expected} == expected
 
     def test_product_field_by_field(self):
-        product = asdict(PRESETS["product"])
+        product = PRESETS["product"].parameters()
         expected = {
             "periods": 4,
             "class_periods": 12,
@@ -90,7 +89,7 @@ class TestPresets:
         assert {name: product[name] for name in expected} == expected
 
     def test_deniable_field_by_field(self):
-        deniable = asdict(PRESETS["deniable"])
+        deniable = PRESETS["deniable"].parameters()
         expected = {"periods": 4, "order": 0, "k": 0, "eps0": 0.5, "archetypes": None, "m_min": 5}
         assert {name: deniable[name] for name in expected} == expected
 
@@ -121,14 +120,51 @@ class TestPresets:
         ],
     )
     def test_a_parameter_out_of_range_is_named(self, town, wrong):
-        with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(wrong))}`"):
-            ew.generate_fakes(town, rng=lab(), **wrong)
+        name = next(iter(wrong))
+        preset = next(p.name for p in PRESETS.values() if name in p.parameters())
+        with pytest.raises(ew.InvalidParameter, match=f"`{name}` must"):
+            ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
 
     def test_an_unknown_parameter_is_named_with_all_others(self, town):
         with pytest.raises(ew.InvalidParameter, match=r"`par_q` is no parameter.*par_c"):
             ew.generate_fakes(town, rng=lab(), par_q=1)
         with pytest.raises(ew.InvalidParameter, match="`preset` must be one of"):
             ew.generate_fakes(town, preset="best", rng=lab())
+
+    @pytest.mark.parametrize("name", list(PRESETS))
+    def test_what_a_preset_does_not_read_it_does_not_have(self, town, name):
+        everything = {n: v for preset in PRESETS.values() for n, v in preset.parameters().items()}
+        strange = {n: v for n, v in everything.items() if n not in PRESETS[name].parameters()}
+        with pytest.raises(ew.InvalidParameter) as refused:
+            ew.generate_fakes(town, preset=name, rng=lab(), **strange)
+
+        assert refused.value.code == "E_NOT_READ"
+        for parameter in strange:  # everything that is wrong at once, with what to do
+            assert f'`{parameter}` is not read by preset "{name}": leave it out, or use preset "' in str(refused.value)
+            asked_of_all = parameter in ("m_min", "c_min", "k")  # 1, 1 and 0 where nothing is asked
+            assert hasattr(PRESETS[name], parameter) == asked_of_all
+
+    @pytest.mark.parametrize("name", list(PRESETS))
+    def test_parts_hold_each_parameter_once(self, name):
+        parts = [p for p in vars(PRESETS[name]).values() if is_dataclass(p) and not isinstance(p, ew.Reading)]
+        held = [field.name for part in parts for field in fields(part)]
+
+        assert sorted(held) == sorted(set(held)) == sorted(PRESETS[name].parameters())
+        assert preset_of(name, **PRESETS[name].parameters()) == PRESETS[name] == Preset.of_file(PRESETS[name].to_file())
+
+    def test_keywords_for_type_checkers_are_the_fields_of_the_parts(self):
+        everything = {n for preset in PRESETS.values() for n in preset.parameters()}
+        reading = {field.name for field in fields(ew.Reading)}
+
+        assert set(PresetOptions.__annotations__) | {"alternates"} == everything
+        assert set(GeneratingOptions.__annotations__) - set(PresetOptions.__annotations__) == {"n", "disjoint", "seeds"}
+        assert set(WholeJobOptions.__annotations__) == everything | reading | {
+            "reading",
+            "per_seed",
+            "n",
+            "also",
+            "out_as",
+        }
 
 
 class TestProduct:
@@ -167,11 +203,6 @@ class TestProduct:
         assert product.attempts.shape == (len(town),)
         assert product.attempts.sum() == product.tally["tested"]
         assert (product.attempts[product.seed] >= 1).all()
-
-    def test_what_another_preset_reads_is_said(self, town, product):
-        asked = ew.generate_fakes(town, rng=lab(), archetypes=7, eps0=3, **LABORATORY)
-        assert 'not read by preset "product", so without effect: `eps0`, `archetypes`.' in asked.notes
-        assert not any("without effect" in note for note in product.notes)
 
 
 class TestPaper:
@@ -237,7 +268,7 @@ class TestSameEntropySameBytes:
 
 class TestGivenModelAndClasses:
     def test_are_used(self, town):
-        learnt = ew.learn(town, ew.Preset("product", m_min=2, c_min=5, periods=4), kappa=6, rng=lab())
+        learnt = ew.learn(town, preset_of("product", m_min=2, c_min=5, periods=4), kappa=6, rng=lab())
         fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=2)
         assert fakes.learnt.model is learnt.model
         label = learnt.classes.label
@@ -246,32 +277,32 @@ class TestGivenModelAndClasses:
 
     def test_of_another_map_are_refused(self, town):
         other = ew.simulate_town(users=30, locations=60, rng=lab()).traces
-        learnt = ew.learn(other, ew.Preset("product", m_min=1), kappa=4, rng=lab())
+        learnt = ew.learn(other, preset_of("product", m_min=1), kappa=4, rng=lab())
         with pytest.raises(ew.InvalidParameter) as caught:
             ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab())
         assert caught.value.code == "E_MISMATCH"
 
     def test_of_few_visitors_bring_no_place_that_too_few_share(self, town):
-        learnt = ew.learn(town, ew.Preset("product", m_min=1, periods=4), kappa=6, rng=lab())
+        learnt = ew.learn(town, preset_of("product", m_min=1, periods=4), kappa=6, rng=lab())
         fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=8)
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 8
 
     def test_a_model_of_one_period_serves_any_preset_and_others_must_agree(self, town):
-        one, two = (ew.learn(town, ew.Preset("product", m_min=2, periods=T), kappa=6, rng=lab()) for T in (1, 2))
+        one, two = (ew.learn(town, preset_of("product", m_min=2, periods=T), kappa=6, rng=lab()) for T in (1, 2))
         assert len(ew.generate_fakes(town, classes=one.classes, model=one.model, rng=lab(), k=3, m_min=2))
         with pytest.raises(ew.InvalidParameter, match="`periods`") as caught:
             ew.generate_fakes(town, classes=two.classes, model=two.model, rng=lab(), k=3, m_min=2)
         assert caught.value.code == "E_MISMATCH"
 
     def test_what_learn_returns_is_a_model(self, town):
-        learnt = ew.learn(town, ew.Preset("product", m_min=3, periods=4), kappa=6, rng=lab())
+        learnt = ew.learn(town, preset_of("product", m_min=3, periods=4), kappa=6, rng=lab())
         fakes = ew.generate_fakes(town, model=learnt, rng=lab(), k=3, m_min=3)
         assert (fakes.learnt.place == learnt.place).all()
 
     def test_the_product_may_meet_again_whom_it_has_learnt_from(self, town):
         # only the deniable mode must not have met its seeds
         named = ew.Traces(town.r, town.locations, users=[f"person {u}" for u in town.user])
-        learnt = ew.learn(named, ew.Preset("product", m_min=3, periods=4), kappa=6, rng=lab())
+        learnt = ew.learn(named, preset_of("product", m_min=3, periods=4), kappa=6, rng=lab())
         assert len(ew.generate_fakes(named, model=learnt, rng=lab(), k=3, m_min=3)) > 0
 
 
@@ -425,14 +456,6 @@ class TestDeniable:
         # rows without names are numbered from 0 in every table: the same numbers need not be the same people
         assert len(ew.generate_fakes(rows, rng=lab(), **{**run, "model": learnt})) == 80
 
-    def test_what_the_count_does_not_read_is_said(self):
-        town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        run = {"preset": "deniable", "kappa": 6, "m_min": 3, "n": 20}
-        asked = ew.generate_fakes(town, rng=lab(), min_sim=0.5, balance=0.5, par_m=0.5, **run)
-        (said,) = [note for note in asked.notes if "without effect" in note]
-        assert all(f"`{name}`" in said for name in ("min_sim", "balance", "par_m"))
-        assert not any("without effect" in note for note in ew.generate_fakes(town, rng=lab(), **run).notes)
-
     def test_numbers_of_numpy_reach_the_manifest(self, tmp_path):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
         given = {"k": np.int64(2), "eps0": np.float64(0.75), "n": np.int64(20)}
@@ -458,7 +481,7 @@ class TestDeniable:
         assert not re.search(r"\b([67]\d|8\d|9\d|160)\b", " ".join(one.notes))
 
     def test_a_model_that_may_have_met_the_seeds_is_refused(self, town):
-        learnt = ew.learn(town, ew.Preset("product", m_min=2), kappa=6, rng=lab())
+        learnt = ew.learn(town, preset_of("product", m_min=2), kappa=6, rng=lab())
         given = {"model": learnt.model, "classes": learnt.classes, "rng": lab(), "periods": 4}
         with pytest.raises(ew.InvalidParameter) as caught:
             ew.generate_fakes(town, preset="deniable", k=10, **given)

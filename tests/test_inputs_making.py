@@ -18,6 +18,7 @@ import pytest
 from test_inputs import CANARIES, HEAD, STAMPS, elsewhere, listing  # noqa: F401 (a fixture)
 
 import elsewhere as ew
+from elsewhere.run.presets import preset_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of few classes, and of the paper's preset
 
@@ -140,7 +141,7 @@ def model(tmp_path_factory):
     """The folder of a model that was learnt from the town."""
     folder = tmp_path_factory.mktemp("model")
     (folder / "town.csv").write_text(town())
-    settings = ew.Preset("product", k=3, c_min=2, m_min=2, alternates="split")
+    settings = preset_of("product", k=3, c_min=2, m_min=2, alternates="split")
     learnt = ew.learn(ew.read_traces(folder / "town.csv"), settings, kappa=3, rng=np.random.default_rng(1))
     learnt.save(folder / "model")
     return folder / "model"

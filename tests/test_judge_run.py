@@ -53,7 +53,7 @@ def test_the_attacks_judge_what_the_certificate_claims(made, judged):
     assert told["A9"]["passed"]
     assert found.run["certificate"]["protects"] == "nobody"  # R5: of this very run, which can be repeated
     assert not claims(told, found.run)[1].met
-    sure = certificate_of(made[1].preset, given=False).to_dict()
+    sure = certificate_of(made[1].preset.eps0, made[1].preset.k, given=False).to_dict()
     _, whole, behind, _ = claims(told, {**found.run, "certificate": sure})
     assert whole.met
     assert "factor of 7.39" in whole.sentence

@@ -14,7 +14,7 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere.files import write_files
-from elsewhere.run.presets import PRESETS
+from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.public_map import Frame, calendar, is_weekend
 from elsewhere.run.publish import _reading, as_read, on_output, publish_linked, with_withheld
 from elsewhere.traces.fixes import Preparation
@@ -471,7 +471,7 @@ class TestPool:
 
 class TestModelFile:
     def learnt(self, town):
-        return ew.learn(town, ew.Preset("product", m_min=2, periods=4), kappa=6, rng=np.random.default_rng(1))
+        return ew.learn(town, preset_of("product", m_min=2, periods=4), kappa=6, rng=np.random.default_rng(1))
 
     def test_round_trip(self, town, tmp_path):
         learnt = self.learnt(town)
@@ -504,7 +504,7 @@ class TestModelFile:
 
     def test_adding_users_is_learning_from_all(self, town):
         first, rest = town.of_users(np.arange(40)), town.of_users(np.arange(40, 60))
-        settings = ew.Preset("product", m_min=1, periods=4)
+        settings = preset_of("product", m_min=1, periods=4)
         grown = ew.learn(first, settings, kappa=6, rng=np.random.default_rng(1)).update(
             rest, kappa=6, rng=np.random.default_rng(2)
         )

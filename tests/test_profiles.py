@@ -45,14 +45,6 @@ def test_pi_is_visit_frequency_not_steady_state():  # E6
     u = ew.fit_profiles(trace(0, 0, 0, 1))[0]
 
     np.testing.assert_array_equal(u.pi, [[0.75, 0.25]])
-    # p_0 = (2/3, 1/3), from 1 the walk starts again at (3/4, 1/4)
-    np.testing.assert_allclose(u.pi_steady, [9 / 13, 4 / 13], atol=1e-6)
-
-
-def test_steady_state_of_a_chain_in_two_pieces_keeps_their_visits():
-    two_days = ew.Traces([[0, 0, 0, 0], [1, 2, 1, 2]], ew.Locations(n=3), users=[0, 0])
-
-    np.testing.assert_allclose(ew.fit_profiles(two_days)[0].pi_steady, [0.5, 0.25, 0.25], atol=1e-6)
 
 
 def test_a_place_never_left_has_no_row_and_no_nan():  # E3, F33
@@ -62,7 +54,7 @@ def test_a_place_never_left_has_no_row_and_no_nan():  # E3, F33
     assert u.alpha().tolist() == [1, 0]
     # first-order self-similarity (eq:as1) stays 1
     assert np.sum(u.alpha() * np.minimum(u.p(), u.p()).sum(axis=1)) == 1
-    for values in (u.w, u.pi, u.pi_tau, u.pi_r, u.pi_steady, u.p(), u.p_tau(), u.alpha()):
+    for values in (u.w, u.pi, u.pi_tau, u.pi_r, u.p(), u.p_tau(), u.alpha()):
         assert np.all(np.isfinite(values))
 
 
@@ -72,7 +64,6 @@ def test_a_single_instant_has_no_transition():
     assert u.period_pairs() == []
     assert u.p().tolist() == [[0]]
     assert u.alpha().tolist() == [0]
-    assert u.pi_steady.tolist() == [1]
 
 
 def test_moves_carry_the_periods_of_both_instants():  # E2, E24

@@ -26,6 +26,7 @@ from elsewhere.traces.formats import text as text_files
 from elsewhere.traces.maps import nearest_places
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
+from elsewhere.traces.together import read_together
 from elsewhere.traces.zones import offset_zone, zone_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
@@ -504,7 +505,7 @@ def test_repeated_and_contradicting_fixes():
         datetime=lambda f: f.datetime.dt.strftime("%Y-%m-%dT%H:%M")
     )
     # without seconds two places in one minute are no contradiction
-    assert same(ew.read_traces(minutes), ew.read_traces(frame, cells=None))
+    assert same(ew.read_traces(minutes), ew.read_traces(frame))
 
 
 # time
@@ -1055,3 +1056,139 @@ def test_reading_imports_neither_pandas_nor_arrow_before_it_must():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "set()"
+
+
+# slots without a length, days without a date, a column for each slot, exact points
+
+
+def numbered(slots, days=1, users=6):
+    rng = np.random.default_rng(4)
+    return pd.DataFrame(
+        [(f"u{u}", s, int(rng.integers(5))) for u in range(users) for _ in range(days) for s in range(slots)],
+        columns=["uid", "slot", "loc"],
+    )
+
+
+@pytest.mark.parametrize(("slots", "minutes"), [(24, 60), (48, 30), (72, 20), (96, 15), (144, 10), (288, 5), (30, 20)])
+def test_numbered_slots_that_make_a_day_are_a_day(slots, minutes):
+    traces, counted = read(numbered(slots))
+    said = [note for note in counted.notes if "no `step` given" in note]
+
+    assert (traces.L, traces.step_minutes) == (slots, minutes)
+    assert len(said) == (slots != 72)
+    assert slots == 72 or f"slots of {minutes}min" in said[0] or f"slots of {minutes // 60}h" in said[0]
+    assert ew.read_traces(numbered(slots), step="10min").step_minutes == 10
+
+
+def test_times_beside_slots_go_before_their_number():
+    frame = numbered(48).assign(datetime=lambda f: pd.Timestamp("2024-03-04") + f.slot * pd.Timedelta("20min"))
+
+    assert ew.read_traces(frame).step_minutes == 20
+    halves = frame.assign(datetime=lambda f: pd.Timestamp("2024-03-04") + f.slot * pd.Timedelta("30min"))
+    assert ew.read_traces(halves).step_minutes == 30
+
+
+def test_undated_days_one_after_the_other_stay_days(tmp_path):
+    frame = numbered(24, days=3)
+    path = tmp_path / "undated.csv"
+    frame.to_csv(path, index=False)
+    for source in (frame, path):
+        traces, counted = read(source)
+
+        assert (traces.U, len(traces), traces.dates) == (6, 18, None)
+        assert traces.r.tolist() == frame["loc"].to_numpy().reshape(18, 24).tolist()
+        assert any("6 people have several rows of slots and no column of days" in note for note in counted.notes)
+    # in any other order nothing tells days apart; lines that all stand there twice are one day
+    assert refused(frame.sample(frac=1, random_state=1))[0] == "E_CONFLICT"
+    once = numbered(24)
+    traces, counted = read(pd.concat([once, once]))
+    assert len(traces) == 6
+    assert any("144 rows give a slot of a user again" in note for note in counted.notes)
+
+
+def wide(names, rows=8):
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.integers(5, size=(rows, len(names))), columns=names)
+    frame.insert(0, "uid", [f"u{i // 2}" for i in range(rows)])
+    return frame
+
+
+CLOCKS = [f"{hour:02}:{minute:02}" for hour in range(6, 22) for minute in (0, 30)]
+
+
+@pytest.mark.parametrize(
+    ("names", "minutes", "start"),
+    [
+        ([str(i) for i in range(48)], 30, "00:00"),
+        ([f"slot_{i}" for i in range(1, 25)], 60, "00:00"),
+        (CLOCKS, 30, "06:00"),
+    ],
+)
+def test_a_column_for_each_slot_is_read(tmp_path, names, minutes, start):
+    frame = wide(names)
+    path = tmp_path / "wide.csv"
+    frame.to_csv(path, index=False)
+    for source in (frame, path):
+        traces, counted = read(source)
+
+        assert (traces.U, len(traces), traces.step_minutes, traces.start) == (4, 8, minutes, start)
+        assert traces.r.tolist() == frame[names].to_numpy().tolist()
+        assert f"each row is a day: {len(names)} columns were read as its slots" in counted.notes
+    dated = frame.assign(date=["2024-03-04", "2024-03-05"] * 4)
+    assert ew.read_traces(dated).dates.astype(str).tolist() == ["2024-03-04", "2024-03-05"] * 4
+
+
+def test_a_wide_table_with_gaps_words_and_faults():
+    frame = wide([f"h{i}" for i in range(24)]).astype(object)
+    frame.iloc[2, 5] = None
+    traces = ew.read_traces(frame, max_gap=0, min_coverage=0)
+    assert traces.r[2, 4] == -1
+    assert np.count_nonzero(traces.r < 0) == 1
+    words = frame.copy()
+    words.iloc[:, 1:] = np.where(frame.iloc[:, 1:].isna(), None, "place " + frame.iloc[:, 1:].astype(str))
+    assert set(ew.read_traces(words, max_gap=0, min_coverage=0).locations.names) == {f"place {i}" for i in range(5)}
+    code, message = refused(frame.drop(columns="uid"))
+    assert code == "E_COLUMN"
+    assert "24 columns look like the slots of a day" in message
+
+
+@pytest.mark.parametrize("spread", [0.0003, 0.03])
+@pytest.mark.parametrize("users", [3, 30])
+def test_few_exact_points_that_people_share_are_the_places(tmp_path, spread, users):
+    rng = np.random.default_rng(6)
+    points = np.round([46.5, 6.6] + rng.normal(0, spread, (12, 2)), 6)
+    at = rng.integers(12, size=(users, 72))
+    frame = pd.DataFrame(
+        {
+            "uid": np.repeat([f"u{100 + u}" for u in range(users)], 72),
+            "datetime": np.tile(pd.date_range("2024-03-04", periods=72, freq="20min"), users),
+            "lat": points[at.ravel(), 0],
+            "lng": points[at.ravel(), 1],
+        }
+    )
+    traces, counted = read(frame)
+
+    assert counted.places_by == "points"
+    assert sorted(zip(traces.locations.lat, traces.locations.lon, strict=True)) == sorted(map(tuple, points.tolist()))
+    assert np.array_equal(traces.locations.lat[traces.r], points[at, 0])
+    # as slots, and as fakes written with these points, they are the same places
+    slots = frame.drop(columns="datetime").assign(slot=np.tile(np.arange(72), users))
+    assert np.array_equal(ew.read_traces(slots).locations.lat, traces.locations.lat)
+    path = tmp_path / "fakes.csv"
+    ew.write_traces(traces, path, columns={"user": "uid", "time": "datetime", "lat": "lat", "lon": "lng"})
+    both, _ = read_together({"real": frame, "fakes": path})
+    assert np.array_equal(both["fakes"].r, traces.r)
+
+
+def test_points_that_seldom_repeat_are_cells():
+    rng = np.random.default_rng(7)
+    frame = pd.DataFrame(
+        {
+            "uid": "a",
+            "datetime": pd.date_range("2024-03-04", periods=72, freq="20min"),
+            "lat": 46.5 + rng.normal(0, 0.001, 72),
+            "lng": 6.6 + rng.normal(0, 0.001, 72),
+        }
+    )
+
+    assert read(frame)[1].places_by == "grid"

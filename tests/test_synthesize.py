@@ -12,7 +12,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere.cli.options import READING
-from elsewhere.run.reading import Reading
+from elsewhere.run.presets import Reading, WholeJobOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -131,7 +131,8 @@ REFUSED = [
     ({"kappa": 1}, ["--kappa", "1"], "E_PARAM"),
     ({"kappa": "many"}, ["--kappa", "many"], "E_PARAM"),
     ({"preset": "x"}, ["--preset", "x"], "E_PARAM"),
-    ({"eps": 0}, ["--eps", "0"], "E_PARAM"),
+    ({"eps": 0, "preset": "private"}, ["--eps", "0", "--preset", "private"], "E_PARAM"),
+    ({"eps": 4.0}, ["--eps", "4"], "E_NOT_READ"),
     ({"nonsense": 1}, ["--set", "nonsense=1"], "E_PARAM"),
     ({"also": "pdf"}, ["--also", "pdf"], "E_PARAM"),
     ({"out_as": "poems"}, ["--out-as", "poems"], "E_PARAM"),
@@ -200,11 +201,22 @@ def test_fakes_that_are_made_survive_a_judge_who_fails(run, town, tmp_path, monk
 
 def test_one_list_of_options_for_the_library_and_the_command():
     """A way to read that only one of the two has, or by another default, would be a promise that the other breaks."""
-    has = inspect.signature(ew.synthesize).parameters
-    assert {f.name: f.default for f in fields(Reading)} == {
-        name: parameter.default for name, parameter in has.items() if name in {f.name for f in fields(Reading)}
-    }
+    has = {*inspect.signature(ew.synthesize).parameters, *WholeJobOptions.__annotations__}
     assert set(READING) == {f.name for f in fields(Reading)}
+    assert set(READING) <= has
     of_read_traces = set(inspect.signature(ew.read_traces).parameters)
     assert {f.name for f in fields(Reading)} - of_read_traces == {"grid"}
-    assert of_read_traces - set(has) == {"grid_metres", "evidence", "people"}
+    assert of_read_traces - has == {"grid_metres", "evidence", "people"}
+
+
+def test_a_mistyped_keyword_is_told_the_nearest_of_reading_and_of_presets(tmp_path):
+    with pytest.raises(ew.InvalidParameter) as caught:
+        ew.synthesize("nowhere.csv", tmp_path / "out", celsl=200, max_gapp="1h", kk=3)
+    message = str(caught.value)
+
+    assert "`celsl` (perhaps `cells`)" in message
+    assert "`max_gapp` (perhaps `max_gap`)" in message
+    assert "`kk` (perhaps `k`" in message
+    assert "min_coverage" in message  # of reading
+    assert "par_s" in message  # of presets
+    assert not (tmp_path / "out").exists()

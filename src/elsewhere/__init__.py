@@ -36,6 +36,7 @@ _HOME = {
     "Profiles": "profiles.markov",
     "PublicationRefused": "errors",
     "PublishingResult": "evaluation.publishing.scenario",
+    "Reading": "run.presets",
     "Result": "run.synthesize",
     "SemanticClasses": "semantics.classes",
     "SemanticMatch": "similarity.semantic",

@@ -40,6 +40,7 @@ from elsewhere.run.model import Learnt as Learnt
 from elsewhere.run.model import learn as learn
 from elsewhere.run.plan import plan as plan
 from elsewhere.run.presets import Preset as Preset
+from elsewhere.run.presets import Reading as Reading
 from elsewhere.run.publish import publish as publish
 from elsewhere.run.synthesize import Result as Result
 from elsewhere.run.synthesize import synthesize as synthesize

@@ -8,7 +8,7 @@ Every error the package raises on purpose.
     |- NotEnoughUsers               fewer users than the privacy parameters need; the message names the minimum
     |  `- NotEnoughAlternates       the same, for the alternates of the differential similarity test (E52, E60)
     |- NoFeasiblePath               no trace of positive probability goes through the candidate sets (E33)
-    |- Unfakeable                   an instant of a seed for which the ladder of E45 finds no candidate
+    |- Unfakeable                   a slot of a seed for which the ladder of E45 finds no candidate
     |- NothingPassed                every attempt was rejected by the privacy tests (exit 3)
     |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
     |- OutputRefused                an output that exists, or cannot be written
@@ -18,7 +18,13 @@ A message shows the value of a *parameter*; of a trace it names file, line and c
 (docs/reliability.md). The entropy of a run appears in no message.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Returned = TypeVar("Returned")
 
 
 class ElsewhereError(Exception):
@@ -89,7 +95,7 @@ class NoFeasiblePath(ElsewhereError):
 
 
 class Unfakeable(ElsewhereError):
-    """An instant of a seed for which the ladder of E45 finds no candidate."""
+    """A slot of a seed for which the ladder of E45 finds no candidate."""
 
     code = "E_UNFAKEABLE"
 
@@ -117,6 +123,34 @@ class MissingExtra(ElsewhereError, ImportError):
     """An optional library is not installed."""
 
     code = "E_EXTRA"
+
+
+def public(function: Callable[P, Returned]) -> Callable[P, Returned]:
+    """
+    Return the same function, which refuses a call that does not fit its signature with an error of ours.
+
+    Examples
+    --------
+    >>> @public
+    ... def half(n: float) -> float: return n / 2
+    >>> half(m=3)
+    Traceback (most recent call last):
+    elsewhere.errors.InvalidParameter: E_CALL: half() got an unexpected keyword argument 'm'; see help(half).
+
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> Returned:
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            # raised by the call itself: inside the function the traceback would go on
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                name = function.__name__
+                raise InvalidParameter(f"{error}; see help({name}).", code="E_CALL") from None
+            raise
+
+    return checked
 
 
 def require_between(

@@ -9,13 +9,14 @@ never end (B1, B52).
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -279,6 +280,27 @@ def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
     if not isinstance(index, dict):
         raise ValueError(f"{path.name} is no JSON object")
     return index
+
+
+def read_listed(folder: Path, name: str, index: Mapping[str, Any], largest: int) -> bytes:
+    """
+    Return the bytes of a file that an index lists with its sha256, and nothing else.
+
+    `OSError` if it cannot be read, `ValueError` if it is a link or another file than the index names, `KeyError` or
+    `TypeError` if the index lists none.
+    """
+    sha256, path = index["files"][name], folder / name
+    if path.is_symlink():
+        raise ValueError(f"{name} is a link")
+    data = read_regular(path, largest)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise ValueError(f"{name} is damaged: its sha256 is not that of the index")
+    return data
+
+
+def listed(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the sha256 of each file, as an index lists them."""
+    return {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError, InvalidModel, InvalidTraces, OutputRefused, require_whole
-from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.traces.model import Locations, Traces, numbers_on
 
 KIND, FORMAT = "elsewhere pool", 1
@@ -69,7 +69,7 @@ class Pool:
         return self.traces.on(locations, r)
 
     def draw(self, n: int, *, rng: np.random.Generator) -> Traces:
-        """`n` different fakes, uniformly."""
+        """Draw `n` different fakes, uniformly."""
         require_whole("n", n, 1, len(self))
         return self.traces.select(rng.choice(len(self), n, replace=False))
 
@@ -80,7 +80,7 @@ class Pool:
         write_folder(folder, self.files(), force=force, outdated=earlier_files)
 
     def files(self, beside: Mapping[str, str] | None = None) -> dict[str, bytes]:
-        """The files of the pool, name -> content, the manifest last; it also lists files `beside` (name -> sha256)."""
+        """Return the files of the pool, name -> content, the manifest last; it lists files `beside` too."""
         content = {"pool.parquet": _fakes_table(self.traces), "places.parquet": _places_table(self.traces)}
         t = self.traces
         manifest = {
@@ -97,7 +97,7 @@ class Pool:
             "dates": None if t.dates is None else np.datetime_as_string(t.dates).tolist(),
             "certificate": self.provenance.get("certificate"),
             "provenance": {name: value for name, value in self.provenance.items() if name != "certificate"},
-            "files": {name: hashlib.sha256(data).hexdigest() for name, data in content.items()} | dict(beside or {}),
+            "files": listed(content) | dict(beside or {}),
         }
         return {**content, "manifest.json": (json.dumps(manifest, indent=1) + "\n").encode()}
 
@@ -110,7 +110,7 @@ class Pool:
             N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "instants", "places"))
             if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
                 raise InvalidModel(f"the pool declares {N} fakes of {L} instants, more than this version reads.")
-            tables = {name: _checked(folder, name, manifest["files"][name]) for name in _FILES}
+            tables = {name: _checked(folder, name, manifest) for name in _FILES}
             told = {**manifest["provenance"], "certificate": manifest.get("certificate")}
             return Pool(_traces(tables, manifest, N, L, R), told)
         except InvalidModel:
@@ -178,17 +178,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _checked(folder: Path, name: str, sha256: str) -> bytes:
-    path = folder / name
+def _checked(folder: Path, name: str, manifest: Mapping[str, Any]) -> bytes:
     try:
-        if path.is_symlink():
-            raise InvalidModel(f"{name} of the pool is a link.", code="E_POOL")
-        data = read_regular(path, LARGEST_FILE)
+        return read_listed(folder, name, manifest, LARGEST_FILE)
     except OSError:
         raise InvalidModel(f"{name} of the pool cannot be read.", code="E_POOL") from None
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise InvalidModel(f"{name} of the pool is damaged: its sha256 is not that of the manifest.", code="E_POOL")
-    return data
+    except ValueError as error:
+        raise InvalidModel(f"of the pool {error}.", code="E_POOL") from None
 
 
 def _traces(tables: Mapping[str, bytes], manifest: Mapping[str, Any], N: int, L: int, R: int) -> Traces:

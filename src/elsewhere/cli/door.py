@@ -60,7 +60,7 @@ class Door(TyperGroup):
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words[: words.index("--") if "--" in words else None]
         command = next((self.commands[word] for word in words if word in self.commands), None)
-        speak_of(() if command is None else (name for option in command.params for name in option.opts))
+        speak_of(() if command is None else options_of(command))
         with warnings.catch_warnings(), _stoppable():
             warnings.showwarning = _show_warning
             try:
@@ -90,6 +90,16 @@ class Door(TyperGroup):
             error = ElsewhereError(" ".join([f"stopped by {by}.", *_notes(stop)]), code="E_INTERRUPTED")
             error.exit_status = 128 + signum
             raise error from None
+
+
+def options_of(command: Any) -> list[tuple[str, str]]:
+    """Return the options of a command as (parameter of the library, option); the long name where there are two."""
+    return [(_parameter(o), max(o.opts, key=len)) for o in command.params if o.opts[0].startswith("-")]
+
+
+def _parameter(option: Any) -> str:
+    # `number` is -n: parameters are called as their options are typed
+    return str(max(option.opts, key=len).lstrip("-").replace("-", "_"))
 
 
 def front(

@@ -7,12 +7,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_USUAL, Judging, judges, reads
+from elsewhere.cli.options import AS_USUAL, EXPERT, MODEL, PRIVACY, Judging, judges, reads
 from elsewhere.cli.output import bar, columns, number, say, stage
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.files import check_folder
-from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.presets import AS_IT_COMES, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +31,12 @@ def evaluate(
         Path | None, typer.Option("--test", metavar="FILE", help="Other real traces, e.g. the second day: the drift.")
     ] = None,
     links: Links = None,
-    datasets: Annotated[int, typer.Option("--datasets", metavar="N", help="Fake datasets to compare.")] = 10,
-    periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
+    datasets: Annotated[
+        int, typer.Option("--datasets", metavar="N", help="Fake datasets to compare.", rich_help_panel=EXPERT)
+    ] = 10,
+    periods: Annotated[
+        int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.", rich_help_panel=MODEL)
+    ] = 1,
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
@@ -176,7 +180,9 @@ def audit(
     ] = None,
     model: Model = None,
     attacks: Annotated[str, typer.Option("--attacks", metavar="ID,...", help="all, or ids such as A2,A5.")] = "all",
-    m_min: Annotated[int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).")] = 5,
+    m_min: Annotated[
+        int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).", rich_help_panel=PRIVACY)
+    ] = 5,
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:

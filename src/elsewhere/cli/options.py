@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from elsewhere.cli.output import bar
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.run.reading import BY_COORDINATES, Reading, advised
+from elsewhere.run.presets import BY_COORDINATES, Reading
+from elsewhere.run.reading import advised
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from elsewhere.run.fakes import Fakes
     from elsewhere.run.presets import Preset
     from elsewhere.traces.model import Traces
+
+# what most need comes first, in a panel of its own; the rest of a command's help in these, in this order
+PANELS = READ, MODEL, PRIVACY, EXPERT = "Reading", "Model", "Privacy", "Expert"
 
 Out = Annotated[
     Path | None,
@@ -42,7 +46,10 @@ Seed = Annotated[
 ]
 PerSeed = Annotated[int, typer.Option("--per-seed", metavar="N", help="Fakes per seed.")]
 IKnow = Annotated[
-    bool, typer.Option("--i-know", help="Write a laboratory run as if it were published; it stays stamped.")
+    bool,
+    typer.Option(
+        "--i-know", help="Write a laboratory run as if it were published; it stays stamped.", rich_help_panel=EXPERT
+    ),
 ]
 Formats = Annotated[
     list[str] | None,
@@ -64,13 +71,15 @@ Private = Annotated[
     Path | None,
     typer.Option("--private", metavar="DIR2", help="Folder for what only you may see; by default DIR-private."),
 ]
-Draws = Annotated[int, typer.Option("--seed", metavar="N", help="Same number, same draws of the judge.")]
+Draws = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Same number, same draws of the judge.", rich_help_panel=EXPERT)
+]
 
 
 # the options of `Reading`, which every command that reads real traces has
 READING: dict[str, Any] = {
     "cells": Annotated[int, typer.Option("--cells", metavar="N", help="Places made of coordinates.")],
-    "step": Annotated[str, typer.Option("--step", help="Time between two instants.")],
+    "step": Annotated[str, typer.Option("--step", help="Length of a slot; auto: 20min, or as numbered slots tell.")],
     "tz": Annotated[str | None, typer.Option("--tz", metavar="ZONE", help="IANA time zone of the data.")],
     "locations": Annotated[
         Path | None, typer.Option("--locations", metavar="FILE", help="Places that the place numbers point into.")
@@ -156,6 +165,10 @@ READING: dict[str, Any] = {
 }
 
 
+for _option in READING.values():
+    _option.__metadata__[0].rich_help_panel = READ
+
+
 def typed(reading: Reading) -> list[str]:
     """The options of a reading as they are to be typed again: all that are not by default."""
     said = []
@@ -208,37 +221,71 @@ def gives(
             command(**given, **{word: gathered})
 
         kept = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for name, p in own.parameters.items() if name != word]
-        gather_and_run.__signature__ = own.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
-        gather_and_run.__annotations__ = {p.name: p.annotation for p in (*kept, *added)}
+        shown = sorted([*kept, *added], key=_panel)
+        gather_and_run.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+        gather_and_run.__annotations__ = {p.name: p.annotation for p in shown}
         return gather_and_run
 
     return give
 
 
+def _panel(parameter: inspect.Parameter) -> tuple[int, bool]:
+    """Where an option comes in the help: by its panel, what has none first; among these input, output and preset."""
+    (option,) = getattr(parameter.annotation, "__metadata__", (None,))
+    name = getattr(option, "rich_help_panel", None)
+    return PANELS.index(name) + 1 if name in PANELS else 0, parameter.name not in ("source", "out", "preset")
+
+
 reads, judges = gives("reading", Reading, READING), gives("judging", Judging)
 
 
-Kappa = Annotated[str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.")]
-Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.")]
+Kappa = Annotated[
+    str, typer.Option("--kappa", metavar="N|auto", help="Number of semantic classes.", rich_help_panel=MODEL)
+]
+Workers = Annotated[
+    int,
+    typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.", rich_help_panel=EXPERT),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="Any other parameter of the preset, e.g. --set m_min=3; repeatable."
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other parameter of the preset, e.g. --set m_min=3; repeatable.",
+        rich_help_panel=EXPERT,
     ),
 ]
 K = Annotated[
     int | None,
     typer.Option(
-        "-k", metavar="N", help="People behind a fake: alternates and seed; in the deniable preset seeds, 0: not asked."
+        "-k",
+        metavar="N",
+        help="People behind a fake: alternates and seed; in the deniable preset seeds, 0: not asked.",
+        rich_help_panel=PRIVACY,
     ),
 ]
-Eps0 = Annotated[float | None, typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.")]
+Eps0 = Annotated[
+    float | None,
+    typer.Option("--eps0", metavar="X", help="Deniable preset: eps of the whole release.", rich_help_panel=PRIVACY),
+]
 Eps = Annotated[
     float | None,
-    typer.Option("--eps", metavar="X", help="Private preset: odds about anybody change by at most e^X (default 4)."),
+    typer.Option(
+        "--eps",
+        metavar="X",
+        help="Private preset: odds about anybody change by at most e^X (default 4).",
+        rich_help_panel=PRIVACY,
+    ),
 ]
 Delta = Annotated[
-    float | None, typer.Option("--delta", metavar="X", help="Private preset: except with this probability (1e-6).")
+    float | None,
+    typer.Option(
+        "--delta", metavar="X", help="Private preset: except with this probability (1e-6).", rich_help_panel=PRIVACY
+    ),
+]
+Days = Annotated[
+    int | None,
+    typer.Option("--days", metavar="N", help="Private preset: days that every fake lives, whatever people have (1)."),
 ]
 Number = Annotated[
     int | None,
@@ -260,12 +307,16 @@ class Making:
     eps0: Eps0 = None
     eps: Eps = None
     delta: Delta = None
+    days: Days = None
     number: Number = None
     parameters: Set = None
     seed: Annotated[
         int | None,
         typer.Option(
-            "--seed", metavar="N", help="Laboratory run: repeatable, stamped as such, refused for publishing."
+            "--seed",
+            metavar="N",
+            help="Laboratory run: repeatable, stamped as such, refused for publishing.",
+            rich_help_panel=EXPERT,
         ),
     ] = None
 
@@ -277,7 +328,7 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta)
+        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta, days=self.days)
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""
@@ -300,10 +351,10 @@ BY_DEFAULT = Making()
 makes = gives("making", Making)
 
 
-def kappa_of(text: str) -> int | str:
+def kappa_of(text: str) -> int | Literal["auto"]:
     """The number of classes that the option asks for."""
     if text == "auto":
-        return text
+        return "auto"
     try:
         return int(text)
     except ValueError:
@@ -352,7 +403,7 @@ def make_fakes(
     with advised(traces, making.check()), bar("making fakes") as progress:
         fakes = generate_fakes(
             people,
-            preset=making.preset,
+            preset=making.check(),
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
@@ -360,7 +411,6 @@ def make_fakes(
             workers=workers,
             progress=progress,
             **given,
-            **making.settings(),
         )
     if model is not None and making.preset == "deniable":
         fakes = _compared(fakes)

@@ -25,16 +25,40 @@ if TYPE_CHECKING:
 
 # parameters of the library whose option is called otherwise, or that are part of another input
 OTHERWISE = {"rng": "--seed", "laboratory=True": "--i-know", "seed_index": "--links", "classes": "--model"}
+ELSEWHERE = {"rng": "--seed", "out_as": "--out-as (of synthesize)"}  # options of other commands, by which it was made
 # words that mean a trace, labels or a table where they stand in messages, and not the option of that name
 OTHERS = {"seed", "seeds", "users", "fakes", "real", "report", "out", "set"}
 QUOTED = re.compile(r"""`(?P<name>[A-Za-z]\w*)(?:=(?P<value>"[^"`]*"|\w+))?`""")
 
-_options: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
+_table: ContextVar[dict[str, str] | None] = ContextVar("table", default=None)
 
 
-def speak_of(options: Iterable[str]) -> None:
-    """From now on, messages are for somebody who typed a command with these options."""
-    _options.set(frozenset(options))
+def speak_of(options: Iterable[tuple[str, str]]) -> None:
+    """From now on, messages are for somebody who typed a command with these options: (parameter, option) each."""
+    _table.set(table_of(dict(options)))
+
+
+def table_of(options: dict[str, str]) -> dict[str, str]:
+    """
+    Return what each parameter of the library is called on a command line that has these options (parameter -> option).
+
+    Examples
+    --------
+    >>> table = table_of({"max_gap": "--max-gap", "links": "--links", "parameters": "--set", "users": "--users"})
+    >>> [table.get(name) for name in ("max_gap", "seed_index", "m_min", "users", "tz")]
+    ['--max-gap', '--links', '--set m_min', None, None]
+
+    """
+    if not options:
+        return {}
+    own = {name: option for name, option in options.items() if name not in OTHERS}
+    otherwise = {name: option for name, option in OTHERWISE.items() if option in options.values()}
+    by_set: dict[str, str] = {}
+    if "--set" in options.values():
+        from elsewhere.run.presets import PRESETS
+
+        by_set = {name: f"--set {name}" for preset in PRESETS.values() for name in preset.parameters()}
+    return {**by_set, **ELSEWHERE, **own, **otherwise}
 
 
 def spoken(text: str) -> str:
@@ -43,28 +67,16 @@ def spoken(text: str) -> str:
 
 
 def _option(name: str, value: str | None) -> str | None:
-    options = _options.get()
-    plain = "" if value is None else value.strip('"')
-    other = OTHERWISE.get(name if value is None else f"{name}={value}")
-    # what is repeatable by `rng` may have been made by another command
-    if other is not None and (other in options or other == "--seed"):
-        return other
-    for option in (f"--{name.replace('_', '-')}", f"-{name}"):
-        if option in options and name not in OTHERS:
-            return option if plain in ("", "True") else f"{option} {plain}"
-    if name == "out_as":  # what is prepared here is written by another command
-        return f"--out-as {plain} (of synthesize)"
-    if "--set" in options and name in _parameters():
-        return f"--set {name}={plain}" if plain else f"--set {name}"
-    return None
-
-
-def _parameters() -> set[str]:
-    from dataclasses import fields
-
-    from elsewhere.run.presets import Preset
-
-    return {field.name for field in fields(Preset)} - {"name"}
+    table = _table.get() or {}
+    if value is None or f"{name}={value}" in table:
+        return table.get(name if value is None else f"{name}={value}")
+    option, plain = table.get(name), value.strip('"')
+    if option is None or plain == "True":
+        return option
+    if option.startswith("--set "):
+        return f"{option}={plain}"
+    first, _, rest = option.partition(" ")
+    return f"{first} {plain} {rest}".rstrip()
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:

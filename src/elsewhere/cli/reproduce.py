@@ -10,13 +10,27 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from elsewhere._version import __version__
-from elsewhere.cli.options import AS_USUAL, Force, Json, Judging, Kappa, Out, Seed, Source, judges, kappa_of, reads
+from elsewhere.cli.options import (
+    AS_USUAL,
+    EXPERT,
+    MODEL,
+    Force,
+    Json,
+    Judging,
+    Kappa,
+    Out,
+    Seed,
+    Source,
+    judges,
+    kappa_of,
+    reads,
+)
 from elsewhere.cli.output import bar, can_draw_blocks, number, say, stage
 from elsewhere.cli.sources import Links, Model, Sources, read_real, with_fakes
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 from elsewhere.files import check_folder, write_folder
 from elsewhere.run.finish import counts, opening
-from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading, preset_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +50,17 @@ def similarity(
         int | None, typer.Option("--users", metavar="N", help="Compare N users drawn at random; by default all.")
     ] = None,
     seed: Seed = 1,
-    periods: Annotated[int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.")] = 1,
+    periods: Annotated[
+        int, typer.Option("--periods", metavar="N", help="Equal parts of the local day.", rich_help_panel=MODEL)
+    ] = 1,
     missing: Annotated[
-        str, typer.Option("--missing", metavar="refuse|skip|gibbs", help="What to do where an instant is missing.")
+        str,
+        typer.Option(
+            "--missing",
+            metavar="refuse|skip|gibbs",
+            help="What to do where an instant is missing.",
+            rich_help_panel=MODEL,
+        ),
     ] = "refuse",
     out: Out = None,
     force: Force = False,
@@ -60,7 +82,7 @@ def similarity(
 
     read: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=read.append, **reading.keywords("paper"))
+        traces = read_traces(source, report=read.append, **reading.keywords(PRESETS["paper"]))
     if users is not None:
         drawn = rng.choice(traces.U, require_whole("--users", users, 2, traces.U), replace=False)
         traces = traces.of_users(drawn)
@@ -146,7 +168,9 @@ def lbs(
         str, typer.Option("--choose", metavar="uniform|likelihood", help="Of a user's fakes.")
     ] = "uniform",
     n_fakes: Annotated[str, typer.Option("--n-fakes", metavar="N,...", help="Fakes sent along.")] = "1,5,10",
-    beta: Annotated[float, typer.Option("--beta", help="Probability that an instant is exposed.")] = 0.5,
+    beta: Annotated[
+        float, typer.Option("--beta", help="Probability that an instant is exposed.", rich_help_panel=EXPERT)
+    ] = 0.5,
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
@@ -249,7 +273,7 @@ def _decoys(
         learnt = None if sources is None else sources.learnt(model)
         with bar("making fakes") as progress:
             made = generate_fakes(
-                whole_rows(train), preset=preset, per_seed=per_seed, model=learnt, rng=rng, progress=progress
+                whole_rows(train), preset=preset_of(preset), per_seed=per_seed, model=learnt, rng=rng, progress=progress
             )
         assert made.learnt is not None  # noqa: S101 - fresh fakes know it
         return made, None, made.learnt.classes, made.notes
@@ -367,7 +391,7 @@ def _traces(
     if (data / STUDENTLIFE).is_file():
         data = data / STUDENTLIFE
     with stage("reading"):
-        return read_traces(data, **reading.keywords("paper"))
+        return read_traces(data, **reading.keywords(PRESETS["paper"]))
 
 
 def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:

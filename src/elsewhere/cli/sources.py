@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elsewhere.cli.options import typed
+from elsewhere.cli.options import MODEL, typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
 from elsewhere.run.finish import FROM_SEEDS, counts, repairs
-from elsewhere.run.presets import PROVEN
-from elsewhere.run.reading import Reading
+from elsewhere.run.presets import PRESETS, PROVEN, Reading
 
 if TYPE_CHECKING:
     from elsewhere.run.model import Learnt
@@ -119,7 +118,10 @@ Links = Annotated[
 ]
 POOL = ("pool.parquet", "places.parquet")
 ENOUGH = 30  # whole real days: with so many, days with gaps are left out beside whole fakes
-Model = Annotated[Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.")]
+Model = Annotated[
+    Path | None,
+    typer.Option("--model", metavar="DIR", help="What `fit` learnt: model and classes.", rich_help_panel=MODEL),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,10 +189,10 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
 
     told = next((found for each in made if each is not None and (found := made_by(each))), {})
     as_made = reading.as_made(told)
-    taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared")]
+    taken = [word for word in typed(as_made) if word not in (*typed(reading), "--places shared", "--step 20min")]
     notes = [f"{' '.join(taken)}: as the fakes or the model were made."] if taken else []
     with stage("reading --real"):
-        first = First.read(path, **as_made.keywords())
+        first = First.read(path, **as_made.keywords(PRESETS["product"]))
         if told.get("places_joined") and first.traces.locations.has_coordinates:
             joined = with_joined(first.traces)
             first = replace(first, traces=joined, made=replace(first.made, places=joined.R))

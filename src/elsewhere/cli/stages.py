@@ -10,6 +10,8 @@ from rich.table import Table
 from elsewhere._version import __version__
 from elsewhere.cli.options import (
     BY_DEFAULT,
+    EXPERT,
+    MODEL,
     Folder,
     Force,
     Formats,
@@ -42,7 +44,8 @@ from elsewhere.run.finish import (
     summary,
     warn_of_strangers,
 )
-from elsewhere.run.reading import AS_IT_COMES, Reading, read_whole
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
+from elsewhere.run.reading import read_whole
 
 
 @reads
@@ -67,7 +70,7 @@ def prepare(
 
     told: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=told.append, **reading.keywords())
+        traces = read_traces(source, report=told.append, **reading.keywords(PRESETS["product"]))
     with stage("writing"), whole_folder(out, force=force) as new:
         written = keep_traces(traces, told[0], new)
         write(new / "prepare.html", preparation_page(traces, told[0]))
@@ -155,7 +158,10 @@ def generate(
     source: Source,
     out: Folder,
     model: Annotated[
-        Path | None, typer.Option("--model", metavar="DIR", help="What `fit` learnt; by default it is learnt anew.")
+        Path | None,
+        typer.Option(
+            "--model", metavar="DIR", help="What `fit` learnt; by default it is learnt anew.", rich_help_panel=MODEL
+        ),
     ] = None,
     per_seed: PerSeed = 1,
     workers: Workers = 2,
@@ -190,8 +196,10 @@ def publish(
     ],
     out: Folder,
     per_seed: PerSeed = 1,
-    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood")] = "uniform",
-    temp: Annotated[float, typer.Option("--temp", help="Temperature of the choice by likelihood.")] = 1.0,
+    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood", rich_help_panel=EXPERT)] = "uniform",
+    temp: Annotated[
+        float, typer.Option("--temp", help="Temperature of the choice by likelihood.", rich_help_panel=EXPERT)
+    ] = 1.0,
     also: Formats = None,
     out_as: OutAs = None,
     i_know: IKnow = False,

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from elsewhere.cli.options import (
     BY_DEFAULT,
+    PRIVACY,
     Eps0,
     Folder,
     Force,
@@ -29,7 +30,7 @@ from elsewhere.cli.options import (
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
 from elsewhere.run.finish import counts, opening
-from elsewhere.run.reading import AS_IT_COMES, Reading
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
 
 
 @reads
@@ -45,7 +46,13 @@ def synthesize(
     report: Report = True,
     private: Private = None,
     holdout: Annotated[
-        float, typer.Option("--holdout", metavar="SHARE", help="Of the people, set aside as control of the attacks.")
+        float,
+        typer.Option(
+            "--holdout",
+            metavar="SHARE",
+            help="Of the people, set aside as control of the attacks.",
+            rich_help_panel=PRIVACY,
+        ),
     ] = 0.0,
     force: Force = False,
     as_json: Json = False,
@@ -68,7 +75,7 @@ def synthesize(
         made = whole_job(
             source,
             out,
-            preset=making.preset,
+            preset=making.check(),
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
@@ -82,8 +89,7 @@ def synthesize(
             rng=making.rng(),
             workers=workers,
             progress=progress,
-            **vars(reading),
-            **making.settings(),
+            reading=reading,
         )
     told = made.to_dict()
     shown = [*opening(told["read"]), *tables(told)]
@@ -93,19 +99,18 @@ def synthesize(
         f"wrote {len(made.files)} files into {out}",
     ]
     if "private" in told:
-        people = told["users"]
-        shown.append(f"no theorem covers these fakes; --preset private with these {people:,} people: {_would(told)}")
+        shown.append(f"no theorem covers these fakes; {_would(told)}")
     say(told, shown, as_json=as_json)
 
 
 def _would(told: dict[str, Any]) -> str:
     """What the private preset would have promised."""
-    private = told["private"]
+    private, certificate = told["private"], told["private"]["certificate"]
     if not private["enough"]:
-        return str(private["useful"])
-    certificate = private["certificate"]
+        return f"for one at eps = {certificate['eps']:g} there are too few people: {private['useful']}"
     return (
-        f"odds about anybody change by at most a factor e^{certificate['eps']:g}, an attack's AUC is at most "
+        "--preset private would promise: odds about anybody change by at most a factor "
+        f"e^{certificate['eps']:g}, an attack's AUC is at most "
         f"{certificate['auc']:.2f}; {private['useful']}"
     )
 
@@ -128,16 +133,19 @@ def plan(
     Example: elsewhere plan traces.csv --eps 2
     """
     from elsewhere.run.plan import plan as planned
-    from elsewhere.run.reading import whole_rows
+    from elsewhere.run.reading import people_by_a_public_gap, whole_rows
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
-    planned(0, eps0=0.5 if eps0 is None else eps0, eps=eps, delta=delta, k=k or None)  # refused before a file is read
+    given: dict[str, Any] = {"eps0": 0.5 if eps0 is None else eps0, "eps": eps, "delta": delta, "k": k or None}
+    planned(0, **given)  # refused before a file is read
     reports: list[Preparation] = []
     with stage("reading"):
-        traces = read_traces(source, report=reports.append, **reading.keywords())
+        traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
     people = whole_rows(traces).U
-    found = planned(people, eps0=0.5 if eps0 is None else eps0, eps=eps, delta=delta, k=k or None)
+    # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
+    proven = people_by_a_public_gap(reports[0], people)
+    found = (*planned(people, **given)[:2], *planned(proven, **given)[2:])
     shown = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
     for each in found:
         c = each.certificate
@@ -148,10 +156,11 @@ def plan(
     told = {
         "command": "plan",
         "people": people,
+        "people_by_a_public_gap": proven,
         "presets": {each.preset: each.to_dict() for each in found},
         "read": known,
     }
     lines = [f"{each.preset}: {'' if each.enough else 'too few people; '}{each.useful}" for each in found]
-    given = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
-    lines.append(f"to make them: {given} --preset {'|'.join(each.preset for each in found if each.enough)}")
+    words = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
+    lines.append(f"to make them: {words} --preset {'|'.join(each.preset for each in found if each.enough)}")
     say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)

@@ -6,7 +6,7 @@ say in which other role they met the generator.
 
 Class agreement: how much of its seed's life a fake leads, and how much of anybody's.
 
-Agreement of a fake f and a person s is the share of instants t, both classes known, at which f(t) and s(t) are places
+Agreement of a fake f and a person s is the share of slots t, both classes known, at which f(t) and s(t) are places
 of one class. What a fake keeps of its own seed is the agreement with it minus the mean agreement with all other seeds:
 whoever lives like everybody agrees with everybody.
 
@@ -360,6 +360,8 @@ def _attacked(
         given |= {"k": settings.k or None, "eps0": settings.eps0}
         if fakes.sampler is not None and learnt is not None:
             given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
+    if fakes.preset.name == "private":
+        given["sampler"] = fakes.sampler
     try:
         found = audit(
             seeds, control, published, owner, pool=published, roles=others, progress=progress, rng=rng, **given

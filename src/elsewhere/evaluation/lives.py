@@ -95,7 +95,7 @@ def anchors(r: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[int, 
     """
     Home and the main weekday place of one life.
 
-    Home is the most usual place at night, or of all time where no instant is at night; the main place the most usual
+    Home is the most usual place at night, or of all time where no slot is at night; the main place the most usual
     other one on weekdays between nine and five, else of all time; -1 where there is no other. The first of equals by
     number counts.
     """
@@ -130,7 +130,7 @@ def life_measures(
     day, weekend
         (D,) number of each day (neighbours differ by 1), and whether it is a Saturday or Sunday.
     minutes
-        (L,) minute of the day of each instant.
+        (L,) minute of the day of each slot.
     locations
         The places; without coordinates a step to another place is 1 long and there is no radius.
 
@@ -180,7 +180,7 @@ def _mean(values: NDArray[np.generic]) -> float:
 
 def regularity(r: Ints, day: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> float:
     """
-    Share of instants at the most usual place of their hour of the week, over hours seen on two days or more.
+    Share of slots at the most usual place of their hour of the week, over hours seen on two days or more.
 
     With less than two weeks the week is two days long: a weekday and a day of the weekend.
     """
@@ -247,7 +247,7 @@ def growth(traces: Traces) -> Floats:
 
 def week(traces: Traces, kinds: int) -> Floats:
     """
-    (U, 2, 24 kinds) share of the instants of each hour that a person is at home, and at the main place.
+    (U, 2, 24 kinds) share of the slots of each hour that a person is at home, and at the main place.
 
     `kinds` is 7 for the days of the week, Monday first, 2 for weekdays and weekends, 1 for any day. NaN where a person
     has no such hour, and at the main place where there is none.
@@ -383,7 +383,7 @@ class LivesResult:
         return {m.id: m for m in self.measures}[measure]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers: `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`; ready for JSON."""
+        """Return `measures` by name, `told`, `growth`, `week`, `sizes`, `notes`, `in_words`, ready for JSON."""
         fields = [name for name in Compared.__dataclass_fields__ if name != "id"] + ["within", "word", "words"]
         found: dict[str, Any] = plain(
             {
@@ -399,7 +399,7 @@ class LivesResult:
         return {**found, "in_words": self.summary()}
 
     def summary(self) -> str:
-        """How many of the first measures are as near as real people are, which are not, and whether lives are told."""
+        """Say how many of the first measures are as near as real people's, which are not, whether lives are told."""
         known = [m for m in self.measures if m.first and m.within is not None]
         # the title up to its first remark
         off = [
@@ -417,7 +417,7 @@ class LivesResult:
         )
 
     def in_words(self) -> list[str]:
-        """One line per measure that people ask first, then the summary."""
+        """Return one line per measure that people ask first, then the summary."""
         return [*(f"{m.word:<12}  {m.words}" for m in self.measures if m.first), self.summary()]
 
 

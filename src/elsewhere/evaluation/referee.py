@@ -31,7 +31,7 @@ class Membership(NamedTuple):
 
 def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, top: int | None = None) -> float:
     """
-    TP-TV: mean over instants of the total variation between the places of fakes and of hold-out people.
+    TP-TV: mean over slots of the total variation between the places of fakes and of hold-out people.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, 
     seed_index
         (F,) seed row of each fake; by default all fakes are one dataset.
     top
-        Only the most popular places of the hold-out people at each instant (the referee's `TOP` = 50). Places tied for
+        Only the most popular places of the hold-out people at each slot (the referee's `TOP` = 50). Places tied for
         the last rank share it, where the referee takes those that its sort happens to put first.
 
     Examples
@@ -149,7 +149,7 @@ def _tables(
 
 
 def _by_instant(r: Ints, R: int) -> Floats:
-    """Share of each place at each instant, (L, R)."""
+    """Share of each place at each slot, (L, R)."""
     share = np.zeros((r.shape[1], R))
     np.add.at(share, (np.arange(r.shape[1]), r), 1 / len(r))
     return share

@@ -22,6 +22,7 @@ from elsewhere.evaluation.publishing.scenario import PublishingResult, evaluate_
 from elsewhere.profiles.markov import fit_profiles
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.generate import generate_fakes
+from elsewhere.run.presets import Kappa
 from elsewhere.similarity.pairwise import pairwise_geographic_similarity, pairwise_semantic_similarity
 from elsewhere.traces.model import Floats, Traces
 
@@ -139,7 +140,7 @@ def reproduce(
     traces: Traces,
     *,
     per_seed: int = 20,
-    kappa: int | str = "auto",
+    kappa: Kappa = "auto",
     repeats: tuple[int, int] = (4, 5),
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,

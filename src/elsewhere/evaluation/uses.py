@@ -109,7 +109,7 @@ class Uses:
         return f"Uses({', '.join(f'{u.id}: {u.verdict}' for u in self.uses)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers by use (title, verdict, distances, figure, words), and `sizes` and `notes`; ready for JSON."""
+        """Return numbers by use (title, verdict, distances, figure, words), `sizes` and `notes`, ready for JSON."""
         listed = {
             u.id: {name: plain(getattr(u, name)) for name in Use.__dataclass_fields__ if name != "id"}
             for u in self.uses
@@ -117,7 +117,7 @@ class Uses:
         return {**listed, "sizes": plain(self.sizes), "notes": list(self.notes)}
 
     def in_words(self) -> list[str]:
-        """One line per use: the word, what it is about, and the figure behind it beside that of real people."""
+        """Return one line per use: the word, what it is about, and the figure behind it beside that of real people."""
         return [f"{u.verdict:<12}  {u.title}: {u.short}" for u in self.uses]
 
 

@@ -1,7 +1,7 @@
 """
 Compiled kernels of the privacy test: traces as visit counts, both similarities as whole numbers, the verdict.
 
-Order 0, Hamming. Trace u has n_tau instants in period tau and N in all, v has m_tau; a and b are visit counts. With
+Order 0, Hamming. Trace u has n_tau slots in period tau and N in all, v has m_tau; a and b are visit counts. With
 y_tau = sum of min(a m_tau, b n_tau), over places for sim_G (E13) and over ranks for sim_S (E20),
 
     sim(u, v) = sum_tau w_tau(u) sum min(a / n_tau, b / m_tau) = 1/N sum_tau y_tau / m_tau = X / (N M),
@@ -26,7 +26,7 @@ SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
 
 
 class Clock(NamedTuple):
-    """The instants of each period: period tau owns `slot[start[tau] : start[tau + 1]]`."""
+    """The slots of each period: period tau owns `slot[start[tau] : start[tau + 1]]`."""
 
     slot: Ints
     start: Ints
@@ -43,7 +43,7 @@ class Counted(NamedTuple):
     place: Places
     visits: Places
     ranked: Places
-    n: Ints  # (traces, T) instants per period
+    n: Ints  # (traces, T) slots per period
     N: Ints  # (traces,) their sum
     M: Ints  # (traces,) least common multiple of the n above 0; 0 = too large to be exact
     user: Ints
@@ -64,7 +64,7 @@ class Rules(NamedTuple):
     par_d: float
     k: int
     min_sim: float  # 0 = off: no similarity is below it
-    aligned: bool  # the intersection counts equal instants instead of common places (E41)
+    aligned: bool  # the intersection counts equal slots instead of common places (E41)
     quantile: float  # what strangers have (E15); infinity = off
     stop: int  # alternates found are counted up to this number
     exact_below: int  # a larger M would make N N' M inexact
@@ -76,7 +76,7 @@ class Prepared(NamedTuple):
     rules: Rules
     clock: Clock
     r: Places  # (S, L) the seed traces
-    limit: Ints  # (S,) places, or equal instants, that a fake may share with each
+    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
     seeds: Counted
     alternates: Counted  # sorted by user
     visitors: Visitors
@@ -146,7 +146,7 @@ def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hi
             hist[c] += 1
             n += c
             top = max(top, c)
-        # counting sort: no count exceeds the instants of the period
+        # counting sort: no count exceeds the slots of the period
         e = first
         for c in range(top, 0, -1):
             for _ in range(hist[c]):
@@ -343,7 +343,7 @@ def verdict_one(
     """
     The verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
 
-    Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal instants, alternates found,
+    Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
     sim_S(s, f), and the largest similarity to another seed.
     """
     rules, seeds, f = prepared.rules, prepared.seeds, scratch.fake

@@ -197,14 +197,14 @@ class Certificate:
         return tuple(said)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, for a manifest or --json; `from_dict` reads them back."""
+        """Return plain values, for a manifest or --json; `from_dict` reads them back."""
         told = asdict(self)
         told["conditions"] = [list(condition) for condition in self.conditions]
         return {**told, "holds": self.holds, "words": list(self.words)}
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> Self:
-        """The certificate that `to_dict` wrote."""
+        """Return the certificate that `to_dict` wrote."""
         given = {name: value for name, value in told.items() if name not in ("holds", "words")}
         return cls(**{**given, "conditions": tuple(tuple(condition) for condition in given["conditions"])})
 

@@ -38,7 +38,7 @@ from elsewhere.errors import (
 from elsewhere.privacy import _rules_kernels as _kernels
 from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Visitors
 from elsewhere.traces.days import People
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Periods, Traces
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Periods, Traces, place_numbers
 
 RULES = {
     "similarity": _kernels.SIMILARITY,
@@ -61,7 +61,7 @@ class Verdict:
     sim
         sim_G(fake, seed).
     shared, aligned
-        Places that fake and seed both visit; instants at which they are at the same place (E41).
+        Places that fake and seed both visit; slots at which they are at the same place (E41).
     alternates
         Distinct alternate users found; 0 where the rule was not run.
     sim_s
@@ -258,7 +258,7 @@ class PrivacyTest:
             )
         if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(p.r)):
             raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(p.r) - 1}.", code="E_INDEX")
-        places = _checked("fakes", rows, Locations(n=p.R)).r if len(rows) else rows
+        places = place_numbers(rows, p.R, "fakes") if len(rows) else rows
         F = len(rows)
         rejected = np.zeros(F, np.uint8)
         sim, sim_s, nearest = np.zeros(F), np.zeros(F), np.zeros(F)
@@ -286,12 +286,12 @@ def privacy_test(
     min_sim: float | None = None,
 ) -> Verdict:
     """
-    The verdict on one fake of one seed (PrivacyTest of fig:alg). Every rule is evaluated; nothing is drawn.
+    Return the verdict on one fake of one seed (PrivacyTest of fig:alg). All rules are evaluated; nothing is drawn.
 
     Parameters
     ----------
     fake, seed
-        (L,) place numbers on the same instants, -1 where missing; or `Traces` of one row.
+        (L,) place numbers on the same slots, -1 where missing; or `Traces` of one row.
     alternates
         Traces of users who are nobody's seed: `Traces`, whose rows may share a user, or (A, L) place numbers, each
         row a user of its own. A user counts once however many of his traces match. May be None if k = 1.
@@ -301,14 +301,14 @@ def privacy_test(
         k-1 distinct alternate users are needed; 1 switches the rule off, and `not_run` says so.
     periods
         Number of equal parts of the local day, or hour bounds (E24). Plain arrays follow the clock of the first
-        `Traces` given; if there is none, their instants are spread evenly over the day.
+        `Traces` given; if there is none, their slots are spread evenly over the day.
     against
         "own": similarity to the own seed only. "all": also to the seeds in `others`, which must not exceed what 95 %
         of the strangers, here the alternates, have to their most similar seed (E15).
     others
         The other seeds, as `Traces` or (S, L); rows of the seed's own user are left out where labels tell.
     intersection
-        "set" counts common places, "aligned" instants at the same place (E41).
+        "set" counts common places, "aligned" slots at the same place (E41).
     min_sim
         Smallest sim_S(seed, fake) accepted, None for no such bound (E56).
 
@@ -397,7 +397,7 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
             raise InvalidTraces(f"`{name}` must be one trace, got {len(traces[name])}.", code="E_SHAPE")
     L = traces["fake"].L
     for name, rows_of in traces.items():
-        # alternates are compared by their counts alone; with a clock of their own they may have other instants
+        # alternates are compared by their counts alone; with a clock of their own they may have other slots
         if rows_of.L != L and not (name == "alternates" and isinstance(given[name], Traces)):
             raise InvalidTraces(
                 f"`{name}` must have the instants of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"

@@ -250,9 +250,9 @@ class AggregateModel:
 
     def first(self, tau: int = 0) -> Floats:
         """
-        Law of the first instant of a trace that begins in tau, (R,).
+        Return the law of the first slot of a trace that begins in tau, (R,).
 
-        The mean of Pr{r | tau} over the users that have instants in tau; `pi_bar` if nobody has.
+        The mean of Pr{r | tau} over the users that have slots in tau; `pi_bar` if nobody has.
         """
         require_whole("tau", tau, 0, self.T - 1)
         lived = self.sums.lived[tau]
@@ -260,7 +260,7 @@ class AggregateModel:
 
     def rows(self, r: ArrayLike, tau: int = 0, tau_next: int = 0) -> Floats:
         """
-        Rows of p_bar from the places `r`: (R,) for one place, (len(r), R) for several.
+        Return rows of p_bar from the places `r`: (R,) for one place, (len(r), R) for several.
 
         A row sums to 1, but for a place that `feasible` lets nobody leave: there it is 0 everywhere.
         """
@@ -268,7 +268,7 @@ class AggregateModel:
         return dense[0] if np.ndim(r) == 0 else dense
 
     def block(self, r: ArrayLike, r_next: ArrayLike, tau: int = 0, tau_next: int = 0) -> Floats:
-        """p_bar from every place of `r` to every place of `r_next`, (len(r), len(r_next)); repeats are allowed."""
+        """Return p_bar from every place of `r` to every place of `r_next`, (len(r), len(r_next)), repeats allowed."""
         here, there = self._places("r", r), self._places("r_next", r_next)
         if len(here) * len(there) > LARGEST_ANSWER:
             raise InvalidParameter(
@@ -281,7 +281,7 @@ class AggregateModel:
         return out
 
     def table(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """The whole of p_bar, (R, R), read-only and kept for the next call; for at most 4096 places."""
+        """Return all of p_bar, (R, R), read-only and kept for the next call; for at most 4096 places."""
         if self.R > TABLE_PLACES:
             raise InvalidParameter(
                 f"a table needs R in [1, {TABLE_PLACES}], got {self.R}; use `block` on the places that matter.",
@@ -294,14 +294,14 @@ class AggregateModel:
 
     def loglik(self, r: ArrayLike, tau: ArrayLike | None = None) -> Floats:
         """
-        Natural log of Pr{trace} under the model, (N,); -inf where it is 0.
+        Return ln Pr{trace} under the model, (N,); -inf where it is 0.
 
         Parameters
         ----------
         r
             (N, L) places, without gaps.
         tau
-            (L,) period of each instant; may be left out if the model has one period.
+            (L,) period of each slot; may be left out if the model has one period.
 
         """
         traces = np.asarray(r)
@@ -330,19 +330,19 @@ class AggregateModel:
         return np.asarray(out, dtype=np.float64)
 
     def update(self, profiles: Iterable[MobilityProfile]) -> "AggregateModel":
-        """The model of the old users and these new ones: the same as fitting all at once."""
+        """Return the model of the old users and these: the same as fitting all at once."""
         return replace(self, sums=self.sums.plus(Sums.of(profiles)))
 
     def suppressed(self, m_min: int) -> "AggregateModel":
-        """The same model without the moves that fewer than `m_min` users have made: what may go into a file."""
+        """Return the model without the moves that fewer than `m_min` users have made: what may go into a file."""
         return replace(self, sums=self.sums.suppressed(m_min))
 
     def pooled(self) -> "AggregateModel":
-        """The same model with every move of every user counted alike, in place of the mean over visitors of E35."""
+        """Return the same model with every move counted alike, in place of the mean over visitors (E35)."""
         return replace(self, sums=replace(self.sums, mass=self.sums.count))
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, float]]:
-        """Arrays and plain numbers from which `from_arrays` makes the same model; nothing in them is one user's."""
+        """Return arrays and numbers from which `from_arrays` makes the same model; none is one user's."""
         s, where = self.sums, self.locations
         arrays = s.arrays()
         arrays |= {name: array for name in GEOMETRY if (array := getattr(where, name)) is not None}
@@ -352,7 +352,7 @@ class AggregateModel:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any]) -> "AggregateModel":
-        """The model of `to_arrays`; `InvalidModel` where these cannot be one."""
+        """Return the model of `to_arrays`; `InvalidModel` where these cannot be one."""
         try:
             geometry: dict[str, Any] = {name: arrays[name] for name in GEOMETRY if name in arrays}
             known = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
@@ -461,7 +461,7 @@ def aggregate(
     n_min: int = 5,
 ) -> AggregateModel:
     """
-    The aggregate mobility model <p_bar, pi_bar> of these users.
+    Return the aggregate mobility model <p_bar, pi_bar> of these users.
 
     Parameters
     ----------

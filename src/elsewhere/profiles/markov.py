@@ -39,7 +39,7 @@ class MobilityProfile:
     """
     <p(u), pi(u)> of one user, as counts on the user's own support.
 
-    `visits[tau, k]` counts the instants in period tau at place `support[k]`. Move number m, seen `count[m]` times,
+    `visits[tau, k]` counts the slots in period tau at place `support[k]`. Move number m, seen `count[m]` times,
     leads from `support[origin[m]]` in period `tau[m]` to `support[target[m]]` in period `tau_next[m]`.
     """
 
@@ -67,7 +67,7 @@ class MobilityProfile:
 
     @property
     def w(self) -> Floats:
-        """w_tau: share of the user's instants in each period, (T,)."""
+        """w_tau: share of the user's slots in each period, (T,)."""
         lived = self.visits.sum(axis=1)
         return np.asarray(lived / lived.sum(), dtype=np.float64)
 
@@ -78,7 +78,7 @@ class MobilityProfile:
 
     @property
     def pi_tau(self) -> Floats:
-        """Conditional Pr{r | tau}, (T, K); the row of a period without any instant is 0."""
+        """Conditional Pr{r | tau}, (T, K); the row of a period without any slot is 0."""
         lived = self.visits.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(self.visits, lived, out=np.zeros(self.visits.shape), where=lived > 0))
 
@@ -87,38 +87,21 @@ class MobilityProfile:
         """Visiting probability of each place over the whole day, (K,)."""
         return np.asarray(self.visits.sum(axis=0) / self.visits.sum(), dtype=np.float64)
 
-    @property
-    def pi_steady(self) -> Floats:
-        """
-        Steady state of p(u), pooled over periods, (K,): where the chain is found in the long run (E6).
-
-        For comparison with tools that take it for pi; nothing here uses it. The walk starts from the visiting
-        probabilities, and from a place that the user never left it starts again.
-        """
-        table = np.zeros((self.K, self.K))
-        np.add.at(table, (self.origin, self.target), self.count)
-        leaving = table.sum(axis=1, keepdims=True)
-        p = np.where(leaving > 0, table / np.where(leaving > 0, leaving, 1), self.pi_r)
-        # the long-run mean is the limit of a walk that starts again ever more rarely: unique where p is reducible too
-        rarely = 1e-9
-        law = np.linalg.solve(np.eye(self.K) - (1 - rarely) * p.T, rarely * self.pi_r)
-        return np.asarray(law / law.sum(), dtype=np.float64)
-
     def moves(self, tau: int = 0, tau_next: int = 0) -> Counts:
-        """(K, K) counts of moves r -> r' between these two periods."""
+        """Return (K, K) counts of moves r -> r' between these two periods."""
         chosen = (self.tau == tau) & (self.tau_next == tau_next)
         table = np.zeros((self.K, self.K), dtype=self.count.dtype)
         np.add.at(table, (self.origin[chosen], self.target[chosen]), self.count[chosen])
         return table
 
     def p(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """p_{r,tau,tau'}^{r'}, (K, K); an undefined row is 0 everywhere (E3)."""
+        """Return p_{r,tau,tau'}^{r'}, (K, K); an undefined row is 0 everywhere (E3)."""
         table = self.moves(tau, tau_next)
         leaving = table.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(table, leaving, out=np.zeros(table.shape), where=leaving > 0))
 
     def p_tau(self, tau: int = 0, tau_next: int = 0) -> Floats:
-        """p_{r,tau}^{tau'}: share of the departures from (r, tau) whose next instant lies in tau', (K,) (E7)."""
+        """Return p_{r,tau}^{tau'}, the share of departures from (r, tau) whose next slot lies in tau', (K,) (E7)."""
         here = self.tau == tau
         leaving = np.bincount(self.origin[here], self.count[here], self.K)
         chosen = here & (self.tau_next == tau_next)
@@ -127,16 +110,16 @@ class MobilityProfile:
 
     def alpha(self, tau: int = 0, tau_next: int = 0) -> Floats:
         """
-        pi^{r,tau} p_{r,tau}^{tau'}: share of all departures that leave r in tau for tau', (K,).
+        Return pi^{r,tau} p_{r,tau}^{tau'}, the share of all departures that leave r in tau for tau', (K,).
 
-        Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next instant.
+        Sums to 1 over places and period pairs (E3); 0 everywhere if the user never moves to a next slot.
         """
         total = self.count.sum()
         leaving = self.moves(tau, tau_next).sum(axis=1)
         return np.asarray(leaving / total if total > 0 else np.zeros(self.K), dtype=np.float64)
 
     def period_pairs(self) -> list[tuple[int, int]]:
-        """The (tau, tau') between which the user has at least one transition, sorted."""
+        """Return the (tau, tau') between which the user has at least one transition, sorted."""
         return sorted(set(zip(self.tau.tolist(), self.tau_next.tolist(), strict=True)))
 
 
@@ -166,7 +149,7 @@ class Profiles(Sequence[MobilityProfile]):
     sampling: Sampling | None = None
 
     def sampled(self, sampling: Sampling) -> "Profiles":
-        """The same, with a note on how they were sampled."""
+        """Return the same, with a note on how they were sampled."""
         return replace(self, sampling=sampling)
 
     def __len__(self) -> int:
@@ -301,7 +284,7 @@ def fit_profiles(
     burn_in: int = 100,
 ) -> Profiles:
     """
-    The mobility profile of every user, by maximum likelihood: counts of visits and of moves (eq:p_and_pi).
+    Return the mobility profile of every user: counts of visits and of moves, maximum likelihood (eq:p_and_pi).
 
     With `missing="gibbs"` counts are posterior means, no longer whole, and `.sampling` of the result says how many
     sweeps they rest on and how well these agree (E4).
@@ -313,7 +296,7 @@ def fit_profiles(
     periods
         Number of equal parts of the local day, or hour bounds from 0 to 24 (E24).
     missing
-        "refuse": a missing instant is an error. "skip": it is left out, with the moves to and from it. "gibbs": it
+        "refuse": a missing slot is an error. "skip": it is left out, with the moves to and from it. "gibbs": it
         is drawn, many times over, from what the user and others do around it, and by the evidence on it.
     rng
         For "gibbs".
@@ -350,7 +333,7 @@ def fit_profiles(
 
 
 def count(r: Places, user: Ints, tau: Places, *, U: int, R: int, T: int) -> Profiles:
-    """Count visits and moves of (N, L) rows `r` of `user`, instants in periods `tau`; -1 is no instant."""
+    """Count visits and moves of (N, L) rows `r` of `user`, slots in periods `tau`; -1 is no slot."""
     N, L = r.shape
     place = r.astype(np.int64)
     who = np.broadcast_to(user[:, None], (N, L))

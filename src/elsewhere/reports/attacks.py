@@ -36,7 +36,7 @@ QUESTIONS = {
     "A6": Question("Can the real whereabouts be worked out from the fakes, moment by moment?", "real whereabouts"),
     "A7": Question("Do the places that fakes avoid give the real ones away?", "avoided places"),
     "A8": Question("How many fakes have too few seeds behind them?", "too few behind a fake"),
-    "A9": Question("Does the noisy count keep its mathematical promise when it is tried out?", "the count", "ε"),
+    "A9": Question("Does the noise keep its mathematical promise when it is tried out?", "the noise", "ε"),
     "A10": Question("Can one tell who was in the data by how close fakes come to a person?", "closeness", "AUC"),
     "A11": Question("Do the usual attacks on tables (singling out, linking, inferring) work?", "attacks on tables"),
     "A12": Question("Does a detail seen in a fake fit exactly one real person?", "unique details"),
@@ -376,7 +376,7 @@ def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
         why = "it is the theorem's, but the mechanism of this run has not been tried out (attack A9 was not run)."
         return Claim(words, certificate.get("protects") != "seeds", why)
     if a9.get("passed") is not True or a9.get("bar") != eps:
-        return Claim(words, False, "attack A9 did not find that the count keeps this promise.")
+        return Claim(words, False, "attack A9 did not find that the noise keeps this promise.")
     return Claim(words, True, "a theorem, and A9 found nothing against its code.")
 
 

@@ -10,7 +10,6 @@ How the fakes were made: acceptance by rule, certificate, parameters, versions, 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from platform import python_version
@@ -43,7 +42,6 @@ from elsewhere.reports.markup import (
 from elsewhere.reports.svg import Bar, bars
 from elsewhere.reports.utility import in_short, lives, service, utility
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.presets import NOT_READ
 from elsewhere.traces.model import Ints, Traces
 
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}
@@ -456,9 +454,12 @@ def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:
     if isinstance(fakes, Pool):
         known = {n: v for n, v in fakes.provenance.items() if v is not None}
     elif isinstance(fakes, Fakes):
-        unread = ("name", *NOT_READ[fakes.preset.name])
-        parameters = {n: v for n, v in asdict(fakes.preset).items() if n not in unread}
-        known = {"preset": fakes.preset.name, "kappa": fakes.kappa, "parameters": parameters, "notes": fakes.notes}
+        known = {
+            "preset": fakes.preset.name,
+            "kappa": fakes.kappa,
+            "parameters": fakes.preset.parameters(),
+            "notes": fakes.notes,
+        }
         known["reproducible"] = fakes.laboratory
         known["certificate"] = fakes.certificate.to_dict()
         if not fakes.covered:

@@ -114,6 +114,7 @@ PLACES_BY = {
     "neighbours, so that places are small where many people are and large where few are",
     "merge": "places are grid cells of {grid} m, rarely visited neighbours merged until the wanted number is left",
     "grid": "places are grid cells of {grid} m",
+    "points": "places are the points of the input, as they are: few different ones, which people share",
     "stays": "places are grid cells of {grid} m in which somebody stays 20 minutes, joined where few people visit",
 }
 MAPS = {

@@ -4,13 +4,12 @@ Fakes on the private side, with their seeds; and `publish`, the only door to the
 Publishing drops seeds, order, likelihoods and entropy, gives every fake a random id, and keeps a budget per seed (E59).
 """
 
-import hashlib
 import io
 import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from elsewhere._version import __version__
 from elsewhere.errors import (
     InvalidModel,
 )
-from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.run.model import Learnt
 from elsewhere.run.presets import PROVEN, Preset
@@ -76,7 +75,8 @@ class Fakes:
         (F,) whether the day of each fake's seed is at a weekend; None where there are no dates, and in the deniable
         preset, where a fake must not tell it.
     sampler
-        The laws of the archetypes in the deniable preset, for the audit; not kept in a file.
+        The laws of the archetypes in the deniable preset, the sums in the private one, for the audit; not kept in a
+        file.
     life
         (F,) which fake person each row, a day, belongs to: 0, 1, ... in order.
     person
@@ -178,12 +178,12 @@ class Fakes:
             "calendar": {"weekend": f.weekend, "m_min": f.m_min},
             "input": {"columns": dict(f.columns), "format": f.format, "times": f.times, "reading": dict(f.reading)},
             "tally": dict(self.tally),
-            "preset": asdict(self.preset),
+            "preset": self.preset.to_file(),
             "kappa": self.kappa,
             "laboratory": self.laboratory,
             "notes": list(self.notes),
             "certificate": self.certificate.to_dict(),
-            "files": {"fakes.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+            "files": listed({"fakes.npz": sink.getvalue()}),
         }
         files = {"fakes.npz": sink.getvalue(), "fakes.json": json.dumps(told, indent=1).encode()}
         write_folder(Path(folder), files, force=force)
@@ -195,7 +195,7 @@ class Fakes:
             told = read_index(Path(folder) / "fakes.json", 2**26)
             if told["kind"] != KIND or told["format"] != FORMAT:
                 raise InvalidModel(f"{folder} holds fakes of another kind or format.", code="E_FAKES")
-            arrays = _arrays(Path(folder) / "fakes.npz", told["files"]["fakes.npz"])
+            arrays = _arrays(read_listed(Path(folder), "fakes.npz", told, LARGEST))
             where: dict[str, Any] = {name: arrays[name] for name in ("lat", "lon", "xy") if name in arrays} or {
                 "n": told["places"]
             }
@@ -246,11 +246,8 @@ class Fakes:
             raise InvalidModel(f"the fakes in {folder} are damaged.", code="E_FAKES") from None
 
 
-def _arrays(path: Path, sha256: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, which must be the one that its index names; a bomb is refused before it is unpacked."""
-    data = read_regular(path, LARGEST)
-    if hashlib.sha256(data).hexdigest() != sha256:
-        raise ValueError("another file than the index names")
+def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a file; a bomb is refused before it is unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(member.file_size for member in archive.infolist()) > LARGEST:
             raise ValueError("arrays too large")

@@ -7,15 +7,15 @@ a noisy count of the seeds' archetypes (`deniable`); or learn from noisy sums ov
 """
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, public, require_whole
 from elsewhere.privacy.deniable.count import MOST
 from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
@@ -23,8 +23,8 @@ from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import Learnt, carrying, learn, require_one_map
-from elsewhere.run.presets import NOT_READ, PRESETS, PROVEN, Preset, preset_of
-from elsewhere.run.public_map import Frame
+from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
+from elsewhere.run.public_map import WEEKS, Frame, weekdays
 from elsewhere.run.roles import Roles, split_users
 from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
@@ -38,26 +38,24 @@ from elsewhere.traces.model import Ints, Traces
 Progress = Callable[[int, int], None]
 
 
+@public
 def generate_fakes(
     traces: Traces,
     *,
-    preset: str | Preset = "product",
+    preset: PresetName | Preset = "product",
     per_seed: int = 1,
-    n: int | None = None,
-    kappa: int | str = "auto",
+    kappa: Kappa = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
     model: AggregateModel | Learnt | None = None,
-    alternates: Traces | str | None = None,
-    rng: np.random.Generator | None = None,
+    alternates: Traces | Literal["all", "split"] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    disjoint: bool = False,
-    seeds: Collection[str] | None = None,
-    **parameters: Any,
+    rng: np.random.Generator | None = None,
+    **options: Unpack[GeneratingOptions],
 ) -> Fakes:
     """
-    Fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
+    Make fakes of real traces that live like them, elsewhere (`GenerateFake`, fig:alg).
 
     Parameters
     ----------
@@ -67,9 +65,6 @@ def generate_fakes(
         "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
     per_seed
         Fakes wanted per seed; in the deniable preset, without `n`, for each seed that the noisy counts add up to.
-    n
-        Fakes to release in the deniable and the private preset, any number; by default as many as there are people,
-        counted with noise.
     kappa
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
@@ -78,20 +73,18 @@ def generate_fakes(
     alternates
         Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
         preset takes all other users ("all").
-    rng
-        Makes a laboratory run: repeatable, not publishable as private. By default the operating system's entropy.
     executor, workers
         Where the work runs; the result does not depend on it.
     progress
         Called as `progress(done, total)`.
-    disjoint
-        The caller's assertion that `model` and `classes` were learnt from users who are no seeds; the deniable preset
-        asks for it when they are given.
-    seeds
-        Ids of the seeds of the deniable preset, where a coin for each was thrown before the traces were read
-        (`traces.apart.read_apart`); by default it is thrown here.
-    **parameters
-        Any field of `Preset`: `par_c`, `k`, `sampler`, `max_tries` ...
+    rng
+        Makes a laboratory run: repeatable, not publishable as private. By default the operating system's entropy.
+    **options
+        Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... Of presets with a theorem also `n`, how many
+        fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
+        preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
+        seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
+        traces were read (`traces.apart.read_apart`); by default it is thrown here.
 
     Examples
     --------
@@ -102,9 +95,10 @@ def generate_fakes(
     True
 
     """
-    if isinstance(alternates, str):
-        parameters["alternates"], alternates = alternates, None
-    settings = preset_of(preset, **parameters)
+    n, disjoint, seeds = options.pop("n", None), options.pop("disjoint", False), options.pop("seeds", None)
+    which = {"alternates": alternates} if isinstance(alternates, str) else {}
+    settings = preset_of(preset, **which, **options)
+    alternates = None if isinstance(alternates, str) else alternates
     require_whole("per_seed", per_seed, 1)
     if n is not None:
         require_whole("n", n, 1, MOST)
@@ -206,7 +200,7 @@ def _deniable(
         preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_without_effect(settings), *release.notes),
+        notes=(*roles.notes, *release.notes),
         published=np.zeros(number, dtype=bool),
         seed_rows=roles.seed_rows,
         sampler=release.laws,
@@ -222,12 +216,13 @@ def _private(
         traces,
         eps=settings.eps,
         delta=settings.delta,
+        days=settings.days,
         n=n,
         in_laboratory=laboratory,
         entropy=entropy,
         progress=progress,
     )
-    number = len(release.r)
+    number, lives = len(release.r), settings.days > 1
     return Fakes(
         r=release.r,
         seed=np.full(number, -1),
@@ -239,7 +234,7 @@ def _private(
         frame=Frame(
             traces.locations,
             np.ones(traces.R, dtype=bool),
-            None,  # which days people have data on is theirs
+            WEEKS if lives else None,  # which days people have data on is theirs
             traces.step_minutes,
             traces.start,
             traces.tz,
@@ -248,11 +243,25 @@ def _private(
         preset=settings,
         kappa=0,
         laboratory=laboratory,
-        notes=(*release.notes, *_without_effect(settings)),
+        notes=release.notes,
         published=np.zeros(number, dtype=bool),
         seed_rows=np.empty(0, dtype=np.int64),
+        sampler=release.mechanism,
+        weekend=release.weekend if lives else None,
+        life=np.arange(number) // settings.days,
+        day=_on_a_calendar(release.weekend.reshape(-1, settings.days)) if lives else None,
         certificate=release.certificate,
     )
+
+
+def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
+    """Return the day of each row in a calendar of weeks that begins on a Monday, of lives (n, days) of these kinds."""
+    out = np.empty(weekend.shape, dtype=np.int64)
+    kinds, of = np.unique(weekend, axis=0, return_inverse=True)
+    for i, kind in enumerate(kinds):
+        # only kinds count: on which weekday a life begins is drawn when it is published (`Frame.weeks`)
+        out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
+    return out.ravel()
 
 
 def _gathered(
@@ -300,7 +309,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_without_effect(settings), *_one_class(learnt)),
+        notes=(*roles.notes, *_one_class(learnt)),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
@@ -315,13 +324,6 @@ def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[n
     if traces.dates is None:
         return None
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
-
-
-def _without_effect(settings: Preset) -> tuple[str, ...]:
-    """What this preset does not read: whoever gave it may take these fakes for others."""
-    usual = PRESETS[settings.name]
-    idle = ", ".join(f"`{name}`" for name in NOT_READ[settings.name] if getattr(settings, name) != getattr(usual, name))
-    return (f'not read by preset "{settings.name}", so without effect: {idle}.',) if idle else ()
 
 
 def _papers_number(learnt: Learnt) -> tuple[str, ...]:
@@ -354,7 +356,7 @@ def _entropy(rng: np.random.Generator | None) -> int:
 def _learn(
     roles: Roles,
     settings: Preset,
-    kappa: int | str,
+    kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
     model: AggregateModel | Learnt | None,
     disjoint: bool,
@@ -368,7 +370,7 @@ def _learn(
         )
     if settings.name == "paper" and settings.m_min == 1:
         warnings.warn(
-            "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=3
+            "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=4
         )
     given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
     known = model.contributors if settings.name == "deniable" and isinstance(model, Learnt) else None
@@ -420,18 +422,20 @@ def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
 
 
 def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+    how = settings.generator
+    assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
     blur = Blur(
-        par_c=settings.par_c,
-        par_m=settings.par_m,
-        par_l=settings.par_l,
+        par_c=how.par_c,
+        par_m=how.par_m,
+        par_l=how.par_l,
         c_min=settings.c_min,
-        subsample=settings.subsample,
-        merge=settings.merge,
+        subsample=how.subsample,
+        merge=how.merge,
     )
     # places that too few people in the model visit are never candidates (E30, E31)
     sets = ClassSets.of(learnt.classes.label, nearness=learnt.classes.nearness, model_places=learnt.known)
     key = np.random.SeedSequence(entropy, spawn_key=(1,)).generate_state(4, np.uint64).astype(np.uint64)[:2]
-    return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, settings.sampler, key, settings.par_v)
+    return FakeMaker(learnt.model, sets, learnt.tau(seeds), blur, how.sampler, key, how.par_v)
 
 
 def _pairs(

@@ -9,28 +9,27 @@ and the file with its sha256. Both hold sums over users that at least `m_min` of
 from all, never a user.
 """
 
-import hashlib
 import io
 import json
 import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, require_whole
-from elsewhere.files import check_folder, read_index, read_regular, write_folder
+from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, public, require_whole
+from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.carried import carry as carry_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
-from elsewhere.run.presets import PRESETS, Preset
+from elsewhere.run.presets import Kappa, Learning, LearningOptions, Preset, PresetName, preset_of
 from elsewhere.run.roles import Contributors
 from elsewhere.semantics.classes import SemanticClasses, most_telling, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
@@ -113,7 +112,7 @@ class Learnt:
     carried: Carried | None = field(default=None, repr=False)
 
     def tau(self, traces: Traces) -> Ints:
-        """Period of each instant of these traces; a model of one period serves any clock."""
+        """Return the period of each slot of these traces; a model of one period serves any clock."""
         if self.model.T == 1:
             return np.zeros(traces.L, dtype=np.int64)
         clock = Periods.of(self.preset.periods)
@@ -136,9 +135,9 @@ class Learnt:
 
     def translate(self, traces: Traces) -> Traces:
         """
-        The same traces with rare places replaced by those that stand for them.
+        Return the same traces with rare places replaced by those that stand for them.
 
-        On a map without coordinates nothing does: such instants become missing, and rows without any other are left
+        On a map without coordinates nothing does: such slots become missing, and rows without any other are left
         out.
         """
         require_one_map(self.model.locations, traces.locations)
@@ -171,7 +170,7 @@ class Learnt:
         write_folder(Path(folder), self.files(), force=force)
 
     def files(self) -> dict[str, bytes]:
-        """The files of the model, name -> content, the index last."""
+        """Return the files of the model, name -> content, the index last."""
         # a move that a single user has made is that user's
         arrays, numbers = self.model.suppressed(self.preset.m_min).to_arrays()
         arrays = {f"model.{name}": array for name, array in arrays.items()}
@@ -189,12 +188,12 @@ class Learnt:
             "format": FORMAT,
             "version": __version__,
             "geometry": self.model.locations.fingerprint(),
-            "preset": asdict(self.preset),
+            "preset": self.preset.to_file(),
             "numbers": numbers,
             # older versions do not look for it, and files of theirs have none: the format stays the same
             "carried": carried,
             "arrays": {name: {"dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()},
-            "files": {"model.npz": hashlib.sha256(sink.getvalue()).hexdigest()},
+            "files": listed({"model.npz": sink.getvalue()}),
         }
         return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
 
@@ -224,30 +223,38 @@ class Learnt:
         return Learnt(model, classes, preset, place, carried=carried)
 
 
+@public
 def learn(
     traces: Traces,
-    preset: Preset | str = "product",
+    preset: PresetName | Preset = "product",
     *,
-    kappa: int | str = "auto",
-    rng: np.random.Generator,
+    kappa: Kappa = "auto",
     carry: bool = True,
+    rng: np.random.Generator | None = None,
+    **options: Unpack[LearningOptions],
 ) -> Learnt:
     """
-    Model and classes of these people (`SemanticClustering` and the first lines of `GenerateFake`, fig:alg).
+    Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
     deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
-    False leaves them out, which is faster.
+    False leaves them out, which is faster. `options` are parameters of the preset by which people are learnt from, such
+    as `m_min`; without `rng` the operating system's entropy is asked.
 
     Examples
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
-    >>> ew.learn(town.traces, ew.Preset("product", m_min=2), kappa=6, rng=np.random.default_rng(2)).classes.kappa
+    >>> ew.learn(town.traces, "product", m_min=2, kappa=6, rng=np.random.default_rng(2)).classes.kappa
     6
 
     """
-    settings = PRESETS[preset] if isinstance(preset, str) else preset
+    settings = preset_of(preset, **options)
+    if not isinstance(traces, Traces):
+        raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
+    if settings.learning is None:
+        raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
+    rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
     shared, place = merge_rare(traces, settings.m_min)
     missing = "refuse" if settings.m_min == 1 else "skip"
     profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
@@ -309,7 +316,8 @@ def _classes(
 
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:
     # classes are told by the hour better than moves are (docs/decisions/0001-classes.md)
-    return settings.periods if settings.class_periods is None else settings.class_periods
+    learning = settings.learning or Learning()
+    return learning.periods if learning.class_periods is None else learning.class_periods
 
 
 def _under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -325,18 +333,14 @@ def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
             raise InvalidModel(
                 f"the model has format {index.get('format')!r}; this version of elsewhere reads format {FORMAT}."
             )
-        path = folder / "model.npz"
-        if path.is_symlink():
-            raise InvalidModel("model.npz is a link.")
-        data = read_regular(path, LARGEST)
-        if hashlib.sha256(data).hexdigest() != index["files"]["model.npz"]:
-            raise InvalidModel("model.npz is damaged: its sha256 is not that of model.json.")
+        data = read_listed(folder, "model.npz", index, LARGEST)
     except OSError:
         raise InvalidModel(f"{folder} holds no model: model.json and model.npz cannot be read.") from None
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, InvalidModel):
             raise
-        raise InvalidModel("model.json is not the index of a model.") from None
+        said = str(error) if str(error).startswith("model.npz") else "model.json is not the index of a model"
+        raise InvalidModel(f"{said}.") from None
     return index, data
 
 

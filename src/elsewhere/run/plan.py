@@ -15,7 +15,7 @@ from elsewhere.privacy.deniable.carried import number_of_archetypes
 from elsewhere.privacy.deniable.count import LEAST_EPS0, margin
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.run.presets import PRESETS
+from elsewhere.run.presets import PRESETS, PresetName
 from elsewhere.run.roles import least_users
 
 MOST_PEOPLE = 10**10
@@ -77,7 +77,7 @@ def plan(
     )
 
 
-def _without(preset: str, people: int, words: str) -> Planned:
+def _without(preset: PresetName, people: int, words: str) -> Planned:
     """A preset without a theorem."""
     least = least_users(PRESETS[preset])
     return Planned(preset, people >= least, least, Certificate.none(), words)
@@ -113,7 +113,7 @@ def _private(people: int, eps: float, delta: float) -> Planned:
     elif people >= least:
         words = f"rougher than without noise; {good:,} people would bring visits within .03 of TP-TV."
     else:
-        words = f"refused: below {least:,} people the fakes are no better than a uniform map."
+        words = f"it needs {least:,} people; with fewer the fakes are no better than a uniform map, and it refuses."
     if 0 < people < good:
         words += " " + _with_these(people, delta)
     return Planned("private", people >= least, least, certificate, words)

@@ -1,31 +1,200 @@
 """
-The four presets, field by field, and how a caller changes one field; E-numbers are those of docs/readings.md.
+The four presets, each made of parts, and how a caller changes one parameter.
 
 - `paper`     reproduces the paper: its formulas, its tests, model and alternates from the seeds themselves;
 - `product`   publishes walks paired with seeds, with every test of the paper in its strictest reading, on split users;
 - `deniable`  publishes walks drawn by a noisy count of the seeds' archetypes, with a proof for the seeds;
 - `private`   publishes walks learnt from noisy sums over everybody, with a proof for everybody, and has no seeds.
+
+A part holds what one step of a run reads, and checks itself when it is made. A preset has the parts of its steps and no
+others: what it does not read it does not have, and whoever gives it is told so. The letters are the paper's, E-numbers
+stand in docs/readings.md.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
 
+PresetName: TypeAlias = Literal["paper", "product", "deniable", "private"]
+NAMES: tuple[PresetName, ...] = ("paper", "product", "deniable", "private")
+Kappa: TypeAlias = int | Literal["auto"]  # number of semantic classes
+PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
+PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
+BY_COORDINATES = ("shared", "merge", "grid", "stays")
+
 
 @dataclass(frozen=True)
-class Preset:
-    """Every parameter of a run; the letters are the paper's, E-numbers stand in docs/readings.md."""
+class Reading:
+    """
+    How an input is read: the keywords of `read_traces`, and `grid`.
 
-    name: str
+    What is "auto" in `places`, `max_gap` and `map` is as the `reading` of the preset says, if it says so. `grid`
+    (south, west, north, east, N) makes N equal cells of a box in degrees the places. `columns`, `box` and `grid` may
+    also be texts, as the command line has them: "user=id,time=#4", "S,W,N,E" and "S,W,N,E,N".
+    """
+
+    cells: int | None = 400
+    step: str | float | timedelta = "auto"
+    tz: str | None = None
+    locations: Any = None
+    columns: Mapping[str, str | None] | str | None = None
+    format: str = "auto"
+    date_format: str | None = None
+    encoding: str = "utf-8"
+    max_bad: float = 0.01
+    start: str | None = None
+    gaps: str = "hold"
+    max_gap: str | float | timedelta = "auto"
+    min_coverage: float = 0.5
+    places: str = "auto"
+    regions: Any = None
+    grid: str | Sequence[float] | None = None
+    map: str = "auto"
+    box: Sequence[float] | str | None = None
+    lon360: bool = False
+    any_date: bool = False
+    allow_truncated: bool = False
+
+    def keywords(self, preset: "Preset") -> dict[str, Any]:
+        """Return the keywords of `read_traces` under this preset."""
+        usual, regions, tz = preset.reading, self.regions, self.tz
+        public = isinstance(preset.certificate, NoisySums)
+        if self.grid is not None:
+            from elsewhere.traces.maps import read_grid
+
+            if self.regions is not None or self.locations is not None or self.box is not None:
+                raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
+            regions = read_grid(self.grid)
+        if public:
+            self._require_public()
+            tz = self.tz or _zone_of_map(self.locations, regions, self.encoding)
+        return {
+            "cells": self.cells,
+            "step": self.step,
+            "tz": tz,
+            "locations": self.locations,
+            "columns": _pairs(self.columns),
+            "format": self.format,
+            "date_format": self.date_format,
+            "encoding": self.encoding,
+            "max_bad": self.max_bad,
+            "start": self.start,
+            "gaps": self.gaps,
+            "max_gap": usual.max_gap if self.max_gap == "auto" else self.max_gap,
+            "min_coverage": self.min_coverage,
+            "map": "whole" if public else usual.map if self.map == "auto" else self.map,
+            "places": usual.places if self.places == "auto" else self.places,
+            "regions": regions,
+            "box": self.box.split(",") if isinstance(self.box, str) else self.box,
+            "lon360": self.lon360,
+            "any_date": self.any_date,
+            "allow_truncated": self.allow_truncated,
+        }
+
+    def _require_public(self) -> None:
+        """Refuse a map that would be found in the people whom the private preset protects."""
+        if self.grid is None and self.locations is None and self.regions is None:
+            raise InvalidParameter(
+                'preset "private" protects everybody in the file, so the map must not come from the file: give a box '
+                'that you choose without looking at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, '
+                "north, east, number of cells), or a file of public places as `locations` or `regions`.",
+                code="E_MAP",
+            )
+
+    def as_made(self, told: Mapping[str, Any]) -> "Reading":
+        """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""
+        known: dict[str, Any] = {}
+        if told.get("step_minutes") is not None:
+            known["step"] = f"{told['step_minutes']:g}min"
+        if told.get("places_by") in BY_COORDINATES:
+            known |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
+        if told.get("max_gap_auto") is False:
+            known |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
+        known |= {"gaps": told.get("gaps", self.gaps)}
+        default = {f.name: f.default for f in fields(self)}
+        return replace(self, **{n: v for n, v in known.items() if getattr(self, n) == default[n]})
+
+
+AS_IT_COMES = Reading()
+
+
+def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
+    """Return the zone in which the given map lies, not the people on it; UTC where the map does not tell."""
+    from elsewhere.traces.maps import read_places, read_regions
+    from elsewhere.traces.zones import zone_at
+
+    if regions is not None:
+        given = (regions if hasattr(regions, "locations") else read_regions(regions)).locations
+    else:
+        given = read_places(locations, encoding=encoding).locations
+    if given.lat is None or given.lon is None:
+        return "UTC"
+    return zone_at(given.lat, given.lon)[0] or "UTC"
+
+
+def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
+    if not isinstance(text, str):
+        return text
+    pairs: dict[str, str | None] = {}
+    for word in text.split(","):
+        role, equals, name = word.partition("=")
+        if not equals or not role.strip():
+            raise InvalidParameter(f"`columns` must be ROLE=NAME,ROLE=NAME, got {text!r}.")
+        pairs[role.strip()] = name or None  # an empty name leaves a role out
+    return pairs
+
+
+def _names(part: Any) -> list[str]:
+    return [field.name for field in fields(part)]
+
+
+def _plain_numbers(part: Any) -> None:
+    """Turn numpy's numbers into Python's: they are numbers, but not for the manifest."""
+    for name in _names(part):
+        value = getattr(part, name)
+        if getattr(value, "shape", None) == () and hasattr(value, "item"):
+            object.__setattr__(part, name, value.item())
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How model and classes are learnt from people."""
+
     periods: int | tuple[float, ...] = 1  # E5, E24
     class_periods: int | tuple[float, ...] | None = None  # periods of the graph; None: those of the model
     order: int = 0
     mapping: str = "per-period"  # E19
     method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
     class_draws: int = 1  # clusterings of which the most telling is taken (docs/decisions/0009-telling.md)
+    c_min: int = 1  # E30
+    m_min: int = 1  # E31
+    epsilon: float = 0.01  # E34
+    n_min: int = 5  # E37
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self)
+        for name in ("periods", "class_periods"):
+            if isinstance(number := getattr(self, name), int):
+                require_whole(name, number, 1)
+        require_whole("order", self.order, 0, 1)
+        require_choice("mapping", self.mapping, ("per-period", "common"))
+        require_choice("method", self.method, ("roles", "kmeans"))
+        require_whole("class_draws", self.class_draws, 1, 1000)
+        require_whole("c_min", self.c_min, 1)
+        require_whole("m_min", self.m_min, 1)
+        require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
+        require_whole("n_min", self.n_min, 1)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How the paper makes a fake of its seed: candidate sets, and a decoder."""
+
     sampler: str = "viterbi"  # E46, E49
     par_c: float = 0.25  # E39
     par_m: float = 0.75  # E42
@@ -33,144 +202,308 @@ class Preset:
     par_v: float = 4.0  # E46
     subsample: str = "per-fake"  # E39: one sub-sample of the classes, or a fresh one "per-instant"
     merge: str = "reach"  # E42: one reach per place and boundary, or "independent" draws
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self)
+        require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
+        require_between("par_c", self.par_c, 0, 1, open_high=True)
+        require_between("par_m", self.par_m, 0, 1, open_high=True)
+        require_between("par_l", self.par_l, 0, 1)
+        require_between("par_v", self.par_v, 1, math.inf, open_high=True)
+        require_choice("subsample", self.subsample, ("per-fake", "per-instant"))
+        require_choice("merge", self.merge, ("reach", "independent"))
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How the product pairs walks with seeds."""
+
     shift: float = 0.0  # minutes by which a fake's whole day may be earlier or later than its seed's (decision 24)
     balance: float = 1.0  # how closely all fakes together follow the walk model; less keeps more of the seeds
-    c_min: int = 1  # E30
-    m_min: int = 1  # E31
-    epsilon: float = 0.01  # E34
-    n_min: int = 5  # E37
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self)
+        require_between("shift", self.shift, 0, 720)
+        require_between("balance", self.balance, 0, 1)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What every fake is tested for, and against whom."""
+
     par_s: float = 0.1  # E51
     par_i: int = 0  # E50
     par_d: float = 0.1  # E51
-    k: int = 2  # E52; of `deniable`: seeds behind every fake, 0 (or None): not asked for
+    k: int = 2  # E52
     intersection: str = "set"  # E41
     against: str = "own"  # E15
     min_sim: float | None = None  # E56
     alternates: str = "all"  # E53: "all" other users, or "split" off
     max_tries: int = 50  # E63
-    eps0: float = 0.5  # parameter of the noise of the count of archetypes
-    archetypes: int | None = None  # None: as many as the model's people can be told into
-    eps: float = 4.0  # of the noisy sums over everybody
-    delta: float = 1e-6
 
     def __post_init__(self) -> None:
-        for f in fields(self):  # a number of numpy's is a number, but not for the manifest
-            value = getattr(self, f.name)
-            if getattr(value, "shape", None) == () and hasattr(value, "item"):
-                object.__setattr__(self, f.name, value.item())
-        require_choice("name", self.name, tuple(_NAMES))
-        require_whole("order", self.order, 0, 1)
-        require_choice("mapping", self.mapping, ("per-period", "common"))
-        require_choice("method", self.method, ("roles", "kmeans"))
-        require_whole("class_draws", self.class_draws, 1, 1000)
-        require_choice("sampler", self.sampler, ("viterbi", "ffbs"))
-        require_between("par_c", self.par_c, 0, 1, open_high=True)
-        require_between("par_m", self.par_m, 0, 1, open_high=True)
-        require_between("par_l", self.par_l, 0, 1)
-        require_choice("subsample", self.subsample, ("per-fake", "per-instant"))
-        require_choice("merge", self.merge, ("reach", "independent"))
-        require_between("par_v", self.par_v, 1, math.inf, open_high=True)
-        require_between("shift", self.shift, 0, 720)
-        require_between("balance", self.balance, 0, 1)
-        require_whole("c_min", self.c_min, 1)
-        require_whole("m_min", self.m_min, 1)
-        require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
-        require_whole("n_min", self.n_min, 1)
+        _plain_numbers(self)
         require_between("par_s", self.par_s, 0, 1)
         require_whole("par_i", self.par_i, 0)
         require_between("par_d", self.par_d, 0, 1)
-        if self.name == "deniable" and getattr(self, "k", None) is None:
-            object.__setattr__(self, "k", 0)
-        require_whole("k", self.k, 0 if self.name == "deniable" else 1)
+        require_whole("k", self.k, 1)
         require_choice("intersection", self.intersection, ("set", "aligned"))
         require_choice("against", self.against, ("own", "all"))
         if self.min_sim is not None:
             require_between("min_sim", self.min_sim, 0, 1)
         require_choice("alternates", self.alternates, ("all", "split"))
         require_whole("max_tries", self.max_tries, 1)
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """What the certificate of the deniable preset rests on."""
+
+    eps0: float = 0.5  # of the noise of the count of archetypes
+    k: int | None = 0  # seeds behind every fake; 0 (or None): not asked for
+    archetypes: int | None = None  # None: as many as the model's people can be told into
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self)
         require_between("eps0", self.eps0, 1e-3, math.inf, open_high=True)
+        object.__setattr__(self, "k", require_whole("k", 0 if self.k is None else self.k, 0))
         if self.archetypes is not None:
             require_whole("archetypes", self.archetypes, 1)
+
+
+@dataclass(frozen=True)
+class NoisySums:
+    """What the certificate of the private preset rests on."""
+
+    eps: float = 4.0
+    delta: float = 1e-6
+    days: int = 1  # that a fake lives: public, whatever people have
+
+    def __post_init__(self) -> None:
+        _plain_numbers(self)
         require_between("eps", self.eps, 0, 10, open_low=True)
         require_between("delta", self.delta, 0, 0.01, open_low=True)
+        require_whole("days", self.days, 1, 60)
+
+
+_PARTS = (Learning, Decoding, Pairing, Rules, NoisyCount, NoisySums)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """
+    Every parameter of a run, in parts; None where the preset has no such step.
+
+    Each parameter of a part is an attribute of the preset too: `preset.par_s` is `preset.rules.par_s`.
+    """
+
+    name: PresetName
+    reading: Reading = Reading()
+    learning: Learning | None = None
+    generator: Decoding | Pairing | None = None
+    rules: Rules | None = None
+    certificate: NoisyCount | NoisySums | None = None
+
+    def __post_init__(self) -> None:
+        require_choice("name", self.name, NAMES)
+
+    @property
+    def m_min(self) -> int:
+        """How many people must share a place; 1 where nothing is asked."""
+        return 1 if self.learning is None else self.learning.m_min
+
+    @property
+    def c_min(self) -> int:
+        """How many places a class must have; 1 where nothing is asked."""
+        return 1 if self.learning is None else self.learning.c_min
+
+    @property
+    def k(self) -> int:
+        """How many people must stand behind a fake; 0 where nothing is asked."""
+        part = self.rules or self.certificate
+        return getattr(part, "k", 0) or 0
+
+    def __getattr__(self, name: str) -> Any:
+        for part in self._parts():
+            if name in _names(part):
+                return getattr(part, name)
+        raise AttributeError(f"preset {self.__dict__.get('name')!r} has no parameter {name!r}")
+
+    def _parts(self) -> "tuple[Learning | Decoding | Pairing | Rules | NoisyCount | NoisySums, ...]":
+        own = (self.__dict__.get(name) for name in ("learning", "generator", "rules", "certificate"))
+        return tuple(part for part in own if part is not None)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return all parameters that this preset reads, by name."""
+        return {name: getattr(part, name) for part in self._parts() for name in _names(part)}
+
+    def changed(self, **parameters: Any) -> "Preset":
+        """
+        Return the same preset with these parameters.
+
+        An unknown name is refused with the list of all, one that this preset does not read with the presets that do.
+        """
+        check_names(parameters)
+        own = {name: value for part in self._parts() for name, value in parameters.items() if name in _names(part)}
+        if strange := [name for name in parameters if name not in own]:
+            raise InvalidParameter(" ".join(_not_read(name, self.name) for name in strange), code="E_NOT_READ")
+        changes: dict[str, Any] = {}
+        for field in ("learning", "generator", "rules", "certificate"):
+            part = getattr(self, field)
+            if part is not None and (mine := {n: v for n, v in own.items() if n in _names(part)}):
+                changes[field] = replace(part, **mine)
+        return replace(self, **changes)
 
     @classmethod
     def of_file(cls, told: Mapping[str, Any]) -> "Preset":
         """Return the preset that stands in a file, without what this version has no parameter for."""
-        known = {f.name for f in fields(cls)}
+        preset = preset_of(told["name"])
         # JSON knows no tuples
-        found: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in told.items() if n in known}
-        return cls(**found)
+        found = {n: tuple(v) if isinstance(v, list) else v for n, v in told.items() if n in preset.parameters()}
+        return preset.changed(**found)
 
-    def changed(self, **parameters: Any) -> "Preset":
-        """The same preset with these parameters; an unknown name is refused with the list of all."""
-        return replace(self, **check_names(parameters))
+    def to_file(self) -> dict[str, Any]:
+        """Return name and parameters as `of_file` reads them."""
+        return {"name": self.name, **self.parameters()}
 
 
-_NAMES = ("paper", "product", "deniable", "private")
-PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
-# what only candidate sets read, which are the paper's
-OF_CANDIDATES = ("sampler", "par_c", "par_m", "par_l", "par_v", "subsample", "merge")
-# what only the deniable preset reads: outputs of the others do not name it (E54)
-OF_THE_COUNT = ("eps0", "archetypes")
-# and what it does not: no fake is tested against a seed, and all days of a person are counted
-OF_THE_TESTS = (
-    *("par_s", "par_i", "par_d", "intersection", "against", "min_sim", "alternates", "max_tries"),
-    *("shift", "balance"),
-)
-
-# what only the private preset reads, and all that it does read
-OF_THE_SUM = ("eps", "delta")
-
-NOT_READ = {
-    "paper": (*OF_THE_COUNT, *OF_THE_SUM, "shift", "balance"),
-    "product": (*OF_THE_COUNT, *OF_THE_SUM, *OF_CANDIDATES),
-    "deniable": (*OF_THE_TESTS, *OF_CANDIDATES, *OF_THE_SUM),
-    "private": tuple(f.name for f in fields(Preset) if f.name not in ("name", *OF_THE_SUM)),
-}
-
-PRESETS = {
-    "paper": Preset("paper"),
+PRESETS: dict[PresetName, Preset] = {
+    "paper": Preset(
+        "paper",
+        reading=Reading(places="merge"),  # E74
+        learning=Learning(),
+        generator=Decoding(),
+        rules=Rules(),
+    ),
     "product": Preset(
         "product",
-        periods=4,
-        class_periods=12,
-        method="roles",
-        class_draws=20,
-        shift=120.0,
-        c_min=5,
-        m_min=5,
-        k=10,
-        against="all",
-        alternates="split",
+        reading=Reading(places="shared"),
+        learning=Learning(periods=4, class_periods=12, method="roles", class_draws=20, c_min=5, m_min=5),
+        generator=Pairing(shift=120.0),
+        rules=Rules(k=10, against="all", alternates="split"),
     ),
     "deniable": Preset(
         "deniable",
-        periods=4,
-        class_periods=12,
-        method="roles",
-        class_draws=20,
-        m_min=5,
-        k=0,
+        # how long gaps are is a matter of the people whom the theorem protects
+        reading=Reading(places="shared", max_gap=PUBLIC_GAP),
+        learning=Learning(periods=4, class_periods=12, method="roles", class_draws=20, m_min=5),
+        certificate=NoisyCount(),
     ),
-    "private": Preset("private"),
+    "private": Preset(
+        "private",
+        reading=Reading(places="shared", max_gap=PUBLIC_GAP, map="whole"),
+        certificate=NoisySums(),
+    ),
 }
 
 
-def check_names(parameters: dict[str, Any]) -> dict[str, Any]:
-    """`parameters` if each is a field of `Preset`, else `InvalidParameter` with the list of all."""
-    known = [f.name for f in fields(Preset) if f.name != "name"]
-    for name in parameters:
-        if name not in known:
-            raise InvalidParameter(f"`{name}` is no parameter of a preset; these are: {', '.join(known)}.")
+class LearningOptions(TypedDict, total=False):
+    """The parameters of `Learning`, and of what the deniable preset learns beside it, as keywords."""
+
+    periods: int | tuple[float, ...]
+    class_periods: int | tuple[float, ...] | None
+    order: int
+    mapping: str
+    method: str
+    class_draws: int
+    c_min: int
+    m_min: int
+    epsilon: float
+    n_min: int
+    eps0: float
+    archetypes: int | None
+
+
+class PresetOptions(LearningOptions, total=False):
+    """The parameters of all presets but `alternates`, as keywords; a preset refuses those that it does not read."""
+
+    sampler: str
+    par_c: float | Literal["per-instant"]
+    par_m: float
+    par_l: float
+    par_v: float
+    subsample: str
+    merge: str
+    shift: float
+    balance: float
+    par_s: float
+    par_i: int
+    par_d: float
+    k: int | None
+    intersection: str
+    against: str
+    min_sim: float | None
+    max_tries: int
+    eps: float
+    delta: float
+    days: int
+
+
+class GeneratingOptions(PresetOptions, total=False):
+    """Further keywords of `generate_fakes`: `n`, `disjoint`, `seeds`, and the parameters of the preset."""
+
+    n: int | None
+    disjoint: bool
+    seeds: Collection[str] | None
+
+
+class WholeJobOptions(PresetOptions, total=False):
+    """Further keywords of `synthesize`: how many fakes in which forms, how to read, and parameters of the preset."""
+
+    per_seed: int
+    n: int | None
+    also: str | Sequence[str]
+    out_as: str | None
+    alternates: str
+    reading: Reading
+    cells: int | None
+    step: str | float | timedelta
+    tz: str | None
+    locations: Any
+    columns: Mapping[str, str | None] | str | None
+    format: str
+    date_format: str | None
+    encoding: str
+    max_bad: float
+    start: str | None
+    gaps: str
+    max_gap: str | float | timedelta
+    min_coverage: float
+    places: str
+    regions: Any
+    grid: str | Sequence[float] | None
+    map: str
+    box: Sequence[float] | str | None
+    lon360: bool
+    any_date: bool
+    allow_truncated: bool
+
+
+def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
+    """Return `parameters` if each is one of some preset, else raise `InvalidParameter`; `beside` are others."""
+    known = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
+    wrong = []
+    for name in (name for name in parameters if name not in known):
+        near = get_close_matches(name, [*beside, *known], n=1)
+        wrong.append(f"`{name}`" + (f" (perhaps `{near[0]}`)" if near else ""))
+    if wrong:
+        others = f" Others here: {', '.join(beside)}." if beside else ""
+        raise InvalidParameter(
+            f"{', '.join(wrong)} is no parameter of a preset; these are: {', '.join(known)}.{others}"
+        )
     return parameters
 
 
-def preset_of(preset: "str | Preset", **parameters: Any) -> Preset:
-    """A preset by name, or as it is, with some parameters changed."""
+def preset_of(preset: str | Preset, **parameters: Any) -> Preset:
+    """Return a preset by name, or as it is, with some parameters changed."""
     if not isinstance(preset, Preset):
-        require_choice("preset", preset, tuple(PRESETS))
-        preset = PRESETS[preset]
+        require_choice("preset", preset, NAMES)
+        preset = PRESETS[preset]  # type: ignore[index]  # just checked
     if parameters.get("par_c") == "per-instant":  # the short form of E39
         parameters |= {"par_c": 0.25, "subsample": "per-instant"}
     return preset.changed(**parameters)
+
+
+def _not_read(name: str, preset: str) -> str:
+    others = " or ".join(f'"{other.name}"' for other in PRESETS.values() if name in other.parameters())
+    return f'`{name}` is not read by preset "{preset}": leave it out, or use preset {others}.'

@@ -16,6 +16,8 @@ from elsewhere.traces.zones import changing_days
 
 Days = NDArray[np.datetime64]
 KINDS = ("weekday", "weekend")
+# dates of lives whose people's dates are covered by a theorem: the same whoever is in the file
+WEEKS = np.arange("2001-01-01", "2001-04-30", dtype="datetime64[D]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +131,9 @@ class Frame:
         low += (4 - low) % 7  # on to a Monday: day 4 of 1970 was one
         lives, of = np.unique(life, return_inverse=True)
         day = day.copy()
-        for i in range(len(lives)):
-            day[of == i] = weekdays(day[of == i] % 7 >= 5, rng)
+        rows = np.split(np.argsort(of, kind="stable"), np.cumsum(np.bincount(of))[:-1])  # of each life
+        for mine in rows:
+            day[mine] = weekdays(day[mine] % 7 >= 5, rng)
         last = np.zeros(len(lives), dtype=np.int64)
         np.maximum.at(last, of, day)
         mondays = np.arange(low, max(high - int(last.min(initial=0)), low) + 1, 7)
@@ -141,7 +144,7 @@ class Frame:
         for i, length in enumerate(last.tolist()):
             fitting = mondays[mondays + length <= high]
             fitting = fitting if len(fitting) else mondays[:1]
-            mine = day[of == i]
+            mine = day[rows[i]]
             whole = [monday for monday in fitting.tolist() if not np.isin(changes, monday + mine).any()]
             start[i] = rng.choice(whole or fitting)
         return np.asarray((start[of] + day).astype("datetime64[D]"))

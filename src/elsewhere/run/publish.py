@@ -16,9 +16,9 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,13 +27,13 @@ from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
     PublicationRefused,
+    public,
     require_between,
     require_choice,
     require_whole,
 )
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
-from elsewhere.run.presets import NOT_READ
 from elsewhere.run.public_map import Frame
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.inputs import open_table
@@ -331,17 +331,18 @@ def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
     return folder
 
 
+@public
 def publish(
     fakes: Fakes,
     *,
     per_seed: int = 1,
-    choose: str = "uniform",
+    choose: Literal["uniform", "likelihood"] = "uniform",
     temp: float = 1.0,
     laboratory: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Pool:
     """
-    A pool of fakes that can leave the house: no seed, no order, no likelihood, no entropy.
+    Return a pool of fakes that may leave the house: no seed, no order, no likelihood, no entropy.
 
     Parameters
     ----------
@@ -469,17 +470,21 @@ def _on_categories(fakes: Fakes) -> list[str]:
 
 
 def _on_dates(fakes: Fakes) -> list[str]:
+    if fakes.preset.name == "private" and fakes.day is not None:
+        return [
+            f"dates: every fake person lives {fakes.preset.days} days on end in weeks of 2001, whatever the dates of "
+            "the people. Weekday against weekend, and one day after the other: hold. Single weekdays and single dates: "
+            "mean nothing; public holidays count as the weekday they fall on."
+        ]
     said = fakes.frame.on_dates(of_seeds=fakes.weekend is not None, weeks=fakes.day is not None)
     return [said] if said else []
 
 
 def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
-    unread = ("name", *NOT_READ[fakes.preset.name])
-    parameters = {name: value for name, value in asdict(fakes.preset).items() if name not in unread}
     return {
         "elsewhere": __version__,
         "preset": fakes.preset.name,
-        "parameters": parameters,
+        "parameters": fakes.preset.parameters(),
         "reading": _reading(fakes),
         "kappa": fakes.kappa,
         "reproducible": reproducible,

@@ -6,14 +6,13 @@ Where there are too few people for any fake, errors carry advice: what there is,
 
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from datetime import timedelta
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers
-from elsewhere.run.presets import PROVEN
+from elsewhere.run.presets import PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,13 +50,14 @@ def advice(traces: "Traces", settings: "Preset") -> str:
     visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
-        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each), {places:,} places "
-        f"which enough of them visit (`m_min` = {settings.m_min} of those who are learnt from)."
+        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each) and about {places:,} "
+        f"places that enough of those visit who are learnt from (`m_min` = {settings.m_min})."
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
         f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, 2 * settings.c_min):,} such places; of people, {', '.join(others[:-1])} and {others[-1]}."
+        f"{max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places (`c_min` = "
+        f"{settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
     if traces.U < needed:
@@ -179,119 +179,9 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
     return 0 if learnt < 1 else int((visitors >= math.ceil(settings.m_min * people / learnt)).sum())
 
 
-PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
-BY_COORDINATES = ("shared", "merge", "grid", "stays")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """
-    How an input is read: the keywords of `read_traces`, and `grid`.
-
-    `places` "auto" is "shared", for the preset of the paper "merge". `grid` (south, west, north, east, N) makes N equal
-    cells of a box in degrees the places. `columns`, `box` and `grid` may also be texts, as the command line has them:
-    "user=id,time=#4", "S,W,N,E" and "S,W,N,E,N".
-    """
-
-    cells: int | None = 400
-    step: str | float | timedelta = "20min"
-    tz: str | None = None
-    locations: Any = None
-    columns: Mapping[str, str | None] | str | None = None
-    format: str = "auto"
-    date_format: str | None = None
-    encoding: str = "utf-8"
-    max_bad: float = 0.01
-    start: str | None = None
-    gaps: str = "hold"
-    max_gap: str | float | timedelta = "auto"
-    min_coverage: float = 0.5
-    places: str = "auto"
-    regions: Any = None
-    grid: str | Sequence[float] | None = None
-    map: str = "auto"
-    box: Sequence[float] | str | None = None
-    lon360: bool = False
-    any_date: bool = False
-    allow_truncated: bool = False
-
-    def keywords(self, preset: str = "product") -> dict[str, Any]:
-        """The keywords of `read_traces`; what the preset of the paper reads becomes places as in the paper (E74)."""
-        by_default = "merge" if preset == "paper" else "shared"
-        regions: Any = self.regions
-        tz = self.tz
-        if self.grid is not None:
-            from elsewhere.traces.maps import read_grid
-
-            if self.regions is not None or self.locations is not None or self.box is not None:
-                raise InvalidParameter("`grid` is a map of its own: leave out `locations`, `regions` and `box`.")
-            regions = read_grid(self.grid)
-            if preset == "private" and tz is None:
-                from elsewhere.traces.zones import zone_at
-
-                tz = zone_at(*regions.middle())[0]  # of the box, not of the people in it
-        if preset == "private":
-            self._require_public()
-        return {
-            "cells": self.cells,
-            "step": self.step,
-            "tz": tz,
-            "locations": self.locations,
-            "columns": _pairs(self.columns),
-            "format": self.format,
-            "date_format": self.date_format,
-            "encoding": self.encoding,
-            "max_bad": self.max_bad,
-            "start": self.start,
-            "gaps": self.gaps,
-            "max_gap": PUBLIC_GAP if preset in PROVEN and self.max_gap == "auto" else self.max_gap,
-            "min_coverage": self.min_coverage,
-            "map": "whole" if preset == "private" else self.map,
-            "places": by_default if self.places == "auto" else self.places,
-            "regions": regions,
-            "box": self.box.split(",") if isinstance(self.box, str) else self.box,
-            "lon360": self.lon360,
-            "any_date": self.any_date,
-            "allow_truncated": self.allow_truncated,
-        }
-
-    def _require_public(self) -> None:
-        """Refuse a map that would be found in the people whom the private preset protects."""
-        if self.grid is None and self.locations is None and self.regions is None:
-            raise InvalidParameter(
-                'preset "private" protects everybody in the file, so the map must not come from the file: give a box '
-                'that you choose without looking at the data, such as `grid="35.5,139.5,35.9,140.0,400"` (south, west, '
-                "north, east, number of cells), or a file of public places as `locations` or `regions`.",
-                code="E_MAP",
-            )
-
-    def as_made(self, told: Mapping[str, Any]) -> "Reading":
-        """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""
-        known: dict[str, Any] = {}
-        if told.get("step_minutes") is not None:
-            known["step"] = f"{told['step_minutes']:g}min"
-        if told.get("places_by") in BY_COORDINATES:
-            known |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
-        if told.get("max_gap_auto") is False:
-            known |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
-        known |= {"gaps": told.get("gaps", self.gaps)}
-        default = {f.name: f.default for f in fields(self)}
-        return replace(self, **{n: v for n, v in known.items() if getattr(self, n) == default[n]})
-
-
-AS_IT_COMES = Reading()
-
-
-def _pairs(text: Mapping[str, str | None] | str | None) -> Mapping[str, str | None] | None:
-    if not isinstance(text, str):
-        return text
-    pairs: dict[str, str | None] = {}
-    for word in text.split(","):
-        role, equals, name = word.partition("=")
-        if not equals or not role.strip():
-            raise InvalidParameter(f"`columns` must be ROLE=NAME,ROLE=NAME, got {text!r}.")
-        pairs[role.strip()] = name or None  # an empty name leaves a role out
-    return pairs
+def people_by_a_public_gap(read: "Preparation", people: int) -> int:
+    """Return how many people presets with a theorem would find, which fill gaps by `PUBLIC_GAP`; `people` if given."""
+    return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
 
 
 def read_whole(
@@ -320,8 +210,8 @@ def read_whole(
             code="E_MAP",
         )
     reports: list[Preparation] = []
-    keywords = (reading if told is None else reading.as_made(told)).keywords(settings.name)
-    by_default = (reading.cells, reading.places) == (AS_IT_COMES.cells, AS_IT_COMES.places)
+    keywords = (reading if told is None else reading.as_made(told)).keywords(settings)
+    by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:
         from elsewhere.traces.read import read_apart
@@ -335,6 +225,13 @@ def read_whole(
         )
     else:
         traces = read_traces(source, report=reports.append, **keywords)
+    if settings.name == "private" and reports[0].by == "slots":
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, and these are numbered slots: how many a day has, and '
+            "which, would be read off the people. Give a file with a column of times; or choose the slots yourself, "
+            "make `Traces` of them, and call `generate_fakes`.",
+            code="E_SLOTS",
+        )
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least
@@ -363,7 +260,8 @@ def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
     """All that stands in the way of making fakes, with numbers, in one message."""
     people, days = read.users + read.users_dropped, read.days + read.days_dropped
     usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
-    need = f'preset "{settings.name}" needs {least:,} (`k` = {settings.k})'
+    asked = f" (`k` = {settings.k})" if settings.k else ""
+    need = f'preset "{settings.name}" needs {least:,}{asked}'
     return f"{usable}, and {need}; in the way, of {days:,} days: {'; '.join(read.in_the_way())}."
 
 

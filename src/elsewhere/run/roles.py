@@ -131,7 +131,10 @@ def split_users(
             code="E_GAPS",
         )
     if len(np.unique(traces.r)) < 2:
-        raise InvalidTraces("all traces stay at one place; there is nowhere else to be.", code="E_TOO_FEW_PLACES")
+        raise InvalidTraces(
+            "all people stay at 1 place all day, and at least 2 are needed; give smaller places, or other people.",
+            code="E_TOO_FEW_PLACES",
+        )
     if alternates is not None:
         if not isinstance(alternates, Traces):
             raise InvalidParameter(f"`alternates` must be a `Traces`, got {type(alternates).__name__}.")
@@ -275,7 +278,10 @@ def _deniable(
         )
     model, even = evenly(traces, others, rng)
     if len(np.unique(model.r[model.r >= 0])) < 2:
-        raise InvalidTraces("all whom the model is learnt from stay at one place.", code="E_TOO_FEW_PLACES")
+        raise InvalidTraces(
+            "all people who are learnt from stay at 1 place all day, and at least 2 are needed; give more people.",
+            code="E_TOO_FEW_PLACES",
+        )
     rows = np.flatnonzero(coin[traces.user])
     # without a number: how many the coins have made seeds is not published
     note = "the model is learnt from people who are no seeds; who is which was decided by a coin for each."

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, PublicationRefused, require_between, require_whole
+from elsewhere.errors import InvalidParameter, PublicationRefused, public, require_between, require_whole
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, whole_folders
 from elsewhere.pool import Pool
@@ -32,7 +31,7 @@ from elsewhere.run.finish import (
 )
 from elsewhere.run.generate import generate_fakes
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Preset, preset_of
+from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -43,7 +42,7 @@ from elsewhere.run.publish import (
     with_withheld,
     write_fakes,
 )
-from elsewhere.run.reading import Reading, advised, read_whole
+from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
 
 Progress = Callable[[str, int, int], None]
@@ -79,54 +78,30 @@ class Result:
         return tuple(self.told["notes"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and words, ready for JSON, as `elsewhere synthesize --json` prints them."""
+        """Return plain numbers and words for JSON, as `elsewhere synthesize --json` prints them."""
         told = {**self.told, "files": self.files, "private_files": self.private_files}
         return dict(json.loads(json.dumps(told, allow_nan=False)))  # lists for tuples, and the caller's own
 
 
+@public
 def synthesize(
     source: Any,
     out: str | Path,
     *,
-    preset: str | Preset = "product",
-    per_seed: int = 1,
-    n: int | None = None,
-    kappa: int | str = "auto",
-    also: str | Sequence[str] = (),
-    out_as: str | None = None,
+    preset: PresetName | Preset = "product",
+    kappa: Kappa = "auto",
     report: bool = True,
     private: str | Path | None = None,
     holdout: float = 0.0,
     force: bool = False,
     laboratory: bool = False,
-    rng: np.random.Generator | None = None,
     workers: int = 2,
     progress: Progress | None = None,
-    cells: int | None = 400,
-    step: str | float | timedelta = "20min",
-    tz: str | None = None,
-    locations: Any = None,
-    columns: Mapping[str, str | None] | str | None = None,
-    format: str = "auto",  # noqa: A002 (the word users expect)
-    date_format: str | None = None,
-    encoding: str = "utf-8",
-    max_bad: float = 0.01,
-    start: str | None = None,
-    gaps: str = "hold",
-    max_gap: str | float | timedelta = "auto",
-    min_coverage: float = 0.5,
-    places: str = "auto",
-    regions: Any = None,
-    grid: str | Sequence[float] | None = None,
-    map: str = "auto",  # noqa: A002 (the word users expect)
-    box: str | Sequence[float] | None = None,
-    lon360: bool = False,
-    any_date: bool = False,
-    allow_truncated: bool = False,
-    **parameters: Any,
+    rng: np.random.Generator | None = None,
+    **options: Unpack[WholeJobOptions],
 ) -> Result:
     """
-    The whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
+    Do the whole job: read real traces, learn, make fakes, test them, publish, evaluate, attack, report.
 
     The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report of
     aggregates and fakes only. What only the owner may see goes into another folder: who was made from whom, the owner's
@@ -141,12 +116,8 @@ def synthesize(
         Folder for what may be published; refused if it holds anything, unless `force` is given.
     preset
         "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
-    per_seed, n, kappa, workers
+    kappa, workers
         As for `generate_fakes`.
-    also
-        Further forms of the fakes: "gpx", "geojson", "kepler", "sglt", or several of them.
-    out_as
-        Lines of the fakes: "slots", "visits" or "events"; by default visits where the input has visits, else slots.
     report
         Whether to evaluate and attack the fakes, and to write reports.
     private
@@ -157,18 +128,16 @@ def synthesize(
         Write into folders that hold something; files of the same names are replaced, and those of an earlier run go.
     laboratory
         Write a run with a given `rng` all the same; it stays stamped.
-    rng
-        Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     progress
         Called as `progress(stage, done, total)`, with a `total` of 0 where a stage is not counted.
-    cells, step, tz, locations, columns, format, date_format, encoding, max_bad, start, gaps, max_gap, min_coverage
-        As for `read_traces`. In presets with a theorem a `max_gap` of "auto" is 6 h.
-    places, regions, map, box, lon360, any_date, allow_truncated
-        As for `read_traces`; `places` "auto" is "shared", for the preset of the paper "merge".
-    grid
-        South, west, north, east in degrees and a number of cells: equal cells of that box are the places, and the map.
-    **parameters
-        Any field of `Preset`: `k`, `eps`, `delta`, `eps0`, `m_min` ...
+    rng
+        Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
+    **options
+        `per_seed`, `n`: as for `generate_fakes`. `also`: further forms of the fakes, "gpx", "geojson", "kepler" or
+        "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default visits where
+        the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields, those of
+        `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads: `k`, `eps`,
+        `m_min` ...
 
     Examples
     --------
@@ -185,33 +154,13 @@ def synthesize(
     check_folder(out, force=force)
     mine = private_folder(out, None if private is None else Path(private), force=force)
     spare = unfinished_folder(out, mine, force=force)
+    also = options.pop("also", ())
+    also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
+    check_forms(also, out_as)
+    per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
+    reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
-    also = (also,) if isinstance(also, str) else tuple(also)
-    check_forms(also, out_as)
-    reading = Reading(
-        cells=cells,
-        step=step,
-        tz=tz,
-        locations=locations,
-        columns=columns,
-        format=format,
-        date_format=date_format,
-        encoding=encoding,
-        max_bad=max_bad,
-        start=start,
-        gaps=gaps,
-        max_gap=max_gap,
-        min_coverage=min_coverage,
-        places=places,
-        regions=regions,
-        grid=grid,
-        map=map,
-        box=box,
-        lon360=lon360,
-        any_date=any_date,
-        allow_truncated=allow_truncated,
-    )
     tell = progress or _in_silence
     tell(READ, 0, 0)
     traces, read = read_whole(source, reading, settings, rng=rng)
@@ -262,8 +211,18 @@ def synthesize(
     warn_of_strangers(out, (*FORMS, REPORT), written)
     warn_of_strangers(mine, PRIVATE, kept)
     if settings.name == "product":
-        told["private"] = plan(traces.U)[-1].to_dict()
+        told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
     return Result(fakes, pool, judgement, out, mine, tuple(written), tuple(kept), told)
+
+
+def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
+    """How the input is read, and the other options."""
+    reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
+    if not isinstance(reading, Reading):
+        raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
+    changes = {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:
@@ -274,7 +233,7 @@ def _check(
     settings: Preset,
     per_seed: int,
     n: int | None,
-    kappa: int | str,
+    kappa: Kappa,
     workers: int,
     holdout: float,
     rng: np.random.Generator | None,

@@ -90,7 +90,7 @@ class SemanticClasses:
         return np.bincount(self.label[self.label >= 0], minlength=self.kappa).astype(np.int64)
 
     def members(self, i: int) -> Ints:
-        """The places of class i."""
+        """Return the places of class i."""
         return np.flatnonzero(self.label == require_whole("i", i, 0, self.kappa - 1))
 
 
@@ -153,7 +153,8 @@ def semantic_clustering(
     places = np.flatnonzero(graph.visited)
     if len(places) < 2:
         raise InvalidTraces(
-            "all people are at one place, or at places that too few share: there is nothing to classify.",
+            f"{len(places)} place is left to classify, and at least 2 are needed: all people are there, or too few of "
+            "those who are learnt from visit the other places (`m_min`). Give more people, or fewer and larger places.",
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
@@ -249,8 +250,9 @@ def _auto(graph: LocationGraph, rows: Floats, w: Floats, c_min: int, entropy: in
     n = len(rows)
     if n < c_min:
         raise InvalidParameter(
-            f"only {n} places are shared by enough people, and a class needs `c_min` = {c_min}; give more "
-            "people (a lower `c_min` or `m_min` is less privacy).",
+            f"{n} places are visited by enough of the people who are learnt from (`m_min`), and at least {c_min} are "
+            f"needed for one class of places (`c_min` = {c_min}). Give more people, or fewer, larger places; a lower "
+            "`c_min` or `m_min` is less privacy.",
             code="E_TOO_FEW_PLACES",
         )
     most = most_classes(n, c_min)
@@ -419,7 +421,7 @@ def likeness(label: Ints) -> float:
     """
     How much more people agree with the eighth of the others who agree most with them than with anybody.
 
-    Two people of (N, L) agree at the instants at which they are in one class; -1 is in none.
+    Two people of (N, L) agree at the slots at which they are in one class; -1 is in none.
     """
     N = len(label)
     if N < 2:
@@ -431,7 +433,7 @@ def likeness(label: Ints) -> float:
 
 
 def _agreement(label: Ints) -> Floats:
-    """(N, N) share of instants at which two people are in one class."""
+    """(N, N) share of slots at which two people are in one class."""
     N, L = label.shape
     same = np.zeros((N, N), dtype=np.int32)
     for at in label.T:

@@ -49,7 +49,7 @@ class Ranked:
     user: Ints
     tau: Ints
     place: Ints
-    share: Floats  # of the user's instants in the period
+    share: Floats  # of the user's slots in the period
     rank: Ints  # position in the sorted order; ties in any order, their shares being equal
     first: Ints
     size: Ints
@@ -263,7 +263,7 @@ class LocationGraph:
         executor: Executor | None = None,
     ) -> "LocationGraph":
         """
-        The graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
+        Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
 
         At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of.
         """
@@ -303,7 +303,7 @@ def semantic_graph(
     executor: Executor | None = None,
 ) -> LocationGraph:
     """
-    The location graph w_G of all ordered pairs of users (`SemanticClustering`, fig:alg; E27).
+    Return the location graph w_G of all ordered pairs of users (`SemanticClustering`, fig:alg; E27).
 
     Parameters
     ----------

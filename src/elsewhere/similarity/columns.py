@@ -59,7 +59,7 @@ class Visits(NamedTuple):
     Visits of U users in T periods.
 
     Entries `start[u T + tau] : start[u T + tau + 1]` of `place` and `counts` are those of u in tau; `lived (U, T)`
-    counts u's instants in each period, `total (U,)` all of them. The similarity of u to v is
+    counts u's slots in each period, `total (U,)` all of them. The similarity of u to v is
 
         sum_tau overlap_tau times[v, tau] / over[v, tau] / (total[u] denominator[v]),
 
@@ -109,7 +109,7 @@ def visits_of(profiles: Profiles, *, by_place: bool) -> Visits:
 
 
 def period_scale(lived: Counts, longest: float) -> tuple[Floats, Floats, Floats]:
-    """`times`, `over` and `denominator` of `Visits`, for comparison with users of at most `longest` instants."""
+    """`times`, `over` and `denominator` of `Visits`, for comparison with users of at most `longest` slots."""
     # an empty period has no overlap with anything: 1 avoids 0 / 0
     over = np.where(lived > 0, lived, 1).astype(np.float64)
     times, denominator = np.ones_like(over), np.ones(len(over))

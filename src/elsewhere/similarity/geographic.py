@@ -19,7 +19,7 @@ MASS, COST = 1e6, 1e4  # what 1 becomes for scipy's solver, whose tolerances are
 
 def mallows_distance(p: ArrayLike, q: ArrayLike, d: ArrayLike | None = None) -> float:
     """
-    M_d(p, q), the least expected distance E d(X, Y) over all joint laws of X ~ p and Y ~ q (eq:emdprob).
+    Return M_d(p, q), the least expected distance E d(X, Y) of all joint laws of X ~ p and Y ~ q (eq:emdprob).
 
     Without `d` the distance is Hamming, d(i, j) = 1 for i != j, and M_d = 1 - sum_i min(p_i, q_i) (E9). Any other
     `d` is a transport problem on the two supports, solved exactly: by POT where it is installed, else by scipy.
@@ -114,11 +114,11 @@ def geographic_similarity(
     u: MobilityProfile, v: MobilityProfile, *, order: int = 0, distance: ArrayLike | None = None
 ) -> float:
     """
-    sim_G(u, v) = 1 - E_u[M_d], under the profile of the first argument, so not symmetric in general (E11).
+    Return how much two people are at the same places: sim_G(u, v) = 1 - E_u[M_d], not symmetric in general (E11).
 
     Order 0 compares visits (E13): sum_tau w_tau(u) (1 - M_d(pi_tau(u), pi_tau(v))). Order 1 compares moves (eq:ds1ex,
     eq:as1): the same for the rows of p(u) and p(v), weighted by the share of u's departures. A period in which v has
-    no instant, and a row that v never leaves, add 0 (E3, E13).
+    no slot, and a row that v never leaves, add 0 (E3, E13).
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def geographic_similarity(
 
 def scaled_distance(locations: Locations) -> Floats:
     """
-    d(r, r') divided by the diameter of the area: an (R, R) array in [0, 1] for `geographic_similarity` (E10).
+    Return d(r, r') over the diameter of the area, (R, R) in [0, 1], for `geographic_similarity` (E10).
 
     Examples
     --------

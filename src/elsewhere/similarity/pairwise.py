@@ -39,7 +39,7 @@ def pairwise_semantic_similarity(
     executor: Executor | None = None,
 ) -> Floats:
     """
-    All pairs: a (U, U) array whose entry [u, v] is sim_S(u, v); its diagonal is 1.
+    Return a (U, U) array whose entry [u, v] is sim_S(u, v); its diagonal is 1.
 
     At order 1 every pair draws from a stream of its own, so that the result depends on neither the executor nor the
     order of the work. Options are those of `semantic_similarity`.
@@ -78,7 +78,7 @@ def pairwise_geographic_similarity(
     executor: Executor | None = None,
 ) -> Floats:
     """
-    All pairs: a (U, U) array whose entry [u, v] is sim_G(u, v). Options are those of `geographic_similarity`.
+    Return a (U, U) array whose entry [u, v] is sim_G(u, v). Options are those of `geographic_similarity`.
 
     Examples
     --------

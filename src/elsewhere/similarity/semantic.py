@@ -251,7 +251,7 @@ def semantic_similarity(
     rng: np.random.Generator | None = None,
 ) -> SemanticMatch:
     """
-    sim_S(u, v): the largest sim_G over all renamings sigma of places (eq:hs0, eq:hs1, without their "1 -": E16, E17).
+    Return sim_S(u, v), the largest sim_G over all renamings sigma of places (eq:hs0, eq:hs1, signs as in E16, E17).
 
     Order 0, exact: sum_tau w_tau(u) max_sigma sum_r min(pi_tau^r(u), pi_tau^sigma(r)(v)), by matching sorted visits
     (E20). It compares how the time is shared out among places, and is blind to which and when (E21).

@@ -10,7 +10,7 @@ from elsewhere._jit import njit
 @njit
 def find_stays(out: Any, user: Any, second: Any, x: Any, reach: float, least: float) -> int:
     """
-    Number of the stay of each fix, -1 on the way; the number of stays.
+    Return the number of the stay of each fix, -1 on the way; the number of stays.
 
     From the first fix not yet told, all that follow within `reach` of it are one stay if they last `least` seconds;
     else that fix is on the way. `x` (n, 3) in km, fixes by user and time.
@@ -36,7 +36,7 @@ def find_stays(out: Any, user: Any, second: Any, x: Any, reach: float, least: fl
 @njit
 def gather_stays(out: Any, order: Any, owner: Any, mean: Any, reach: float) -> int:
     """
-    Number of the anchor of each stay, anchors numbered as they come; the number of anchors.
+    Return the number of the anchor of each stay, anchors numbered as they come; the number of anchors.
 
     Stays come in `order`, those of one `owner` together: each joins the nearest anchor of its owner if that one's first
     stay is within `reach` of it, else it is a new anchor. `mean` (n, 3) in km.
@@ -63,7 +63,7 @@ def gather_stays(out: Any, order: Any, owner: Any, mean: Any, reach: float) -> i
 
 @njit
 def nearest_anchor(out: Any, user: Any, x: Any, anchors: Any, begin: Any, reach: float) -> None:
-    """The anchor nearest to each fix among those of its user, `begin[u] : begin[u + 1]`; -1 where none is in reach."""
+    """Write the nearest of its user's anchors `begin[u] : begin[u + 1]` for each fix; -1 where none is in reach."""
     for i in range(len(user)):
         best, least = -1, reach * reach
         for a in range(begin[user[i]], begin[user[i] + 1]):

@@ -51,14 +51,14 @@ class People(NamedTuple):
 
 @njit
 def bell(u: float) -> float:
-    """Logistic variable of mean 0 and standard deviation about 1 from a uniform one, cut at 2.5."""
+    """Return a logistic variable of mean 0 and standard deviation about 1 from a uniform one, cut at 2.5."""
     v = min(max(u, 1e-3), 1 - 1e-3)
     return min(max(math.log(v / (1 - v)) * 0.5513, -2.5), 2.5)
 
 
 @njit
 def trip_minutes(xy: Any, a: int, b: int, pace: float) -> float:
-    """Door to door; nothing from a place to itself."""
+    """Return the minutes of a trip from door to door; 0 from a place to itself."""
     if a == b:
         return 0.0
     return DOOR + pace * math.hypot(xy[a, 0] - xy[b, 0], xy[a, 1] - xy[b, 1])
@@ -66,7 +66,7 @@ def trip_minutes(xy: Any, a: int, b: int, pace: float) -> float:
 
 @njit
 def on_the_way(streets: Any, a: int, b: int, f: float) -> int:
-    """The road nearest to the point at fraction `f` of the way, or an end of it if no road is as near as the ends."""
+    """Return the road nearest to the point at fraction `f` of the way, or an end if no road is as near as the ends."""
     xy, G = streets.xy, len(streets.road)
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     x, y = xy[a, 0] + f * dx, xy[a, 1] + f * dy
@@ -101,7 +101,7 @@ def travel(out: Any, k: int, step: float, leave: float, arrive: float, streets: 
 @njit
 def live(streets: Any, diaries: Any, people: Any, u: Any, step: float, out: Any) -> None:
     """
-    Places `out` (n, D * L) of n people at every instant of D days, the first of them a Monday.
+    Return places `out` (n, D * L) of n people at every instant of D days, the first of them a Monday.
 
     `u` (n, D + 1, W) holds uniform numbers. The day before the first is lived too, and not written down: midnight
     must find night workers at work.

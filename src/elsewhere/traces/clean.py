@@ -13,7 +13,7 @@ from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import Fixes, Slots
 from elsewhere.traces.maps import Box, in_box
 from elsewhere.traces.model import Ints, Mask, in_space
-from elsewhere.traces.places import MOST_GRID_CELLS, anchored, grid_cells
+from elsewhere.traces.places import MANY_ENOUGH, MOST_GRID_CELLS, anchored, as_keys, grid_cells
 from elsewhere.traces.sources import refuse_rows
 
 RAW = 1 << 20  # fixes up to which every one is kept
@@ -22,13 +22,14 @@ BYTES_AN_ENTRY = 200  # of what slots are made of: measured on 5 million fixes, 
 FASTEST_KMH = 1200.0  # no airliner is faster over ground
 LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone differently within a second
 MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
+ENTRIES_A_POINT, SHARED_ENTRIES = 5, 0.9  # what makes few points exact places, see `are_places`
 POINTS = 1 << 16  # points that are looked at at a time
 MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 
 
 def stretched(visits: Fixes, width: int, name: str) -> tuple[Fixes, int]:
     """
-    Visits as one fix per slot they last in, at their last moment there, and how many visits have none.
+    Return visits as one fix per slot they last in, at their last moment there, and how many visits have none.
 
     Of several visits of one person in a slot the longest there wins, of equals the first.
     """
@@ -59,7 +60,7 @@ def cleaned(
     fixes: Fixes, width: int, metres: float | None, box: Box | None, jitter: bool, name: str
 ) -> tuple[Fixes, dict[str, int], int, int, float]:
     """
-    Fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
+    Return fixes in the order of users and time, without doubles and impossible ones, and how many of each there were.
 
     Where they may `jitter`, those near a spot where their person stays are put there, see `anchored`; the share of
     these comes last.
@@ -104,7 +105,7 @@ def cleaned(
 
 def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
     """
-    One entry for all fixes of a user in one slot and one cell (or place, or point if `metres` is 0), with their number.
+    Return one entry, with a count, for all fixes of a user in one slot and cell (or place, or point if `metres` is 0).
 
     The entry is the first of these fixes, and the last fix of every slot is one too, which counts for none. So the
     place of most fixes of a slot, of equals the first, the first and the last fix of a slot are what they were;
@@ -134,7 +135,7 @@ def reduced(fixes: Fixes, width: int, metres: float, box: Box | None) -> Fixes:
 
 
 def _in_order(fixes: Fixes) -> tuple[Fixes, dict[str, int]]:
-    """Sorted by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
+    """Sort by user and instant; of two fixes at one instant the first in the file stays (B26-B28)."""
     fixes = fixes.select(np.lexsort((_instant(fixes), fixes.user)))
     instant, user = _instant(fixes), fixes.user
     repeated = np.zeros(len(fixes), dtype=bool)
@@ -166,7 +167,7 @@ def _second_passing(instant: Ints, offset: NDArray[np.timedelta64]) -> Mask:
 
 
 def grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
-    """Distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
+    """Return distinct pairs in sorted order: how many, the first entry of each, and the pair of each entry."""
     low, span = int(minor.min()), int(np.ptp(minor)) + 1
     pairs, first, group = np.unique(major * span + (minor - low), return_index=True, return_inverse=True)
     return len(pairs), first, group
@@ -174,7 +175,7 @@ def grouped(major: Ints, minor: Ints) -> tuple[int, Ints, Ints]:
 
 def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
     """
-    Which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
+    Tell which fixes stay if single impossible ones go, and how many impossible steps remain (B36).
 
     A fix goes if the way to it and the way from it are both faster than any airliner, and the way past it is not.
     Fixes must be sorted by user and time; those at 0, 0 are no positions, and not judged.
@@ -212,6 +213,21 @@ def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
         )
 
 
+def are_places(found: Fixes | Slots) -> bool:
+    """
+    Tell whether positions, which are `few_points`, are exact places that people share, not fixes that seldom repeat.
+
+    Nine of ten entries are at points that at least five users visit (half of the users, of fewer than ten), and there
+    are at least five entries for each point.
+    """
+    assert found.lat is not None and found.lon is not None  # noqa: PT018, S101 - that is what makes them points
+    points, at = np.unique(as_keys(found.lat, found.lon), return_inverse=True)
+    users = int(found.user.max()) + 1
+    visitors = np.bincount(np.unique(at * users + found.user) // users, minlength=len(points))
+    enough = visitors >= min(MANY_ENOUGH, users // 2)
+    return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
+
+
 def few_points(found: Fixes | Slots, most: int) -> bool:
     """Tell whether there are at most `most` different points: then somebody has made places of them already."""
     if found.lat is None or found.lon is None or found.place is not None:
@@ -219,7 +235,7 @@ def few_points(found: Fixes | Slots, most: int) -> bool:
     seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
     for at in range(0, len(found), POINTS):
         some = slice(at, at + POINTS)
-        seen = np.unique(np.append(seen, np.unique(found.lat[some] + 1j * found.lon[some])))
+        seen = np.unique(np.append(seen, np.unique(as_keys(found.lat[some], found.lon[some]))))
         if len(seen) > most:
             return False
     return True

@@ -89,7 +89,7 @@ class Clock:
 
     @property
     def times(self) -> str:
-        """How the times were written, in the words of `write_traces`."""
+        """Tell how the times were written, in the words of `write_traces`."""
         return self.written or ("local" if not self.aware else "utc" if self.zone == "UTC" else "offset")
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ def times(
     table: Table, name: str, *, date_format: str | None = None, date: str | None = None, form: Form | None = None
 ) -> Clock:
     """
-    A column of times: ISO 8601 and kin, with the year last, with names of months, epochs, or `date_format`.
+    Return a column of times: ISO 8601 and kin, with the year last, with names of months, epochs, or `date_format`.
 
     `date` names a second column that holds the day, where `name` holds the time of day alone. Without a `form`, the
     column itself tells it; where it cannot tell days from months, it is refused (B32).
@@ -168,7 +168,7 @@ def times(
 
 def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) -> Form:
     """
-    How the times of a column are written, by all of its tables if one does not tell.
+    Tell how the times of a column are written, by all of its tables if one does not tell.
 
     A date with the year last has its day first if any first number is above 12, its month first if any second one is;
     where neither is, or both are about as often, it is refused with both readings (B32).
@@ -211,7 +211,7 @@ _KINDS = {"iso": YEAR_FIRST, "digits": DIGITS, "epoch": NUMBER} | FORMS
 
 
 def _both_readings(name: str, parts: Any) -> str:
-    """What the ambiguity is and what to type, told by formats: no date of the file is shown."""
+    """Return what the ambiguity is and what to type, told by formats: no date of the file is shown."""
     import pyarrow.compute as pc
 
     def common(side: str) -> str:
@@ -229,7 +229,7 @@ def _both_readings(name: str, parts: Any) -> str:
 
 
 def _iso(text: Any, form: Form) -> Any:
-    """Times of one of FORMS, as ISO 8601; null where they are not."""
+    """Return times of one of FORMS, as ISO 8601; null where they are not."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -269,7 +269,7 @@ def _iso(text: Any, form: Form) -> Any:
 
 
 def _twenty_four(clock: Any, half: Any) -> Any:
-    """Clock times with two digits for the hour, a point before decimals, and without AM and PM."""
+    """Return clock times with two digits for the hour, a point before decimals, and without AM and PM."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -290,7 +290,7 @@ def _twenty_four(clock: Any, half: Any) -> Any:
 
 
 def _day_and_time(table: Table, date: str, name: str, date_format: str | None, form: Form | None) -> Any:
-    """Days of one column and clock times of another, as ISO 8601; the form is that of the days."""
+    """Return days of one column and clock times of another, as ISO 8601; the form is that of the days."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -310,7 +310,7 @@ def _day_and_time(table: Table, date: str, name: str, date_format: str | None, f
 
 
 def _repaired(text: Any) -> tuple[Any, Mask | None, dict[str, int]]:
-    """24:00 as 00:00 with a mark for the day after, second 60 as second 59 (B31), and how many there were."""
+    """Write 24:00 as 00:00 with a mark for the day after, second 60 as second 59 (B31), and how many there were."""
     import pyarrow.compute as pc
 
     late, leap = pc.match_substring_regex(text, MIDNIGHT), pc.match_substring_regex(text, LEAP_SECOND)
@@ -353,7 +353,7 @@ def _formatted(text: Any, date_format: str) -> Clock:
 
 
 def _unit(table: Table, name: str, values: Floats) -> int | None:
-    """The unit of an epoch; None if these are dates of digits alone, such as 20130415."""
+    """Return the unit of an epoch; None if these are dates of digits alone, such as 20130415."""
     size = np.abs(values[np.isfinite(values)])
     digits = np.char.mod("%d", size[:1000])
     if len(size) and np.mean([re.match(DIGITS, text) is not None for text in digits]) > 0.5:
@@ -443,7 +443,7 @@ def plan_clock(
     several: bool = False,
 ) -> ClockPlan:
     """
-    How a table with columns `arrived`, `time`, `utc`, `local` or `date` tells its local clock.
+    Tell how a table with columns `arrived`, `time`, `utc`, `local` or `date` tells its local clock.
 
     Without `tz` a column of local times is the clock as it stands; with `tz` a column of UTC times goes before it.
     Times in UTC, or with several offsets, are shown in the zone of the coordinates `near` them, if it can be found;
@@ -507,7 +507,7 @@ def plan_clock(
 
 
 def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
-    """The local clock of a table, as planned."""
+    """Return the local clock of a table, as planned."""
     if "local" in plan.roles and "utc" in plan.roles:
         utc, local = (
             times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
@@ -524,7 +524,7 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
 
 
 def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: int) -> tuple[str, tuple[str, ...]]:
-    """The zone of local times that stand beside UTC times, and a word where it is none."""
+    """Return the zone of local times that stand beside UTC times, and a word where it is none."""
     if len(offsets) == 1:
         return offset_zone(60 * next(iter(offsets))), ()
     if plan.named is not None and agree > SAME_CLOCK * known:
@@ -534,7 +534,7 @@ def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: in
 
 
 def departures(plan: ClockPlan, table: Table, arrived: WallClock) -> Times:
-    """A column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
+    """Return a column of departures on the wall clock of the arrivals; the arrival itself where there is none."""
     name, date = plan.roles["left"], plan.roles.get("date")
     if date is None and name not in plan.forms:
         date = DAY_OF_ARRIVAL
@@ -572,7 +572,7 @@ def _in_zone(instant: Times, zone: str) -> Times:
 
 
 def holds_time_of_day(table: Table, name: str) -> bool:
-    """Whether most values of a column are clock times, or hours alone."""
+    """Tell whether most values of a column are clock times, or hours alone."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -587,7 +587,7 @@ def holds_time_of_day(table: Table, name: str) -> bool:
 
 
 def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
-    """A clock as its local wall clock: in the zone of the plan."""
+    """Return a clock as its local wall clock: in the zone of the plan."""
     import pandas as pd
 
     tz = plan.tz

@@ -8,6 +8,7 @@ punctuation, the first of a list winning.
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,6 +86,8 @@ KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
 PAIR = ("y", "x")  # latitude and longitude where a table calls them so, both of them
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 MOST_SHOWN = 40
+WIDE = "slot "  # and a number: the role of a column that is one slot of a day
+FEWEST_WIDE = 12  # columns that are believed to be the slots of a day
 TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
@@ -123,28 +126,28 @@ Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Found]
 
 
 def is_time(text: str) -> bool:
-    """Whether a field holds a date, a clock time, or both."""
+    """Tell whether a field holds a date, a clock time, or both."""
     return any(form.fullmatch(text) for form in (DATE, CLOCK, DATE_TIME))
 
 
 def is_number(text: str) -> bool:
-    """Whether a field holds a number, with a point or a comma."""
+    """Tell whether a field holds a number, with a point or a comma."""
     return bool(A_NUMBER.fullmatch(text) or COMMA_NUMBER.fullmatch(text))
 
 
 def plain(name: str) -> str:
-    """A name without case, accents and punctuation."""
+    """Return a name without case, accents and punctuation."""
     letters = name.casefold() if name.isascii() else unicodedata.normalize("NFKD", name.casefold())
     return re.sub(r"[^a-z0-9]", "", letters)
 
 
 def is_known(name: str) -> bool:
-    """Whether a column of this name has a role."""
+    """Tell whether a column of this name has a role."""
     return plain(name) in KNOWN
 
 
 def check_columns(columns: Any) -> dict[str, str | None]:
-    """The caller's `columns` if they are role -> name (or None), else `InvalidParameter`."""
+    """Return the caller's `columns` if they are role -> name (or None), else `InvalidParameter`."""
     if columns is None:
         return {}
     try:
@@ -166,7 +169,7 @@ def roles_of(
     records: Sequence[Sequence[str]] = (),
 ) -> dict[str, str]:
     """
-    Role -> name of its column, by the caller's `columns` first, then by synonyms.
+    Return role -> name of its column, by the caller's `columns` first, then by synonyms.
 
     `columns={"place": None}` leaves a role out. "#3" is the third column, and "file", for the user, the name of the
     file; a column that is really called so goes first.
@@ -206,7 +209,7 @@ def roles_of(
 
 def _visits_or_fixes(roles: dict[str, str]) -> dict[str, str]:
     """
-    The same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time.
+    Return the same roles with `arrived` and `left` where they tell visits, or without: an arrival alone is a time.
 
     A date stays beside them: they may be clock times.
     """
@@ -237,7 +240,7 @@ def meaning(
     source: str = "the input",
 ) -> Found:
     """
-    What the columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
+    Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
 
     Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
@@ -253,6 +256,10 @@ def meaning(
         if trip:
             said = "each row is a trip: it was read as where and when it begins, and where and when it ends"
             return Found(trip, (said,), kinds, shown=shown)
+        if slots := wide_slots(names, roles):
+            said = f"each row is a day: {len(slots)} columns were read as its slots"
+            kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+            return Found(kept | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (said,), kinds, shown=shown)
         if "slot" not in roles:
             roles = _with_clocks(roles, kinds, asked, by_word, dict(zip(names, shown, strict=True)), notes)
         if (
@@ -293,7 +300,7 @@ def _with_clocks(
     shown: Mapping[str, str],
     notes: list[str],
 ) -> dict[str, str]:
-    """The roles with arrivals and departures that have other names (SPANS), and with days and clocks, by content."""
+    """Return the roles, with arrivals and departures of other names (SPANS), and with days and clocks by content."""
     roles = dict(roles)
     if not {"arrived", "left"} & {*roles, *asked}:
         for span in SPANS:
@@ -323,9 +330,41 @@ def _with_clocks(
     return {role: name for role, name in roles.items() if name not in found.values()} | found
 
 
+def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
+    """
+    Return the columns that are the slots of a day, in order; empty where the table has one line per slot or time.
+
+    They are called by whole numbers that follow each other, behind one word or none, or by clock times equally far
+    apart.
+
+    Examples
+    --------
+    >>> wide_slots(["uid", *(f"h{i}" for i in range(24))], {"user": "uid"})[:3]
+    ['h0', 'h1', 'h2']
+
+    """
+    whose = {name for role, name in roles.items() if role in ("user", "date", "trace")}
+    clocks = [name for name in names if re.fullmatch(r"\d{1,2}:\d\d(:00)?", name) and name not in whose]
+    minutes = [60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in clocks]
+    by_word: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        if (numbered := re.fullmatch(r"(.*?)(\d{1,4})", name)) and name not in whose:
+            by_word.setdefault(numbered[1], []).append((int(numbered[2]), name))
+    most = max((len(columns) for columns in by_word.values()), default=0)
+    in_order = sorted(next((columns for columns in by_word.values() if len(columns) == most), []))
+    slots = [name for _, name in in_order]
+    if len({b - a for a, b in pairwise(minutes)}) == 1 and minutes[0] < minutes[1]:
+        slots = clocks
+    elif not in_order or [number for number, _ in in_order] not in (list(range(most)), list(range(1, most + 1))):
+        return []
+    # a column that tells when or where by its own name: one line per slot or time
+    others = {name for role, name in roles.items() if role not in ("accuracy", "category")} - whose - {*slots}
+    return slots if len(slots) >= FEWEST_WIDE and not others else []
+
+
 def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]:
     """
-    The roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
+    Return the roles of a table of trips, empty where it is none: both ends have a time, and a position or a place.
 
     Examples
     --------
@@ -360,7 +399,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
 
 
 def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], asked: Mapping[str, str | None]) -> bool:
-    """Whether what people do stands for where they are: who and when are told, and nothing could be a coordinate."""
+    """Tell whether what people do stands for where they are: who and when are known, and nothing is a coordinate."""
     where = {*PLACE_ROLES, "lon", "category"}
     free = [kind for name, kind in kinds.items() if name not in roles.values()]
     return (
@@ -373,7 +412,7 @@ def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], asked: Mapping
 
 def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> tuple[str, ...]:
     """
-    How messages call columns: by name, or by number where the name is among the values or does not look like a name.
+    Return how messages call columns: by name, or by number where it is among the values or does not look like a name.
 
     Where the line of names is missing, the first row stands for it, and that is somebody's data.
     """
@@ -387,7 +426,7 @@ def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> 
 
 
 def kind_of(values: Sequence[str]) -> str:
-    """What a column holds, by some of its values, in words."""
+    """Return what a column holds, by some of its values, in words."""
     filled = [v for v in values if v and v not in NOTHING]
     if not filled:
         return "nothing"
@@ -419,7 +458,7 @@ def guessed(
     names: Sequence[str], records: Sequence[Sequence[str]], kinds: Mapping[str, str], asked: Mapping[str, str | None]
 ) -> dict[str, str]:
     """
-    The roles of columns without names, as far as what they hold makes them certain.
+    Return the roles of columns without names, as far as what they hold makes them certain.
 
     One column of times, or one of dates and one of clock times; two columns of degrees of at least three decimals, of
     which one cannot be a latitude, or would put everybody into the sea; and as the user the first column, if its values
@@ -466,7 +505,7 @@ def _float(value: str) -> float:
 
 
 def _are_degrees(values: Sequence[str]) -> bool:
-    """Whether numbers are within 180 and have three decimals or more, as positions have."""
+    """Tell whether numbers are within 180 and have three decimals or more, as positions have."""
     filled = [v for v in values if is_number(v)]
     fine = sum(len(re.split("[.,]", v)[-1]) >= 3 for v in filled if re.search("[.,]", v))
     within = sum(abs(_float(v)) <= 180 for v in filled)
@@ -478,7 +517,7 @@ def _repeats(values: Sequence[str]) -> bool:
 
 
 def _is_place(values: Sequence[str], where: tuple[Floats, Floats]) -> bool:
-    """Whether every value stands for one spot, and there are several."""
+    """Tell whether every value stands for one spot, and there are several."""
     spots: dict[str, set[tuple[float, float]]] = {}
     for value, lat, lon in zip(values, *where, strict=True):
         spots.setdefault(value, set()).add((round(float(lat), 3), round(float(lon), 3)))
@@ -486,7 +525,7 @@ def _is_place(values: Sequence[str], where: tuple[Floats, Floats]) -> bool:
 
 
 def lat_first(a: Floats, b: Floats) -> bool | None:
-    """Whether of two columns of degrees the first is the latitude; None where that cannot be told."""
+    """Tell whether of two columns of degrees the first is the latitude; None where that cannot be told."""
     high = [float(np.mean(np.abs(side[np.isfinite(side)]) > 90)) for side in (a, b)]
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
@@ -496,7 +535,7 @@ def lat_first(a: Floats, b: Floats) -> bool | None:
 
 
 def missing_roles(roles: Mapping[str, str]) -> list[str]:
-    """The roles that traces need and have no column for; of a slot no time is needed."""
+    """Return the roles that traces need and have no column for; of a slot no time is needed."""
     missing = [] if "user" in roles else ["user"]
     missing += [] if {"slot", *TIME_ROLES} & roles.keys() else ["time"]
     if {"lat", "lon"} & roles.keys() and "geometry" not in roles:
@@ -505,7 +544,7 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
 
 
 def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, headed: bool) -> str:
-    """One sentence: which roles have no column, all columns that there are, and what to type."""
+    """Return one sentence: which roles have no column, all columns that there are, and what to type."""
     free = [name for name in names if name not in found.roles.values()]
     # one column of numbers alone is hardly half a position
     lone = {"lat", "lon"} <= set(missing) and sum(found.kinds.get(n) == "decimal numbers" for n in free) == 1
@@ -546,7 +585,7 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
 
 
 def _decoded(names: Sequence[str]) -> str:
-    """What to try where names of columns are no UTF-8."""
+    """Return what to try where names of columns are no UTF-8."""
     return "some of these names are no UTF-8, try --encoding cp1252; " if any("\ufffd" in n for n in names) else ""
 
 

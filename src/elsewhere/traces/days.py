@@ -75,11 +75,11 @@ class People:
 
     @property
     def days(self) -> int:
-        """Days of the calendar."""
+        """Return days of the calendar."""
         return int(self.rows.shape[1])
 
     def places(self, r: NDArray[np.integer]) -> Places:
-        """(people, days x L) the places of each person over the calendar, -1 on days they do not have."""
+        """Return the places (people, days x L) of each person over the calendar, -1 on days they do not have."""
         every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
         return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
 
@@ -103,7 +103,7 @@ class People:
         return out
 
     def nearest(self, person: Ints, day: Ints) -> Ints:
-        """Rows of the traces: the day of each person that is nearest to `day`, of its kind where they have one."""
+        """Return rows of the traces: each person's day that is nearest to `day`, of its kind where they have one."""
         has = self.rows >= 0
         out = np.empty(len(person), dtype=np.int64)
         for i, (p, d) in enumerate(zip(person.tolist(), day.tolist(), strict=True)):
@@ -117,5 +117,5 @@ class People:
         return out
 
     def minutes(self, of_day: Floats) -> Floats:
-        """(days x L,) minute of the day of each slot of the calendar."""
+        """Return the minute of the day of each slot (days x L,) of the calendar."""
         return np.tile(of_day, self.days)

@@ -53,27 +53,28 @@ class Fixes:
         return len(self.user)
 
     def select(self, chosen: NDArray[Any]) -> "Fixes":
-        """The chosen entries (numbers or a mask), in that order."""
+        """Return the chosen entries (numbers or a mask), in that order."""
         columns: dict[str, Any] = {name: column[chosen] for name, column in self.columns().items()}
         return replace(self, **columns)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The arrays that have one value per entry, by name."""
+        """Return the arrays that have one value per entry, by name."""
         per_entry = ("user", "wall", "lat", "lon", "place", "utc", "accuracy", "word", "until", "count")
         return {name: getattr(self, name) for name in per_entry if getattr(self, name) is not None}
 
     def weight(self) -> Ints:
-        """For how many fixes each entry stands."""
+        """Return for how many fixes each entry stands."""
         return np.ones(len(self), dtype=np.int64) if self.count is None else self.count
 
 
 @dataclass(frozen=True, eq=False)
 class Slots:
     """
-    Where users were at numbered instants: one entry per user, row and slot, in any order.
+    Where users were in numbered slots: one entry per user, row and slot, in any order.
 
     `row` tells the rows of one user apart (0 where there is only one), `date` is the local date of that row. `place`
-    is -1 where it is marked as missing. `start` is the local time of the first slot that occurs.
+    is -1 where it is marked as missing. `start` is the local time of the first slot that occurs, `width` the seconds of
+    a slot.
     """
 
     user: Ints
@@ -81,6 +82,7 @@ class Slots:
     row: Ints
     slot: Ints
     start: str
+    width: int
     lat: Floats | None = None
     lon: Floats | None = None
     place: Ints | None = None
@@ -111,7 +113,7 @@ class Coverage:
     kept: NDArray[Any] = field(repr=False)
 
     def by_user(self) -> Floats:
-        """Share of known slots over all days of each user on which there was a fix."""
+        """Return share of known slots over all days of each user on which there was a fix."""
         days = np.maximum(1, np.bincount(self.user, minlength=len(self.labels)))
         return np.asarray(np.bincount(self.user, self.known, len(self.labels)) / days)
 
@@ -176,7 +178,7 @@ class Preparation:
     seeds: frozenset[str] | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """All counts and settings as plain values, for JSON."""
+        """Return all counts and settings as plain values, for JSON."""
         plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("coverage", "seeds")}
         return {name: dict(value) if isinstance(value, Mapping) else value for name, value in plain.items()}
 

@@ -180,7 +180,7 @@ def least_slots(L: int, min_coverage: float) -> int:
 
 def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int) -> tuple[Floats, Floats]:
     """
-    Where somebody who goes straight from the last fix to the next, at one speed, is in the middle of each slot.
+    Return where somebody who goes straight from the last fix to the next, at one speed, is in the middle of each slot.
 
     The way is a great circle: it crosses the antimeridian and the poles as any other line.
     """
@@ -195,7 +195,7 @@ def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int)
 
 
 def nearer(empty: Empty, second: Ints, width: int) -> Ints:
-    """The fix that is nearer in time to the middle of each slot; of equals the earlier."""
+    """Return the fix that is nearer in time to the middle of each slot; of equals the earlier."""
     return np.where(_share(empty, second, width) <= 0.5, empty.before, empty.after)
 
 
@@ -206,7 +206,7 @@ def _share(empty: Empty, second: Ints, width: int) -> Floats:
 
 def cut(r: Ints) -> tuple[Ints, Ints]:
     """
-    Every row cut at its gaps: the pieces, -1 outside, and the row each one comes from.
+    Return every row cut at its gaps: the pieces, -1 outside, and the row each one comes from.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def filled(
 
 
 def most_common(instant: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
-    """The slots that have fixes, and in each the place of most of them; of equals the one seen first."""
+    """Return the slots that have fixes, and in each the place of most of them; of equals the one seen first."""
     R = int(place.max(initial=0)) + 1
     pairs, first, group = np.unique(instant * R + place, return_index=True, return_inverse=True)
     count = np.bincount(group, weight, len(pairs))

@@ -63,7 +63,7 @@ def open_table(
     allow_truncated: bool = False,
 ) -> Table:
     """
-    The columns of a file, of a folder of files of one format, or of a frame (pandas, polars, Arrow, dict of arrays).
+    Return the columns of a file, a folder of files of one format, or a frame (pandas, polars, Arrow, dict of arrays).
 
     At most the share `max_bad` of the lines may have another number of fields than the first; the rest is as for
     `open_parts`.
@@ -95,7 +95,7 @@ def open_parts(
     allow_truncated: bool = False,
 ) -> Parts:
     """
-    The columns of a file, a folder or a frame, as tables one after the other.
+    Return the columns of a file, a folder or a frame, as tables one after the other.
 
     `roles` tells which columns are wanted, and as what; by default all of them, as text. Times that are not `plain`
     stay text whatever they look like: the caller has a format for them. What follows a cut is left out if
@@ -166,7 +166,7 @@ def _document(kind: str, source: Source, reading: Reading) -> Table:
 
 
 def _asked(table: Table, reading: Reading) -> Table:
-    """The table, told what its columns mean if that is asked and not known yet."""
+    """Return the table, told what its columns mean if that is asked and not known yet."""
     if reading.roles is None or table.found is not None:
         return table
     records = first_records(table) if table.format in ("frame", "json", "excel") else ()
@@ -174,13 +174,13 @@ def _asked(table: Table, reading: Reading) -> Table:
 
 
 def _of_file(table: Table, source: Source) -> Table:
-    """The table with a column that says its file's user in every row, where that is the user."""
+    """Return the table with a column that says its file's user in every row, where that is the user."""
     asked = table.found is not None and table.found.roles.get("user") == FILE
     return _with_user(table, source.user) if asked else table
 
 
 def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
-    """All files of the commonest format, one after the other; where that has no user, the file or folder is one."""
+    """Return all files of the commonest format, one after the other; without users in them, a file or folder is one."""
     sources = open_folder(source, allow_truncated=reading.allow_truncated)
     name = sources[0].name.partition(",")[0]
     kinds = [recognise(s.head(HEAD), s.name) if s.size else "empty" for s in sources]
@@ -217,7 +217,7 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
 def _each(
     kind: str, sources: list[Source], chosen: list[Source], reading: Reading, like: Any, notes: list[str]
 ) -> Iterator[Table]:
-    """The tables of all files of one kind; those without rows or without positions are passed over and counted."""
+    """Yield the tables of all files of one kind; those without rows or positions are passed over and counted."""
     read = empty = others = 0
     for one in chosen:
         rows, odd = 0, False
@@ -235,7 +235,7 @@ def _each(
 
 
 def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
-    """The tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
+    """Return the tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
     try:
         for table in _read_as(kind, source, reading, like):
             if kind in TABLES and table.found is not None and "user" not in table.found.roles:
@@ -247,7 +247,7 @@ def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) ->
 
 
 def _with_user(table: Table, user: str) -> Table:
-    """The table with a column that says its file's user in every row."""
+    """Return the table with a column that says its file's user in every row."""
     import numpy as np
     import pyarrow as pa
 

@@ -77,7 +77,7 @@ def keep_traces(traces: Traces, prepared: Preparation, folder: Path) -> list[str
 
 
 def _places(locations: Locations) -> bytes:
-    """The places as CSV: positions to the last digit, names and categories, where there are any."""
+    """Return the places as CSV: positions to the last digit, names and categories, where there are any."""
     sides = {"lat": locations.lat, "lng": locations.lon}
     if locations.xy is not None:
         sides = {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
@@ -92,7 +92,7 @@ def _places(locations: Locations) -> bytes:
 
 
 def _read_places(path: Path) -> Locations:
-    """What `_places` wrote."""
+    """Return what `_places` wrote."""
     with path.open(newline="", encoding="utf-8") as file:
         head, *rows = csv.reader(file)
     columns = dict(zip(head, zip(*rows, strict=True), strict=True))
@@ -108,7 +108,7 @@ def _read_places(path: Path) -> Locations:
 
 
 def kept_in(source: Any) -> Kept | None:
-    """The prepared traces that a path means: a folder of `prepare`, or a file in it; None if it is something else."""
+    """Return the prepared traces at a path, a folder of `prepare` or a file in it; None if it is something else."""
     if not isinstance(source, (str, PathLike)):
         return None
     path, folder = Path(source), None

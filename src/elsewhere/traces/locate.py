@@ -13,7 +13,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
 from elsewhere.traces.fixes import Fixes, Slots
 from elsewhere.traces.maps import Box, Regions, in_box, nearest_places
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
-from elsewhere.traces.places import MOST_GRID_CELLS, cell_centres, grid_cells, make_grid, stay_places
+from elsewhere.traces.places import MOST_GRID_CELLS, as_keys, cell_centres, grid_cells, make_grid, stay_places
 
 PLACES = ("shared", "merge", "grid", "stays")
 MAPS = ("auto", "whole")
@@ -135,7 +135,7 @@ def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
 
 
 def _width_km(x: Floats) -> float:
-    """Twice the distance of the farthest point from the middle of a box around all."""
+    """Return twice the distance of the farthest point from the middle of a box around all."""
     return float(2 * np.linalg.norm(x - (x.min(axis=0) + x.max(axis=0)) / 2, axis=1).max())
 
 
@@ -191,6 +191,10 @@ def locate(
     if lat is None or lon is None:
         raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
     lat, lon = lat[on], lon[on]
+    if places == "points":
+        both, of_both = np.unique(as_keys(np.append(lat, north), np.append(lon, east)), return_inverse=True)
+        n = len(lat)
+        return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
     if places == "stays":
         if second is None or not isinstance(found, Fixes):
             raise InvalidParameter('`places="stays"` needs times; numbered slots have none: use "shared" or "grid".')

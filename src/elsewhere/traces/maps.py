@@ -78,14 +78,16 @@ class Map:
     number: dict[str, int] | None = None
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
-        """The place of each point: the nearest."""
+        """Return the place of each point: the nearest."""
         return nearest_places(self.locations, lat, lon)
 
 
 def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
     """
-    The places of a `Locations`, of a table with `lat` and `lon` (or `x` and `y` in km) and perhaps an id column, or of
-    lines "x, y" in km (SGLT).
+    Return the places that a caller gives.
+
+    These are a `Locations`, a table with `lat` and `lon` (or `x` and `y` in km) and perhaps an id column, or lines
+    "x, y" in km (SGLT).
     """
     if isinstance(source, Map):
         return source
@@ -120,7 +122,7 @@ def read_places(source: Any, *, encoding: str = "utf-8") -> Map:
 
 def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8") -> tuple[Map, Path] | None:
     """
-    The places in a file beside a file of traces (or in a folder), and that file: a_locations.csv for a_traces.csv.gz.
+    Return the places in a file beside a file of traces, and that file: a_locations.csv for a_traces.csv.gz.
 
     So is a table of towers, stations or the like, if it has a position for every one of these `ids`.
     """
@@ -144,13 +146,13 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
 
 
 def name_beside(path: str | PathLike[str]) -> str:
-    """What the places of a file of traces are called, without ending: a_locations for a_traces.csv, else locations."""
+    """Return the name, without ending, of the file of places: a_locations for a_traces.csv, else locations."""
     found = TRACE_FILE.fullmatch(Path(path).name)
     return f"{found['before'] if found else ''}locations"
 
 
 def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
-    """The given place nearest to each point."""
+    """Return the given place nearest to each point."""
     if locations.lat is None or locations.lon is None:
         raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
     return locations.nearest(in_space(lat, lon))[0]
@@ -170,7 +172,7 @@ class Regions:
         return f"Regions({len(self)} places)"
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
-        """The region of each point, of several the first in the file; -1 where there is none."""
+        """Return the region of each point, of several the first in the file; -1 where there is none."""
         place = np.full(len(lat), -1, dtype=np.int64)
         for r, rings in enumerate(self.rings):
             every = np.concatenate(rings)
@@ -189,7 +191,7 @@ class Regions:
 
 def read_regions(source: Any) -> Regions:
     """
-    The polygons of a GeoJSON file, or of the object it holds.
+    Return the polygons of a GeoJSON file, or of the object it holds.
 
     Examples
     --------
@@ -253,7 +255,7 @@ def _geometries(found: Any, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _rings(geometry: dict[str, Any], where: str) -> tuple[Floats, ...]:
-    """The rings of a Polygon or MultiPolygon; nothing of points and lines."""
+    """Return the rings of a Polygon or MultiPolygon; nothing of points and lines."""
     kind = geometry.get("type")
     if kind not in ("Polygon", "MultiPolygon"):
         return ()
@@ -285,7 +287,7 @@ def _rings(geometry: dict[str, Any], where: str) -> tuple[Floats, ...]:
 
 
 def _unrolled(points: Floats) -> Floats:
-    """A closed ring whose longitudes do not jump; one that goes round a pole is closed over the pole."""
+    """Return a closed ring whose longitudes do not jump; one that goes round a pole is closed over the pole."""
     if not np.array_equal(points[0], points[-1]):
         points = np.vstack([points, points[:1]])
     step = np.diff(points[:, 0])
@@ -298,7 +300,7 @@ def _unrolled(points: Floats) -> Floats:
 
 
 def _inside(x: Floats, y: Floats, ring: Floats) -> Any:
-    """Even-odd rule; a ray to the east crosses an edge that has one end above it and one not."""
+    """Tell which points lie in a ring: a ray to the east crosses an odd number of its edges."""
     inside = np.zeros(len(x), dtype=bool)
     for (x0, y0), (x1, y1) in pairwise(ring):
         if y0 != y1:
@@ -308,7 +310,7 @@ def _inside(x: Floats, y: Floats, ring: Floats) -> Any:
 
 
 def _middle(rings: tuple[Floats, ...]) -> tuple[float, float]:
-    """The centroid of the first ring's area, on the plane of its degrees; the mean of its corners if it has none."""
+    """Return the centroid of the first ring's area, on the plane of its degrees; else that of its corners."""
     x, y = rings[0][:-1].T
     x_next, y_next = rings[0][1:].T
     cross = x * y_next - x_next * y
@@ -332,12 +334,6 @@ class Lattice(Regions):
 
     def __repr__(self) -> str:
         return f"Lattice({self.rows} x {self.columns} places)"
-
-    def middle(self) -> tuple[Floats, Floats]:
-        """Return latitude and longitude of the middle of the box."""
-        south, west, north, east = self.box
-        lon = west + (east - west) % 360 / 2
-        return np.array([(south + north) / 2]), np.array([(lon + 180) % 360 - 180])
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
         """Return the cell of each point; -1 outside the box. A point on an edge is in the cell north-east of it."""

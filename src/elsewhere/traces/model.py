@@ -71,7 +71,7 @@ class Periods:
 
     @property
     def T(self) -> int:
-        """Number of periods."""
+        """Return number of periods."""
         return len(self.bounds) - 1
 
     def of_minute(self, minute: ArrayLike) -> Places:
@@ -238,7 +238,7 @@ class Locations:
 
     @property
     def has_coordinates(self) -> bool:
-        """Whether distances mean kilometres."""
+        """Tell whether distances mean kilometres."""
         return self.lat is not None or self.xy is not None
 
     def select(self, places: ArrayLike) -> "Locations":
@@ -442,7 +442,7 @@ class Traces:
     ) -> None:
         if not isinstance(locations, Locations):
             raise InvalidParameter(f"`locations` must be a `Locations`, got {type(locations).__name__}.")
-        places = _place_numbers(r, len(locations))
+        places = place_numbers(r, len(locations))
         N, L = places.shape
         try:
             labels: list[Any] | NDArray[Any] = np.arange(N) if users is None else list(users)
@@ -491,17 +491,17 @@ class Traces:
 
     @property
     def L(self) -> int:
-        """Slots per row."""
+        """Return slots per row."""
         return int(self.r.shape[1])
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return number of places."""
         return len(self.locations)
 
     @property
     def U(self) -> int:
-        """Number of distinct users."""
+        """Return number of distinct users."""
         return len(self.labels)
 
     @property
@@ -518,6 +518,8 @@ class Traces:
     def select(self, rows: ArrayLike) -> "Traces":
         """Return the given rows (numbers or a mask), in the given order, as a new set."""
         keep = _chosen("rows", rows, len(self), "E_INDEX")
+        if np.array_equal(keep, np.arange(len(self))):
+            return self  # frozen: all rows in their order are the same set
         evidence = None
         if self.evidence is not None:
             e = self.evidence
@@ -548,6 +550,9 @@ class Traces:
         Place numbers stay what they are, and so does the evidence, where the map describes the same places otherwise;
         else `r` and `evidence` give them.
         """
+        same = r is None or (self.evidence is None and evidence is None and np.array_equal(r, self.r))
+        if same and locations is self.locations:
+            return self
         fields = {name: getattr(self, name) for name in ("users", "dates", "step_minutes", "start", "tz")}
         if r is None:
             return Traces(self.r, locations, **fields, evidence=self.evidence)
@@ -578,33 +583,34 @@ def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
     return chosen.astype(np.int64)
 
 
-def _place_numbers(r: ArrayLike, R: int) -> Places:
+def place_numbers(r: ArrayLike, R: int, name: str = "r") -> Places:
+    """Return (N, L) whole numbers of R places, -1 for missing, as a frozen array; `name` is theirs in messages."""
     try:
         array = np.asarray(r)
     except ValueError:
-        raise InvalidTraces("`r` must be a table: all rows of one length.", code="E_SHAPE") from None
+        raise InvalidTraces(f"`{name}` must be a table: all rows of one length.", code="E_SHAPE") from None
     if array.ndim != 2:
-        raise InvalidTraces(f"`r` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
+        raise InvalidTraces(f"`{name}` must have two dimensions (traces, slots), got {array.ndim}.", code="E_SHAPE")
     if array.size == 0:
-        raise InvalidTraces(f"`r` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY")
+        raise InvalidTraces(f"`{name}` is empty: {array.shape[0]} traces of {array.shape[1]} slots.", code="E_EMPTY")
     if array.dtype.kind == "f":
         if not np.all(np.isfinite(array)):
-            raise InvalidTraces("`r` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
+            raise InvalidTraces(f"`{name}` holds NaN or infinity; mark a missing slot by -1.", code="E_NUMBER")
         if np.any(array != np.floor(array)):
-            raise InvalidTraces("`r` must hold whole numbers of places.", code="E_NUMBER")
+            raise InvalidTraces(f"`{name}` must hold whole numbers of places.", code="E_NUMBER")
     elif array.dtype.kind not in "iu":
-        raise InvalidTraces(f"`r` must hold whole numbers of places, got dtype {array.dtype}.", code="E_NUMBER")
+        raise InvalidTraces(f"`{name}` must hold whole numbers of places, got dtype {array.dtype}.", code="E_NUMBER")
     bad = (array < -1) | (array >= R)
     if np.any(bad):
         row = int(np.flatnonzero(bad.any(axis=1))[0])
         raise InvalidTraces(
-            f"`r` must be in 0 .. {R - 1}, or -1 for missing: {int(bad.sum())} are not, the first in row {row}.",
+            f"`{name}` must be in 0 .. {R - 1}, or -1 for missing: {int(bad.sum())} are not, the first in row {row}.",
             code="E_INDEX",
         )
     empty = np.all(array == -1, axis=1)
     if np.any(empty):
         raise InvalidTraces(
-            f"row {int(np.flatnonzero(empty)[0])} of `r` has no known slot (every entry is -1).", code="E_EMPTY"
+            f"row {int(np.flatnonzero(empty)[0])} of `{name}` has no known slot (every entry is -1).", code="E_EMPTY"
         )
     return np.asarray(frozen(array.astype(np.int32, copy=False)), dtype=np.int32)
 

@@ -11,6 +11,7 @@ import heapq
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.traces.fixes import Words
@@ -31,7 +32,7 @@ MANY_ENOUGH = 5  # users: a place of fewer is merged away before anything is lea
 
 def grid_cells(lat: Floats, lon: Floats, metres: float) -> Ints:
     """
-    The number of the grid cell of each point; cells are about `metres` wide and high, everywhere on the globe.
+    Return the number of the grid cell of each point; cells are about `metres` wide and high, everywhere on the globe.
 
     Rows of equal height run from pole to pole; each is cut into the whole number of columns that makes its cells
     nearly square. Longitudes 180 and -180 are one meridian, and cells near a pole are no sliver (B18, B24, B25).
@@ -44,7 +45,7 @@ def grid_cells(lat: Floats, lon: Floats, metres: float) -> Ints:
 
 def cell_centres(cells: Ints, metres: float) -> tuple[Floats, Floats]:
     """
-    Latitude and longitude of the middle of each grid cell, to six decimals.
+    Return latitude and longitude of the middle of each grid cell, to six decimals.
 
     The middle, not the mean of the fixes: the mean of one person's fixes is that person's door.
     """
@@ -52,6 +53,12 @@ def cell_centres(cells: Ints, metres: float) -> tuple[Floats, Floats]:
     lat = -90 + (row + 0.5) * _row_height(metres)
     lon = -180 + (column + 0.5) * 360 / _column_count(row, metres)
     return np.round(lat, 6), np.round(lon, 6)
+
+
+def as_keys(lat: Floats, lon: Floats) -> NDArray[np.complex128]:
+    """Return one number for each point, equal where the points are: at a pole, at longitudes 180 and -180."""
+    east = np.where(np.abs(lat) == 90, 0.0, np.where(lon == 180, -180.0, lon))
+    return np.asarray(lat + 1j * east)
 
 
 def _row_count(metres: float) -> int:
@@ -76,7 +83,7 @@ def check_grid(metres: float) -> None:
 
 def make_grid(lat: Floats, lon: Floats, metres: float, most: int = MOST_GRID_CELLS) -> tuple[Locations, Ints, float]:
     """
-    The visited grid cells as places, the place of each point, and the width of the cells in the end.
+    Return the visited grid cells as places, the place of each point, and the width of the cells in the end.
 
     A grid that would have more than `most` visited cells is made twice as coarse until it has not.
     """
@@ -90,7 +97,7 @@ def make_grid(lat: Floats, lon: Floats, metres: float, most: int = MOST_GRID_CEL
 
 def reduce_places(locations: Locations, visits: Ints, *, cells: int) -> tuple[Locations, Ints]:
     """
-    The paper's reduction of places (E74): 1,491 to 400 in its data.
+    Return the paper's reduction of places (E74): 1,491 to 400 in its data.
 
     While more than `cells` remain, the pair with the smallest ‖x_i - x_j‖ max(1, w_i) max(1, w_j), w the visits, is
     replaced by its visit-weighted centroid. Of equal pairs the first in the order of places goes first, so the
@@ -219,7 +226,7 @@ def _join(x: Floats, place: Ints, user: Ints, least: int) -> tuple[Floats, Ints]
 
 
 def _placed(locations: Locations, x: Floats, kept: Ints, becomes: Ints) -> tuple[Locations, Ints]:
-    """The places at `x`, of which `kept` are the old numbers, and what each old place has become."""
+    """Return the places at `x`, of which `kept` are the old numbers, and what each old place has become."""
     alone = np.bincount(becomes) == 1
     names = locations.names and [locations.names[i] * bool(own) for i, own in zip(kept, alone, strict=True)]
     if locations.xy is not None:
@@ -238,7 +245,7 @@ def _points(locations: Locations) -> Floats:
 
 def mean_points(lat: Floats, lon: Floats, group: Ints, n: int) -> tuple[Floats, Floats]:
     """
-    The mean point of each of the groups 0 .. n-1 of points.
+    Return the mean point of each of the groups 0 .. n-1 of points.
 
     Where all points of a group are one, that point to the last digit.
     """
@@ -439,7 +446,7 @@ def stay_places(
     user: Ints, second: Ints, lat: Floats, lon: Floats, metres: float, name: str = ""
 ) -> tuple[Locations, Ints, float]:
     """
-    The grid cells in which somebody stays as places, the place of each fix, and the width of the cells.
+    Return the grid cells in which somebody stays as places, the place of each fix, and the width of the cells.
 
     A fix of a stay is at the cell of the stay's mean point; a fix on the way is at the nearest place of any stay. Fixes
     are sorted by user and time.
@@ -466,7 +473,7 @@ def evidence_of(
     locations: Locations, row: Ints, slot: Ints, lat: Floats, lon: Floats, radius_metres: Floats
 ) -> Evidence | None:
     """
-    Weights at the slots whose fixes leave a choice; None where none does.
+    Return weights at the slots whose fixes leave a choice; None where none does.
 
     The places of a fix are those within its radius (at most 16), and the nearest one always; fixes of one slot are
     added up. A fix without a radius (NaN) is certain.

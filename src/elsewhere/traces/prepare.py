@@ -6,9 +6,8 @@ Unvisited places are left out, the rest merged, and everything is counted in a `
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, r
 from elsewhere.traces.clean import (
     LEAST_JUMP_KM,
     MOST_SLOTS,
+    are_places,
     cleaned,
     few_points,
     grouped,
@@ -29,6 +29,7 @@ from elsewhere.traces.gaps import (
     GAPS,
     RUNGS,
     SECONDS_PER_DAY,
+    Filling,
     cut,
     filled,
     least_slots,
@@ -36,8 +37,8 @@ from elsewhere.traces.gaps import (
     nearer,
     on_the_way,
 )
-from elsewhere.traces.locate import MAPS, PLACES, Area, area_of, locate
-from elsewhere.traces.maps import Box, Regions, read_regions
+from elsewhere.traces.locate import MAPS, PLACES, Area, Located, area_of, locate
+from elsewhere.traces.maps import Box, Regions
 from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Mask, Traces
 from elsewhere.traces.places import (
     MANY_ENOUGH,
@@ -63,7 +64,7 @@ MUCH = 0.25  # of the slots: so many filled ones are spoken of
 
 def seconds_of(name: str, length: str | float | timedelta) -> int:
     """
-    A length of time in whole seconds: "20min", "1h", "90s", a number of minutes, or a `timedelta`.
+    Return a length of time in whole seconds: "20min", "1h", "90s", a number of minutes, or a `timedelta`.
 
     Examples
     --------
@@ -84,33 +85,13 @@ def seconds_of(name: str, length: str | float | timedelta) -> int:
     return int(seconds)
 
 
-def prepare_fixes(
-    fixes: Fixes,
-    *,
-    step: str | float | timedelta = "20min",
-    cells: int | None = 400,
-    gaps: str = "hold",
-    max_gap: str | float | timedelta = "auto",
-    min_coverage: float = 0.5,
-    map: str = "auto",  # noqa: A002 (the word users expect)
-    box: Box | None = None,
-    places: str = "shared",
-    regions: Any = None,
-    grid_metres: float = 100.0,
-    evidence: bool = False,
-    so_far: Preparation | None = None,
-) -> tuple[Traces, Preparation]:
+@dataclass(frozen=True, eq=False)
+class Settings:
     """
-    Fixes as traces: one row per user and local day, one place per slot of `step`.
-
-    A slot's place is that of most of its fixes, of equals the earliest seen (B35); in the hour that a day of 25 hours
-    has twice, the first passing counts (B33). What is missing after the policy `gaps` is -1.
+    How fixes and slots become traces, checked once.
 
     Parameters
     ----------
-    fixes
-        From any reader. Of two fixes of one user at one instant the first stays; a single fix that is reached and left
-        faster than any airliner is dropped. Both are counted.
     step
         Length of a slot; it must divide the day.
     cells
@@ -134,7 +115,8 @@ def prepare_fixes(
     places
         Where the fixes do not name their places: "shared", grid cells, of which those that fewer than eight people
         visit join their neighbours, see `share_places`; who is near a spot where the same person stays is there, see
-        `anchored`, and at most `cells` different points are places already; "merge", the paper's merging of grid cells
+        `anchored`, and at most `cells` different points are places already: their cells, or, where people share them
+        (`are_places`), these very points; "merge", the paper's merging of grid cells
         until `cells` are left (E74); "grid", cells alone, made coarser until at most `cells` are visited; "stays", the
         cells in which somebody stays for 20 minutes or more, joined as by "shared".
     regions
@@ -143,33 +125,80 @@ def prepare_fixes(
         Width of a grid cell; doubled until at most 20,000 cells are visited.
     evidence
         Whether fixes with an accuracy radius give weights over the places within it, for `missing="gibbs"` (E4).
-    so_far
-        What the reader has counted already.
 
     """
-    width, longest = check_settings(
-        step=step,
-        cells=cells,
-        gaps=gaps,
-        max_gap=max_gap,
-        min_coverage=min_coverage,
-        map=map,
-        places=places,
-        grid_metres=grid_metres,
-        evidence=evidence,
-    )
-    drawn = None if regions is None else read_regions(regions)
-    so_far = so_far or Preparation(rows=len(fixes))
+
+    step: str | float | timedelta = "20min"
+    cells: int | None = 400
+    gaps: str = "hold"
+    max_gap: str | float | timedelta = "auto"
+    min_coverage: float = 0.5
+    map: str = "auto"
+    box: Box | None = None
+    places: str = "shared"
+    regions: Regions | None = None
+    grid_metres: float = 100.0
+    evidence: bool = False
+
+    def __post_init__(self) -> None:
+        if self.step != "auto" and not 0 < self.width <= SECONDS_PER_DAY:
+            raise InvalidParameter(f"`step` must be above 0 and at most a day, got {self.step!r}.")
+        _ = self.longest
+        require_choice("gaps", self.gaps, tuple(GAPS))
+        require_choice("places", self.places, PLACES)
+        require_choice("map", self.map, MAPS)
+        require_between("min_coverage", self.min_coverage, 0, 1)
+        check_grid(self.grid_metres)
+        if self.cells is not None:
+            require_whole("cells", self.cells, 1)
+        if self.evidence and self.gaps == "split":
+            raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
+
+    @property
+    def width(self) -> int:
+        """Return the length of a slot in seconds."""
+        return seconds_of("step", self.step)
+
+    @property
+    def longest(self) -> int | None:
+        """Return the longest gap to be filled, in seconds; None where the people decide it."""
+        return None if self.max_gap == "auto" else seconds_of("max_gap", self.max_gap)
+
+    def require_equal_slots(self) -> None:
+        """Refuse slots of fixes that do not divide the day."""
+        if SECONDS_PER_DAY % self.width:
+            raise InvalidParameter(f"`step` must divide the day into equal slots, got {self.step!r}.")
+
+    def made_of(self, found: Fixes | Slots) -> str:
+        """Return what places are made of: `places`, or of few points, which somebody has made already, these alone."""
+        if self.places != "shared" or self.cells is None or not few_points(found, self.cells):
+            return self.places
+        return "points" if are_places(found) else "grid"
+
+
+def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tuple[Traces, Preparation]:
+    """
+    Return fixes as traces: one row per user and local day, one place per slot of `step`.
+
+    A slot's place is that of most of its fixes, of equals the earliest seen (B35); in the hour that a day of 25 hours
+    has twice, the first passing counts (B33). What is missing after the policy `gaps` is -1.
+
+    Of two fixes of one user at one instant the first stays; a single fix that is reached and left faster than any
+    airliner is dropped. Both are counted; `so_far` is what the reader has counted already.
+    """
+    settings.require_equal_slots()
+    width, gaps, drawn, evidence = settings.width, settings.gaps, settings.regions, settings.evidence
     short = 0
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
-    if places == "shared" and cells is not None and few_points(fixes, cells):
-        places = "grid"  # they stay as they are
+    places = settings.made_of(fixes)
     raw = evidence or drawn is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
-    fixes, fixed, jumps, fast, calm = cleaned(fixes, width, None if raw else grid_metres, box, jitter, so_far.name)
+    fixes, fixed, jumps, fast, calm = cleaned(
+        fixes, width, None if raw else settings.grid_metres, settings.box, jitter, so_far.name
+    )
     fixed["visits too short for a slot of their own"] = short
-    area, nowhere, notes = _area(fixes, seconds_since_1970(fixes.wall) // width, map, box, drawn, so_far.name)
+    area, nowhere, notes = _area(fixes, seconds_since_1970(fixes.wall) // width, settings.map, settings, so_far.name)
     notes += _on_jitter(calm)
     dropped = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
     fixes = fixes.select(~nowhere) if nowhere.any() else fixes
@@ -193,14 +222,14 @@ def prepare_fixes(
         user=rows[:, 0],
         width=width,
         gaps=gaps,
-        longest=longest,
+        longest=settings.longest,
         rungs=tuple(3600 * hours for hours in RUNGS),
-        min_coverage=min_coverage,
+        min_coverage=settings.min_coverage,
     )
     way = None
     if gaps == "interpolate" and fixes.lat is not None and fixes.lon is not None:
         way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
-    located = locate(fixes, off, second, way, area, places, drawn, grid_metres, cells, so_far.name)
+    located = locate(fixes, off, second, way, area, places, drawn, settings.grid_metres, settings.cells, so_far.name)
     r = fill.r
     taken, winner = most_common(instant[~off], located.place[~off], weight[~off])
     # a slot in which most fixes are outside the map stays unknown
@@ -213,6 +242,7 @@ def prepare_fixes(
         uncertain = (row[~off], slot[~off], fixes.lat[~off], fixes.lon[~off], fixes.accuracy[~off])
     if fast:
         notes.append(f"{fast} steps of more than {LEAST_JUMP_KM:.0f} km are faster than any airliner; they are kept")
+    dropped["outside the map"] = int(weight[off].sum())
     return finish(
         r,
         observed,
@@ -225,106 +255,43 @@ def prepare_fixes(
         start="00:00",
         tz=fixes.tz,
         cells=located.cells,
-        gaps=gaps,
-        min_coverage=min_coverage,
-        all_places=(fixes.locations is not None and cells is None) or drawn is not None,
+        settings=settings,
+        all_places=(fixes.locations is not None and settings.cells is None) or drawn is not None,
         uncertain=uncertain,
         words=_words(fixes, located.place),
-        so_far=replace(
-            so_far,
-            dropped=_some({**so_far.dropped, **dropped, "outside the map": int(weight[off].sum())}),
-            fixed=_some({**so_far.fixed, **fixed}),
-            grid_metres=located.grid,
-            places_by=located.by,
-            cells=cells,
-            max_gap_minutes=fill.longest / 60,
-            max_gap_auto=longest is None,
-            people_by_gap=fill.ladder.in_words(),
-            map=area.by,
-            map_km=area.km,
-            notes=(*so_far.notes, *notes),
-        ),
+        so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
     )
 
 
-def check_settings(
-    *,
-    step: str | float | timedelta,
-    cells: int | None,
-    gaps: str,
-    max_gap: str | float | timedelta,
-    min_coverage: float,
-    map: str,  # noqa: A002 (the word users expect)
-    places: str,
-    grid_metres: float,
-    evidence: bool,
-) -> tuple[int, int | None]:
-    """Refuse settings of `prepare_fixes` that are none, before anything is read; slot and longest gap in seconds."""
-    width = seconds_of("step", step)
-    if width == 0 or SECONDS_PER_DAY % width:
-        raise InvalidParameter(f"`step` must divide the day into equal slots, got {step!r}.")
-    longest = _longest(max_gap)
-    require_choice("gaps", gaps, tuple(GAPS))
-    require_choice("places", places, PLACES)
-    require_choice("map", map, MAPS)
-    require_between("min_coverage", min_coverage, 0, 1)
-    check_grid(grid_metres)
-    if cells is not None:
-        require_whole("cells", cells, 1)
-    if evidence and gaps == "split":
-        raise InvalidParameter('`evidence` belongs to whole days; use another policy than `gaps="split"`.')
-    return width, longest
-
-
 def prepare_slots(
-    slots: Slots,
-    *,
-    step: str | float | timedelta = "20min",
-    cells: int | None = 400,
-    gaps: str = "hold",
-    max_gap: str | float | timedelta = "auto",
-    min_coverage: float = 0.5,
-    map: str = "auto",  # noqa: A002 (the word users expect)
-    box: Box | None = None,
-    places: str = "shared",
-    regions: Any = None,
-    grid_metres: float = 100.0,
-    aligned: bool = False,
-    so_far: Preparation | None = None,
+    slots: Slots, settings: Settings, so_far: Preparation, *, aligned: bool = False
 ) -> tuple[Traces, Preparation]:
     """
-    Slots as traces: one row per user and day (or other row of the input), on the grid of all slots that occur.
+    Return slots as traces: one row per user and day (or other row of the input), on the grid of all slots that occur.
 
     Places that are numbered already are kept as they are, all of them; positions become places as those of fixes do.
     Slots that a row lacks are gaps, and filled as those of fixes are, from the row itself or, where rows are whole days
     with a date, from the day before; `max_gap="auto"` fills nothing where enough people have a day without a gap. Rows
     whose slots do not even overlap are refused (B44), unless they are known to be `aligned`.
     """
-    width = seconds_of("step", step)
-    so_far = so_far or Preparation(rows=len(slots))
-    if width == 0 or width > SECONDS_PER_DAY:
-        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
-    longest = _longest(max_gap)
-    require_choice("gaps", gaps, tuple(GAPS))
-    require_choice("places", places, PLACES)
-    if cells is not None:
-        require_whole("cells", cells, 1)
-    drawn = None if regions is None else read_regions(regions)
+    width = slots.width
     named = slots.place is not None
     n_rows, first, row = grouped(slots.user, slots.row)
     lowest, L = int(slots.slot.min()), int(np.ptp(slots.slot)) + 1
     if L * width > SECONDS_PER_DAY and slots.date is not None:
-        raise InvalidTraces(f"{so_far.name}: {L} slots of {step} are more than a day.", code="E_INDEX")
+        raise InvalidTraces(
+            f"{so_far.name}: {L} slots of {spoken_length(width / 60)} are more than a day (`step`).", code="E_INDEX"
+        )
     instant = row * L + slots.slot - lowest
-    area, nowhere, notes = _area(slots, instant, "whole" if named else map, box, drawn, so_far.name)
+    area, nowhere, notes = _area(slots, instant, "whole" if named else settings.map, settings, so_far.name)
     off = _off(slots, area) | nowhere
+    places = settings.made_of(slots)
     if places == "shared" and not named:
-        if cells is not None and few_points(slots, cells):
-            places = "grid"  # they stay as they are
-        else:
-            slots, calm = _calmed(slots, row, width)
-            notes += _on_jitter(calm)
-    located = locate(slots, off, None, None, area, places, drawn, grid_metres, cells, so_far.name)
+        slots, calm = _calmed(slots, row, width)
+        notes += _on_jitter(calm)
+    located = locate(
+        slots, off, None, None, area, places, settings.regions, settings.grid_metres, settings.cells, so_far.name
+    )
     place = located.place
     taken, kept = np.unique(instant, return_index=True)
     conflict = int((place[kept][np.searchsorted(taken, instant)] != place).sum())
@@ -335,12 +302,14 @@ def prepare_slots(
             code="E_CONFLICT",
         )
     fixed = {"repeated": len(slots) - len(taken) - conflict, "contradicted": conflict}
+    if len(taken) < len(slots):
+        notes.append(f"{len(slots) - len(taken):,} rows give a slot of a user again, and the first one counts")
     known, outside = place[kept] >= 0, (off & ~nowhere)[kept]
     seen = known | outside
     if not aligned:
         whole = np.zeros(n_rows * L, dtype=bool)
         whole[taken[known]] = True
-        _refuse_disjoint(whole.reshape(-1, L), min_coverage, so_far.name)
+        _refuse_disjoint(whole.reshape(-1, L), settings.min_coverage, so_far.name)
     of_row, date = taken // L, None if slots.date is None else slots.date[first]
     user = slots.user[first]
     rows = _days_in_a_row(user, date, L * width)
@@ -354,16 +323,17 @@ def prepare_slots(
         np.ones(int(seen.sum()), dtype=np.int64),
         user=user,
         width=width,
-        gaps=gaps,
-        longest=longest,
+        gaps=settings.gaps,
+        longest=settings.longest,
         rungs=tuple(3600 * hours for hours in (0, *RUNGS)),
-        min_coverage=min_coverage,
+        min_coverage=settings.min_coverage,
     )
     r = fill.r
     r.reshape(-1)[taken[known]] = place[kept][known]
     observed = r >= 0
-    source = nearer(fill.slots, fill.second, width) if gaps == "interpolate" else fill.source
+    source = nearer(fill.slots, fill.second, width) if settings.gaps == "interpolate" else fill.source
     r[fill.slots.row, fill.slots.slot] = place[kept][seen][source]
+    dropped = {"E_NULL_ISLAND": int(nowhere.sum()), "outside the map": int((off & ~nowhere).sum())}
     return finish(
         r,
         observed,
@@ -376,44 +346,44 @@ def prepare_slots(
         start=slots.start,
         tz=slots.tz,
         cells=None if named else located.cells,
-        gaps=gaps,
-        min_coverage=min_coverage,
-        all_places=named or drawn is not None,
+        settings=settings,
+        all_places=named or settings.regions is not None,
         uncertain=None,
         words=_words(slots, place),
-        so_far=replace(
-            so_far,
-            dropped=_some(
-                {
-                    **so_far.dropped,
-                    "E_NULL_ISLAND": int(nowhere.sum()),
-                    "outside the map": int((off & ~nowhere).sum()),
-                }
-            ),
-            fixed=_some({**so_far.fixed, **fixed}),
-            grid_metres=located.grid,
-            places_by=located.by,
-            cells=cells,
-            max_gap_minutes=fill.longest / 60,
-            max_gap_auto=longest is None,
-            people_by_gap=fill.ladder.in_words(),
-            map=area.by,
-            map_km=area.km,
-            notes=(*so_far.notes, *notes),
-        ),
+        so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
     )
 
 
-def _longest(max_gap: str | float | timedelta) -> int | None:
-    """The longest gap to be filled, in seconds; None where the people decide it."""
-    return None if isinstance(max_gap, str) and max_gap == "auto" else seconds_of("max_gap", max_gap)
+def _counted(
+    so_far: Preparation,
+    settings: Settings,
+    dropped: Mapping[str, int],
+    fixed: Mapping[str, int],
+    located: Located,
+    fill: Filling,
+    area: Area,
+    notes: list[str],
+) -> Preparation:
+    """Return what the reader has counted, and what became of it on the way to places and filled slots."""
+    return replace(
+        so_far,
+        dropped=_some({**so_far.dropped, **dropped}),
+        fixed=_some({**so_far.fixed, **fixed}),
+        grid_metres=located.grid,
+        places_by=located.by,
+        cells=settings.cells,
+        max_gap_minutes=fill.longest / 60,
+        max_gap_auto=settings.longest is None,
+        people_by_gap=fill.ladder.in_words(),
+        map=area.by,
+        map_km=area.km,
+        notes=(*so_far.notes, *notes),
+    )
 
 
-def _area(
-    found: Fixes | Slots, slot: Ints, where: str, box: Box | None, drawn: Regions | None, name: str
-) -> tuple[Area, Mask, list[str]]:
-    """The map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
-    position = _position(found)
+def _area(found: Fixes | Slots, slot: Ints, where: str, settings: Settings, name: str) -> tuple[Area, Mask, list[str]]:
+    """Return the map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
+    position, box, drawn = _position(found), settings.box, settings.regions
     if position is None:
         return area_of(where, box, drawn, found.user, slot, None, name), np.zeros(len(found), dtype=bool), []
     lat, lon = position
@@ -432,7 +402,7 @@ def _area(
 
 
 def _position(found: Fixes | Slots) -> tuple[Floats, Floats] | None:
-    """Where each entry is, NaN where it is nowhere; None where places have no coordinates."""
+    """Return where each entry is, NaN where it is nowhere; None where places have no coordinates."""
     if found.lat is not None and found.lon is not None:
         return found.lat, found.lon
     known = found.locations
@@ -443,7 +413,7 @@ def _position(found: Fixes | Slots) -> tuple[Floats, Floats] | None:
 
 
 def _off(found: Fixes | Slots, area: Area) -> Mask:
-    """Which entries are outside the map."""
+    """Tell which entries are outside the map."""
     position = None if area.by == "whole" else _position(found)
     if position is None:
         return np.zeros(len(found), dtype=bool)
@@ -454,7 +424,7 @@ def _off(found: Fixes | Slots, area: Area) -> Mask:
 
 
 def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
-    """(owner, day) of each row: dated whole days of a user follow each other, any other row is alone."""
+    """Return (owner, day) of each row: dated whole days of a user follow each other, any other row is alone."""
     alone = np.column_stack([np.arange(len(user)), np.zeros(len(user), dtype=np.int64)])
     if date is None or length != SECONDS_PER_DAY:
         return alone
@@ -481,7 +451,7 @@ def _some(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _on_jitter(calm: float) -> list[str]:
-    """A word where a share of positions worth speaking of was put on the anchors of their people."""
+    """Return a word where a share of positions worth speaking of was put on the anchors of their people."""
     what = (
         f"positions jitter: {calm:.0%} of them lie within {STAY_METRES:.0f} m of a spot where the same person stays "
         f"for {STAY_SECONDS // 60} minutes or more, and count as there"
@@ -490,7 +460,7 @@ def _on_jitter(calm: float) -> list[str]:
 
 
 def _calmed(slots: Slots, row: Ints, width: int) -> tuple[Slots, float]:
-    """The same slots with positions near an anchor of their person put there, and the share of these."""
+    """Return the same slots with positions near an anchor of their person put there, and the share of these."""
     if slots.lat is None or slots.lon is None:
         return slots, 0.0
     order = np.lexsort((slots.slot, row))  # rows are numbered by user
@@ -520,15 +490,14 @@ def finish(
     start: str,
     tz: str,
     cells: int | None,
-    gaps: str,
-    min_coverage: float,
+    settings: Settings,
     all_places: bool,
     uncertain: tuple[Ints, Ints, Floats, Floats, Floats] | None,
     words: Words | None,
     so_far: Preparation,
 ) -> tuple[Traces, Preparation]:
-    """Thin days or users dropped, unvisited places left out unless given, places merged, everything counted."""
-    require_between("min_coverage", min_coverage, 0, 1)
+    """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
+    gaps, min_coverage = settings.gaps, settings.min_coverage
     known = r >= 0
     coverage = Coverage(user, labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
     share = coverage.by_user()[user] if gaps == "drop" else coverage.known

@@ -15,18 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import check_columns, meaning
+from elsewhere.traces.columns import WIDE, check_columns, meaning
 from elsewhere.traces.fixes import Fixes, Preparation
-from elsewhere.traces.gaps import GAPS, SECONDS_PER_DAY
 from elsewhere.traces.inputs import open_parts
 from elsewhere.traces.kept import kept_in, refuse_pool
-from elsewhere.traces.locate import COARSE_METRES, PLACES
+from elsewhere.traces.locate import COARSE_METRES
 from elsewhere.traces.maps import Box, Map, Regions, in_box, parsed_box, places_beside, read_places, read_regions
 from elsewhere.traces.model import Floats, Ints, Traces, clock_minutes, in_space
-from elsewhere.traces.prepare import check_settings, prepare_fixes, prepare_slots, seconds_of
-from elsewhere.traces.rows import Shape, fixes_of, slots_of
+from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
+from elsewhere.traces.rows import Shape, fixes_of, long_table, slots_of
 from elsewhere.traces.sources import opened_once, shown
 from elsewhere.traces.tables import Parts, Table, labels
 from elsewhere.traces.zones import zone_of
@@ -38,7 +37,7 @@ def read_traces(
     source: Any,
     *,
     format: str = "auto",  # noqa: A002 (the word users expect)
-    step: str | float | timedelta = "20min",
+    step: str | float | timedelta = "auto",
     cells: int | None = 400,
     tz: str | None = None,
     columns: Mapping[str, str | None] | None = None,
@@ -63,7 +62,7 @@ def read_traces(
     report: Callable[[Preparation], None] | None = None,
 ) -> Traces:
     """
-    Traces from a file or a frame: users by rows of local days, time by slots, space by places.
+    Read traces from a file or a frame: users by rows of local days, time by slots, space by places.
 
     What the columns hold decides how they are read:
 
@@ -76,7 +75,9 @@ def read_traces(
       dropoff or alike: a fix where and when it begins, and one where and when it ends;
     - *lines*: a time and a list `[[lon, lat], ...]`: a fix every 15 seconds from that time on (the taxis of Porto);
     - *slots*: a user, a slot number, and a place number or `lat`/`lon`; also a `date` or `day` where a user has
-      several rows;
+      several rows, else each return to an earlier slot begins a new day without a date;
+    - *wide slots*: a user and a column for each slot of the day, called by numbers that follow each other or by clock
+      times; every line is a day;
     - *SGLT*: lines `user,time,location` of whole numbers from 1, without column names.
 
     A folder that `elsewhere prepare` wrote (or a file in it) is read back as it was prepared, whatever the options.
@@ -104,7 +105,8 @@ def read_traces(
         "auto", or "csv", "parquet", "sglt", "json", "gpx", "geojson", "geolife", "google", "owntracks", "foursquare"
         to refuse anything else.
     step
-        Length of a slot.
+        Length of a slot. "auto" is 20 minutes; numbered slots of which there are 24, 48, 72, 96, 144, 288 or 1440 are a
+        whole day.
     cells
         Most places to make of coordinates; None keeps all. Numbered places of slots and those of `locations` are never
         merged; places with ids of their own and coordinates only if there are more, and of these only those that fewer
@@ -124,13 +126,13 @@ def read_traces(
     gaps, max_gap, min_coverage
         What happens to slots without a fix: "hold", "interpolate", "split" or "drop", up to which gap ("auto": the
         shortest of 1, 3, 6, 12, 24 h that keeps enough people), and how much of a day must be known, see
-        `prepare_fixes`.
+        `Settings`.
     map, box
         "auto": where people are nearly all the time, travellers' slots are left out; "whole": everywhere anybody was.
         A `box` (south, west, north, east) in degrees is the map. Rows outside are counted, and are no bad rows.
     places, regions, grid_metres
         What places coordinates become: "shared", "merge", "grid" or "stays", or the polygons of a GeoJSON file, see
-        `prepare_fixes`.
+        `Settings`.
     evidence
         Whether an accuracy radius gives weights over the places within it, for `fit_profiles(missing="gibbs")`.
     date_format
@@ -170,9 +172,20 @@ def read_traces(
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
-    _check_options(step, gaps, max_gap, min_coverage, places, cells, start, date_format, encoding)
-    around = parsed_box(box)
-    drawn = None if regions is None else read_regions(regions)
+    _check_options(start, date_format, encoding)
+    settings = Settings(
+        step=step,
+        cells=cells,
+        gaps=gaps,
+        max_gap=max_gap,
+        min_coverage=min_coverage,
+        map=map,
+        box=parsed_box(box),
+        places=places,
+        regions=None if regions is None else read_regions(regions),
+        grid_metres=grid_metres,
+        evidence=evidence,
+    )
     given = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
@@ -185,72 +198,46 @@ def read_traces(
     roles = _roles(parts.sample, format)
     if people is not None and "user" in roles:
         parts = _of_people(parts, roles["user"], people)
+    wide = None
+    if f"{WIDE}0" in roles:
+        wide, roles, first, seconds = long_table(parts.joined(max_bad=1.0), roles)
+        start = start or first
+        if step == "auto" and seconds is not None:
+            settings = replace(settings, step=seconds / 60)
     told: list[str] = []
     if given is None and "place" in roles:
-        ids = () if "lat" in roles else labels(parts.sample, roles["place"])[1]
+        ids = () if "lat" in roles else labels(parts.sample if wide is None else wide, roles["place"])[1]
         if (beside := places_beside(source, ids, encoding)) is not None:
             given, told = beside[0], [f"places are where {shown(beside[1].name)} says"]
     shape = Shape(
-        parts.sample if "slot" not in roles else parts.joined(max_bad=1.0),
+        wide or (parts.sample if "slot" not in roles else parts.joined(max_bad=1.0)),
         roles,
         tz,
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
-        box=around,
+        box=settings.box,
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
+    if given is not None:
+        settings = replace(settings, map="whole")
     if "slot" in roles:
         base = 1 if shape.table.format == "sglt" else 0
-        slots, counted = slots_of(shape, given, seconds_of("step", step), start, base=base)
-        traces, prepared = prepare_slots(
-            slots,
-            step=step,
-            cells=cells,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            map="whole" if given is not None else map,
-            box=shape.box,
-            places=places,
-            regions=drawn,
-            grid_metres=grid_metres,
-            aligned=kept is not None,
-            so_far=counted,
-        )
+        width = None if settings.step == "auto" else settings.width
+        slots, counted = slots_of(shape, given, width, start, base=base)
+        traces, prepared = prepare_slots(slots, settings, counted, aligned=kept is not None)
     else:
         # the sample has told what there is: all that can be refused is, before the input is read
-        check_settings(
-            step=step,
-            cells=cells,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            map=map,
-            places=places,
-            grid_metres=grid_metres,
-            evidence=evidence,
-        )
+        settings = replace(settings, step="20min") if settings.step == "auto" else settings
+        settings.require_equal_slots()
         fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
-        counted = replace(counted, notes=(*counted.notes, *_pace(fixes, seconds_of("step", step))))
+        counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
+        if given is not None:
+            settings = replace(settings, cells=None)
         handed = [fixes]
         del fixes  # so that they can go as soon as they are reduced
-        traces, prepared = prepare_fixes(
-            handed.pop(),
-            step=step,
-            cells=cells if given is None else None,
-            gaps=gaps,
-            max_gap=max_gap,
-            min_coverage=min_coverage,
-            map="whole" if given is not None else map,
-            box=shape.box,
-            places=places,
-            regions=drawn,
-            grid_metres=grid_metres,
-            evidence=evidence,
-            so_far=counted,
-        )
+        traces, prepared = prepare_fixes(handed.pop(), settings, counted)
     if report is not None:
         by = "slots" if "slot" in roles else "fixes"
         report(replace(prepared, by=by, notes=(*prepared.notes, *told)))
@@ -258,7 +245,7 @@ def read_traces(
 
 
 def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:
-    """The rows of some people alone, in the sample too: nothing is decided by rows of others."""
+    """Return the rows of some people alone, in the sample too: nothing is decided by rows of others."""
 
     def chosen(table: Table) -> Table:
         code, names = labels(table, column)
@@ -278,27 +265,8 @@ def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Part
     return replace(parts, sample=sample, tables=tables)
 
 
-def _check_options(
-    step: Any,
-    gaps: str,
-    max_gap: Any,
-    min_coverage: float,
-    places: str,
-    cells: int | None,
-    start: str | None,
-    date_format: str | None,
-    encoding: str,
-) -> None:
+def _check_options(start: str | None, date_format: str | None, encoding: str) -> None:
     """Refuse options that no input can make right, before a large one is read."""
-    if not 0 < seconds_of("step", step) <= SECONDS_PER_DAY:
-        raise InvalidParameter(f"`step` must be above 0 and at most a day, got {step!r}.")
-    if max_gap != "auto":
-        seconds_of("max_gap", max_gap)
-    require_choice("gaps", gaps, tuple(GAPS))
-    require_choice("places", places, PLACES)
-    require_between("min_coverage", min_coverage, 0, 1)
-    if cells is not None:
-        require_whole("cells", cells, 1)
     if start is not None:
         clock_minutes(start)
     if date_format is not None:
@@ -314,7 +282,7 @@ def _check_options(
 
 
 def _roles(table: Table, asked: str) -> dict[str, str]:
-    """What the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
+    """Return what the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
     found = table.found
     if asked == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
@@ -330,7 +298,7 @@ def _tomorrow() -> np.datetime64:
 
 
 def _pace(fixes: Fixes, width: int) -> list[str]:
-    """A word where fixes come much faster or slower than slots: the median interval of some users."""
+    """Return a word where fixes come much faster or slower than slots: the median interval of some users."""
     if len(fixes) < 2 or fixes.until is not None:
         return []
     some = np.isin(fixes.user, np.linspace(0, len(fixes.labels) - 1, min(20, len(fixes.labels))).astype(np.int64))
@@ -436,7 +404,7 @@ def read_apart(
             "regions": place,
             "columns": {**(options.get("columns") or {}), "place": None},
             "tz": found.tz,
-            "places": found.places_by,
+            "places": "grid" if found.places_by == "points" else found.places_by,
             "max_gap": found.max_gap_minutes,
         },
     )

@@ -26,12 +26,12 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_both,
 )
-from elsewhere.traces.columns import AT_ITS_END, FILE, Found, missing_roles, what_is_missing
-from elsewhere.traces.fixes import Fixes, Preparation, Slots
+from elsewhere.traces.columns import AT_ITS_END, FILE, WIDE, Found, missing_roles, what_is_missing
+from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import Map
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
-from elsewhere.traces.places import mean_points
+from elsewhere.traces.places import as_keys, mean_points
 from elsewhere.traces.sources import refuse_rows
 from elsewhere.traces.tables import TABLES, Parts, Table, labels, lines, numbers, points, sorted_labels, words
 
@@ -47,6 +47,8 @@ REASONS = {
 }
 SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names something else
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
+USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
+WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
@@ -67,7 +69,7 @@ class Tally:
         self.fault: InvalidTraces | None = None
 
     def keep(self, table: Table, faults: Mapping[str, Mask]) -> Mask:
-        """The rows of a table without a fault; all others are counted."""
+        """Return the rows of a table without a fault; all others are counted."""
         good = np.ones(table.rows, dtype=bool)
         self.rows += table.rows + table.unequal
         if table.unequal:
@@ -128,14 +130,14 @@ class Shape:
             raise self.table.refuse(said, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
-        """Rows without a time, or with one that no trace is from (B31)."""
+        """Return rows without a time, or with one that no trace is from (B31)."""
         odd = np.isnat(wall)
         if self.latest is not None:
             odd |= (wall < EARLIEST) | (wall > self.latest)
         return odd
 
     def counted(self, fixed: Mapping[str, int], tz: str, times: str, notes: list[str]) -> Preparation:
-        """What is known before the traces are made; `times` is how they were written, for `write_traces`."""
+        """Return what is known before the traces are made; `times` is how they were written, for `write_traces`."""
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         tabular = self.table.format in (*TABLES, "frame", "json") and self.table.headed
@@ -160,7 +162,7 @@ class Shape:
         )
 
     def _left_out(self) -> list[str]:
-        """A word on columns that nobody asked for: the output will not have them."""
+        """Return a word on columns that nobody asked for: the output will not have them."""
         extra = [
             self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
         ]
@@ -169,7 +171,7 @@ class Shape:
 
 
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
-    """Latitude and longitude of every row, NaN where there is none; None where no column has them."""
+    """Return latitude and longitude of every row, NaN where there is none; None where no column has them."""
     if {"lat", "lon"} <= shape.roles.keys():
         lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
@@ -203,8 +205,8 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
         raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
 
-def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Rows whose coordinates are none, or off the globe."""
+def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
+    """Return rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
     lat, lon = position
@@ -213,13 +215,13 @@ def position_faults(shape: Shape, position: tuple[Floats, Floats] | None) -> dic
 
 
 def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
-    """A word on positions that are possible and seldom meant (B25)."""
+    """Return a word on positions that are possible and seldom meant (B25)."""
     pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
     return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
-    """Share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+    """Return share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
     if position is None:
         return 0.0
     lat, lon = position
@@ -242,7 +244,7 @@ def number_places(
     base: int = 0,
 ) -> tuple[Locations, Ints]:
     """
-    Places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+    Return places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
     `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
     numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
@@ -301,12 +303,12 @@ class _Ids:
         self.number: dict[str, int] = {}
 
     def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
-        """The same codes, by the numbers of all tables; those below 0 stay."""
+        """Return the same codes, by the numbers of all tables; those below 0 stay."""
         known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
         return known[codes]
 
     def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """The codes of all rows by the order of labels, and these."""
+        """Return the codes of all rows by the order of labels, and these."""
         names = sorted_labels(self.number)
         rank = np.empty(len(names) + 1, dtype=np.int32)
         rank[[self.number[n] for n in names]] = np.arange(len(names), dtype=np.int32)
@@ -316,7 +318,7 @@ class _Ids:
 
 def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
-    Fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
+    Return fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
     How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
     kept.
@@ -365,7 +367,7 @@ def _gathered(
             "E_ENCODING": user == -2,
             "E_USER": user < 0,
             "E_DATE": shape.odd_times(clock.wall),
-        } | position_faults(shape, position)
+        } | position_faults(position)
         row: dict[str, NDArray[Any]] = {"user": users.add(user, names), "wall": clock.wall}
         if clock.utc is not None and clock.utc is not clock.wall:
             row["utc"] = clock.utc
@@ -439,7 +441,7 @@ def _gathered(
 
 
 def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
-    """The tables of trips, each twice: as it is, and with what is known of the end where that of the beginning was."""
+    """Return the tables of trips, each twice: as it is, and with time and place of the end for those of the start."""
     ends = {roles[role]: roles[end] for role, end in AT_ITS_END.items() if end in roles}
 
     def tables() -> Iterator[Table]:
@@ -451,7 +453,7 @@ def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:
 
 
 def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good: Mask) -> dict[str, NDArray[Any]]:
-    """The good rows with one entry for each point of their lines, 15 seconds after each other."""
+    """Return the good rows with one entry for each point of their lines, 15 seconds after each other."""
     lat, lon, count = line
     of = np.repeat(np.arange(len(count)), count)
     real = good[of] & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
@@ -473,12 +475,13 @@ def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def slots_of(
-    shape: Shape, given: Map | None, width: int, start: str | None, base: int = 0
+    shape: Shape, given: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
     """
-    Slots of `width` seconds from columns user, slot, and place (or lat and lon), with date or trace if there are any.
+    Return slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
 
-    `base` is the number of the first slot and of the first place: 0, or 1 in SGLT files.
+    A slot lasts `width` seconds; None tells it by how many slots there are, see `_slot_width`. `base` is the number of
+    the first slot and of the first place: 0, or 1 in SGLT files.
     """
     shape.require_all()
     table, roles = shape.table, shape.roles
@@ -493,7 +496,7 @@ def slots_of(
     if "place" not in roles or given is None:
         # a slot that is marked as missing needs no coordinates
         refuse_positions(shape, position)
-        for code, fault in position_faults(shape, position).items():
+        for code, fault in position_faults(position).items():
             faults[code] = (fault & (codes >= 0)) | faults.get(code, np.False_)
     clock, written = _clock_of_slots(shape)
     date = None
@@ -507,9 +510,15 @@ def slots_of(
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
         raise table.refuse(f"a slot below {base}, the first.", "E_INDEX", row)
     wall = None if clock is None else clock.wall[good]
+    width, told = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
     trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
-    row_key, date = _rows(user, slot, None if date is None else date[good], trace, _day_begun(wall, slot, width))
     here = None if position is None else (position[0][good], position[1][good])
+    begun = _day_begun(wall, slot, width)
+    row_key, date = _rows(user, slot, None if date is None else date[good], trace, begun)
+    if date is None and trace is None and begun is None:
+        where = codes[good] if here is None else np.unique(as_keys(*here), return_inverse=True)[1]
+        row_key, noted = _days_in_order(user, slot, where)
+        told += noted
     locations, place = None, None
     if "place" in roles:
         locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
@@ -523,6 +532,7 @@ def slots_of(
         row=row_key,
         slot=slot,
         start=start or _start(shape, slot, wall, width, base),
+        width=width,
         lat=None if here is None else here[0],
         lon=None if here is None else here[1],
         place=place,
@@ -533,12 +543,54 @@ def slots_of(
         words=categories,
     )
     fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
-    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *_look_alikes(names)]
+    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *told, *_look_alikes(names)]
     return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, told)
 
 
+def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
+    """
+    Return a table with a column for each slot of a day as one with a line for each, its roles, and start and seconds.
+
+    A line is a row of the traces: where a user has several and they have no date, their number tells them apart. Start
+    and seconds of a slot are None where the names of the columns are no clock times.
+    """
+    import pyarrow as pa
+
+    slots = [roles[f"{WIDE}{i}"] for i in range(sum(role.startswith(WIDE) for role in roles))]
+    n, L = table.rows, len(slots)
+    if "user" not in roles:
+        raise table.refuse(
+            f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "
+            "a column called uid, or type --columns user=NAME.",
+            "E_COLUMN",
+        )
+    refuse_rows(n * L, table.name)
+    line = np.tile(np.arange(n), L)
+    columns: dict[str, Any] = {
+        name: table.encoded(name).take(line) for role, name in roles.items() if role in ("user", "date", "trace")
+    }
+    kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
+    if not {"date", "trace"} & kept.keys():
+        user, _ = labels(table, kept["user"])
+        if len(np.unique(user)) < n:
+            kept["trace"], columns["day"] = "day", line
+    texts = []
+    for name in slots:
+        code, known = labels(table, name)
+        texts.append(np.array([*known, "\ufffd", ""], dtype=object)[code])
+    columns |= {"slot": np.repeat(np.arange(L), n), "location": pa.array(np.concatenate(texts), pa.string())}
+    kept |= {"slot": "slot", "place": "location"}
+    found = Found(kept, table.found.notes if table.found is not None else ())
+    origin = line if table.origin is None else table.origin[line]
+    long = replace(table, columns=columns, rows=n * L, names=tuple(columns), found=found, origin=origin)
+    if ":" not in slots[0]:
+        return long, kept, None, None
+    first, second = (60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in slots[:2])
+    return long, kept, f"{first // 60:02}:{first % 60:02}", 60 * (second - first)
+
+
 def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
-    """The times beside the slots, if there are any that can be read, and how they are written: they tell slot 0."""
+    """Return the times beside the slots, which tell slot 0, if any can be read, and how they are written."""
     if not any(role in shape.roles for role in ("time", "utc", "local")):
         return None, "local"
     try:
@@ -554,7 +606,7 @@ def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
 
 
 def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
-    """The local date on which slot 0 of each entry's row was, by the time of the entry itself."""
+    """Return the local date on which slot 0 of each entry's row was, by the time of the entry itself."""
     if wall is None or np.isnat(wall).any():
         return None
     # half a slot of slack for a clock that runs early
@@ -566,7 +618,7 @@ def _rows(
     user: Ints, slot: Ints, date: Times | None, trace: Ints | None, begun: Times | None
 ) -> tuple[Ints, Times | None]:
     """
-    What tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
+    Return what tells the rows of one user apart, and the date of each entry's row, None where it is not known of all.
 
     Rows are told apart by `date`, else by `trace`, else, where a user has a slot twice, by the day their times tell. A
     row may be put together of several days (as in PF Tokyo): then it has no date.
@@ -584,15 +636,74 @@ def _rows(
     return key, begun if np.array_equal(begun, begun[first[group.ravel()]]) else None
 
 
+def _days_in_order(user: Ints, slot: Ints, where: Ints) -> tuple[Ints, list[str]]:
+    """
+    Return the day of each entry where nothing but the order of lines tells days apart, and a note if there are several.
+
+    A day begins wherever a user's slots return to an earlier one, if that gives nobody more days than the own commonest
+    slot has lines, and days two slots or more on average: lines in another order are no days, and neither are lines
+    that all stand there twice.
+    """
+    order = np.argsort(user, kind="stable")
+    u, s, at = user[order], slot[order], where[order]
+    again = np.zeros(len(u), dtype=bool)
+    again[1:] = (u[1:] == u[:-1]) & (s[1:] <= s[:-1])
+    one = np.zeros(len(user), dtype=np.int64)
+    if not again.any():
+        return one, []
+    first = np.flatnonzero(np.insert(u[1:] != u[:-1], 0, True))
+    day = np.cumsum(again) - np.repeat(np.cumsum(again)[first], np.diff(np.append(first, len(u))))
+    _, of_pair, times = np.unique(u * (int(s.max()) + 1) + s, return_inverse=True, return_counts=True)
+    most, last = np.zeros(int(u.max()) + 1, dtype=np.int64), np.zeros(int(u.max()) + 1, dtype=np.int64)
+    np.maximum.at(most, u, times[of_pair])
+    np.maximum.at(last, u, day)
+    spots = np.full(len(times), -1, dtype=np.int64)
+    spots[of_pair[day == 0]] = at[day == 0]
+    people, days = int((last > 0).sum()), int((last[np.unique(u)] + 1).sum())
+    in_order = np.all(last + 1 <= np.maximum(most, 1)) and 2 * days <= len(u)
+    if not in_order or np.array_equal(spots[of_pair], at):
+        return one, []
+    one[order] = day
+    return one, [
+        f"{people:,} people have several rows of slots and no column of days: each return to an earlier slot begins a "
+        f"new day without a date, {days:,} days in all (`columns`, date=NAME or trace=NAME, names a column of days)"
+    ]
+
+
+def _slot_width(slot: Ints, wall: Times | None, max_bad: float) -> tuple[int, list[str]]:
+    """
+    Return the length of a slot in seconds where nobody gives it, and a note where it is not the usual 20 minutes a day.
+
+    24, 48, 72, 96, 144, 288 or 1440 numbered slots are a whole day; any other number is of 20 minutes each. Times
+    beside the slots go first, where they advance by 20 minutes.
+    """
+    n = int(slot.max()) + 1
+    whole = SECONDS_PER_DAY // n if n in WHOLE_DAYS else USUAL_WIDTH
+    if wall is not None and np.mean(_begins(slot, wall, USUAL_WIDTH)[1] > 0.75 * USUAL_WIDTH) <= max_bad:
+        return USUAL_WIDTH, []
+    if n * whole == SECONDS_PER_DAY:
+        note = f"{n} slots, and no `step` given: read as a whole day of {n} slots of {spoken_length(whole / 60)}"
+    else:
+        hours = n * whole / 3600
+        note = f"{n} slots, and no `step` given: read as {hours:.3g} hours, in slots of {spoken_length(whole / 60)}"
+    return whole, [] if n * USUAL_WIDTH == SECONDS_PER_DAY else [f"{note}; `step` sets another length"]
+
+
+def _begins(slot: Ints, wall: Times, width: int) -> tuple[Ints, Ints]:
+    """Return the second of the day at which slot 0 of each entry begins, and how far that is from the usual one."""
+    of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
+    begins = (of_day - slot * width) % SECONDS_PER_DAY
+    usual = int(np.median(begins))
+    half = SECONDS_PER_DAY // 2
+    return begins, np.abs((begins - usual + half) % SECONDS_PER_DAY - half)
+
+
 def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) -> str:
-    """Local time of the first slot that occurs: by the times beside the slots, else slot 0 is midnight."""
+    """Return the local time of the first slot that occurs: by times beside the slots, else slot 0 is midnight."""
     first = int(slot.min())
     second = first * width
     if wall is not None:
-        of_day = (wall - wall.astype("datetime64[D]")).astype("timedelta64[s]").astype(np.int64)
-        begins = (of_day - slot * width) % SECONDS_PER_DAY
-        usual = int(np.median(begins))
-        away = np.abs((begins - usual + SECONDS_PER_DAY // 2) % SECONDS_PER_DAY - SECONDS_PER_DAY // 2)
+        begins, away = _begins(slot, wall, width)
         # within its slot a time is at most half a slot from the usual one, and a little for clocks that differ
         if np.mean(away > 0.75 * width) > shape.max_bad:
             raise shape.table.refuse(
@@ -600,7 +711,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
                 "E_ALIGN",
             )
         aligned = begins // width
-        zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else usual
+        zero = int(aligned[0]) * width if np.all(aligned == aligned[0]) else int(np.median(begins))
         second = (zero + first * width) % SECONDS_PER_DAY
     elif first == 1 and not base:
         raise shape.table.refuse(

@@ -60,16 +60,16 @@ class Source:
 
     @property
     def size(self) -> int:
-        """Bytes as they lie there, packed or not."""
+        """Return bytes as they lie there, packed or not."""
         return len(self.raw) if self.raw is not None else self.about.st_size if self.about is not None else 0
 
     @property
     def content(self) -> bytes:
-        """All of its bytes."""
+        """Return all of its bytes."""
         return self.raw if self.raw is not None and not self.packed else self.held().raw or b""
 
     def held(self) -> "Source":
-        """The same file with its bytes in memory, unpacked; refused if they are too many."""
+        """Return the same file with its bytes in memory, unpacked; refused if they are too many."""
         whole, cut = bytearray(), self.cut
         for part in self.blocks():
             cut = cut or part is None
@@ -79,7 +79,7 @@ class Source:
         return replace(self, raw=bytes(whole), packed=False, cut=cut)
 
     def blocks(self) -> Iterator[bytes | None]:
-        """What the file holds, in pieces; None at the end of a packed one that is cut off and may be."""
+        """Return what the file holds, in pieces; None at the end of a packed one that is cut off and may be."""
         if self.raw is not None:
             pieces = (self.raw[at : at + CHUNK] for at in range(0, len(self.raw), CHUNK))
             yield from _unpacked(io.BytesIO(self.raw), self) if self.packed else pieces
@@ -91,7 +91,7 @@ class Source:
             raise InvalidTraces(f"{self.name} cannot be read: {error.strerror}.", code="E_OPEN") from None
 
     def head(self, size: int) -> bytes:
-        """The first bytes."""
+        """Return the first bytes."""
         found = bytearray()
         if self.path is not None and not self.packed:
             return self.piece(0, size)
@@ -102,7 +102,7 @@ class Source:
         return bytes(found[:size])
 
     def piece(self, at: int, size: int) -> bytes:
-        """Bytes from within, of a file that is not packed."""
+        """Return bytes from within, of a file that is not packed."""
         if self.raw is not None or self.path is None:
             return (self.raw or b"")[at : at + size]
         try:
@@ -149,7 +149,7 @@ class _Watched(io.RawIOBase):
 
 
 def is_folder(source: str | os.PathLike[str]) -> bool:
-    """Whether the input is a folder; what cannot even be asked is none."""
+    """Tell whether the input is a folder; what cannot even be asked is none."""
     try:
         return Path(source).is_dir()
     except (OSError, ValueError):
@@ -157,7 +157,7 @@ def is_folder(source: str | os.PathLike[str]) -> bool:
 
 
 def memory() -> int:
-    """Bytes of memory that this machine has; 16 GiB where it does not say."""
+    """Return bytes of memory that this machine has; 16 GiB where it does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -176,7 +176,7 @@ def refuse_rows(rows: int, name: str, each: int = BYTES_A_ROW) -> None:
 
 
 def opened_once(source: Any, *, allow_truncated: bool = False) -> Any:
-    """Standard input and pipes, which can be read only once, as what they hold; anything else as it is (B55)."""
+    """Return standard input and pipes, which can be read only once, as what they hold; anything else as it is (B55)."""
     if not isinstance(source, (str, os.PathLike)) or is_folder(source):
         return source
     try:
@@ -187,7 +187,7 @@ def opened_once(source: Any, *, allow_truncated: bool = False) -> Any:
 
 
 def open_source(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> Source:
-    """The file at a path; "-" is standard input. Of a gzip file that is cut off, what it holds if `allow_truncated`."""
+    """Return the file at a path; "-" is standard input. `allow_truncated` reads what a cut gzip file holds."""
     if os.fspath(source) == "-":
         raw = _read_on(sys.stdin.buffer, "standard input")
         return _known(Source("standard input", "one", raw, allow_truncated=allow_truncated))
@@ -197,7 +197,7 @@ def open_source(source: str | os.PathLike[str], *, allow_truncated: bool = False
 
 def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> list[Source]:
     """
-    The files of a folder and its subfolders, in the order of their paths; hidden ones and links are passed over.
+    Return the files of a folder and its subfolders, in the order of their paths; hidden ones and links are passed over.
 
     A file is called by its number: in a folder of one file per person its name is that person's id. The user is the
     name of the file, or of the first subfolder it is in (of the folder above `Trajectory`, as in GeoLife).
@@ -224,7 +224,7 @@ def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False
 
 
 def shown(name: str) -> str:
-    """A file name that stays on one line (B60)."""
+    """Return a file name that stays on one line (B60)."""
     return name if name.isprintable() else ascii(name)
 
 
@@ -258,7 +258,7 @@ def _opened(path: Path, name: str, user: str, allow_truncated: bool) -> Source:
 
 
 def _known(source: Source) -> Source:
-    """The same source, told whether it is packed; archives, and archives in archives, are refused."""
+    """Return the same source, told whether it is packed; archives, and archives in archives, are refused."""
     if source.raw is None and source.path is not None:
         with source.path.open("rb") as file:
             first = file.read(2048)
@@ -288,7 +288,7 @@ def _read_on(stream: BinaryIO, name: str) -> bytes:
 
 
 def is_workbook(first: bytes) -> bool:
-    """Whether a zip archive is a spreadsheet, by its first member."""
+    """Tell whether a zip archive is a spreadsheet, by its first member."""
     return first.startswith(b"PK\x03\x04") and any(mark in first[30:] for mark in SHEETS)
 
 
@@ -301,7 +301,7 @@ def _refuse_archive(first: bytes, name: str) -> None:
 
 
 def _unpacked(file: Any, source: Source) -> Iterator[bytes | None]:
-    """What a gzip file holds, in pieces; the last is None if it is cut off and may be."""
+    """Return what a gzip file holds, in pieces; the last is None if it is cut off and may be."""
     size = 0
     try:
         with gzip.GzipFile(fileobj=file) as packed:
@@ -318,7 +318,7 @@ def _unpacked(file: Any, source: Source) -> Iterator[bytes | None]:
 
 
 def whole_characters(content: bytes) -> bytes:
-    """The same text without half a UTF-8 character at its end, which shows that it is cut off."""
+    """Return the same text without half a UTF-8 character at its end, which shows that it is cut off."""
     tail = content[-3:]
     lead = next((at for at in reversed(range(len(tail))) if tail[at] >= 0xC0), None)
     if lead is None or len(tail) - lead >= 2 + (tail[lead] >= 0xE0) + (tail[lead] >= 0xF0):
@@ -327,7 +327,7 @@ def whole_characters(content: bytes) -> bytes:
 
 
 def as_utf8(content: bytes, name: str, encoding: str = "utf-8") -> bytes:
-    """A document in UTF-8 without a mark of byte order; bytes that are no text are refused (B3-B6)."""
+    """Return a document in UTF-8 without a mark of byte order; bytes that are no text are refused (B3-B6)."""
     known = encoding_of(content, encoding)
     try:
         text = content.decode(known)
@@ -346,7 +346,7 @@ def as_utf8(content: bytes, name: str, encoding: str = "utf-8") -> bytes:
 
 
 def encoding_of(first: bytes, encoding: str) -> str:
-    """The encoding of a text: the one its mark of byte order names, else the caller's, which must be known."""
+    """Return the encoding of a text: the one its mark of byte order names, else the caller's, which must be known."""
     marks = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     try:
         return next((known for mark, known in marks.items() if first.startswith(mark)), codecs.lookup(encoding).name)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, Found, Roles, plain
+from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, WIDE, Found, Roles, plain
 from elsewhere.traces.model import Floats, Ints
 from elsewhere.traces.sources import refuse_rows
 
@@ -85,18 +85,18 @@ class Table:
 
     @property
     def comma(self) -> bool:
-        """Whether its numbers have decimal commas."""
+        """Tell whether its numbers have decimal commas."""
         return self.dialect.comma if self.dialect is not None else any(part.comma for part in self.files)
 
     def column(self, name: str) -> Any:
-        """The column as Arrow values; what Arrow cannot type becomes text."""
+        """Return the column as Arrow values; what Arrow cannot type becomes text."""
         import pyarrow as pa
 
         column = self.encoded(name)
         return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
     def encoded(self, name: str) -> Any:
-        """The same, where labels may stand in a dictionary."""
+        """Return the same, where labels may stand in a dictionary."""
         import pyarrow as pa
 
         column = self.columns[name]
@@ -107,12 +107,12 @@ class Table:
         return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 
     def shown(self, name: str) -> str:
-        """How messages call a column: by number where its name could be somebody's data."""
+        """Tell how messages call a column: by number where its name could be somebody's data."""
         shown = self.found.shown if self.found is not None else ()
         return dict(zip(self.names, shown, strict=False)).get(name, name)
 
     def at(self, row: int) -> str:
-        """Where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
+        """Return where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
         if self.origin is not None:
             return replace(self, origin=None).at(int(self.origin[row]))
         for part in self.files:
@@ -126,12 +126,12 @@ class Table:
         return self.name if line is None else f"{self.name}, line {line}"
 
     def refuse(self, what: str, code: str, row: int | None = None) -> InvalidTraces:
-        """An error that names the file, the line of `row`, and what is wrong there."""
+        """Return an error that names the file, the line of `row`, and what is wrong there."""
         return InvalidTraces(f"{self.name if row is None else self.at(row)}: {what}", code=code)
 
 
 def line_of(table: Table, number: int) -> int | None:
-    """The line on which data row `number` (from 0) of a block starts, those of another width not counted."""
+    """Return the line on which data row `number` (from 0) of a block starts, those of another width not counted."""
     if table.dialect is None or table.text is None:
         return None
     width = len(table.dialect.names)
@@ -143,7 +143,7 @@ def line_of(table: Table, number: int) -> int | None:
 
 
 def records_in(text: str, delimiter: str, quotes: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """Every record that is not blank, with the line it starts on; slow, for samples and messages."""
+    """Return every record that is not blank, with the line it starts on; slow, for samples and messages."""
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter="\t" if delimiter == BLANKS else delimiter,
@@ -198,7 +198,7 @@ class Parts:
         return self.tables()
 
     def joined(self, max_bad: float = 0.0) -> Table:
-        """All tables as one; at most the share `max_bad` of the lines may have another number of fields."""
+        """Return all tables as one; at most the share `max_bad` of the lines may have another number of fields."""
         tables = list(self)
         joined = joined_tables(tables, self.name, list(self.notes))
         refuse_unequal(tables, joined.rows, joined.unequal, max_bad)
@@ -216,7 +216,7 @@ def refuse_unequal(tables: Iterable[Table], rows: int, unequal: int, max_bad: fl
 
 
 def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> Table:
-    """Tables of one format one under the other: the columns they share."""
+    """Return tables of one format one under the other: the columns they share."""
     import pyarrow as pa
 
     first = tables[0]
@@ -274,14 +274,14 @@ def check_names(names: Sequence[str], name: str) -> None:
 
 
 def has_positions(found: Found | None) -> bool:
-    """Whether anything tells where rows are, and when, as far as that was asked."""
+    """Tell whether anything tells where rows are, and when, as far as that was asked."""
     roles = set() if found is None else set(found.roles)
     when = {"time", "utc", "local", "date", "arrived", "slot"}
-    return found is None or bool({"lat", "geometry", "place"} & roles and when & roles)
+    return found is None or f"{WIDE}0" in roles or bool({"lat", "geometry", "place"} & roles and when & roles)
 
 
 def first_records(table: Table) -> list[tuple[str, ...]]:
-    """The first rows of a table that is no text, as text: what its columns hold."""
+    """Return the first rows of a table that is no text, as text: what its columns hold."""
     n = min(RECORDS, table.rows)
     few = {name: column.iloc[:n] if hasattr(column, "iloc") else column[:n] for name, column in table.columns.items()}
     first = replace(table, columns=few, rows=n)
@@ -312,7 +312,7 @@ def _array(column: Any) -> Any:
 
 def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
     """
-    A column of ids as (number of each row's label, labels), -1 where there is none, -2 where it is no readable text.
+    Return a column of ids as (number of each row's label, labels), -1 where there is none, -2 where it is unreadable.
 
     Labels are text, compared exactly (B45-B47), in numerical order if all are whole numbers, else in that of their
     characters, so that the order of rows in the file does not matter (B28).
@@ -355,7 +355,7 @@ def labels(table: Table, name: str) -> tuple[Ints, tuple[str, ...]]:
 
 def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]:
     """
-    A column of categories as (number of each row's word, words), -1 where there is none.
+    Return a column of categories as (number of each row's word, words), -1 where there is none.
 
     None for a column that holds anything else, such as long texts or lists: nobody's file is refused for it.
     """
@@ -369,13 +369,13 @@ def words(table: Table, name: str | None) -> tuple[Ints | None, tuple[str, ...]]
 
 
 def sorted_labels(known: Iterable[str]) -> list[str]:
-    """Labels in numerical order if all are whole numbers, else in that of their characters."""
+    """Return labels in numerical order if all are whole numbers, else in that of their characters."""
     known = list(known)
     return sorted(known, key=int if all(re.fullmatch(r"0|-?[1-9]\d*", v, re.ASCII) for v in known) else None)
 
 
 def numbers(table: Table, name: str) -> Floats:
-    """A column of decimal numbers, NaN where there is none: no "1_000", no full-width digits, no words (B22)."""
+    """Return a column of decimal numbers, NaN where there is none: no "1_000", no full-width digits, no words (B22)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -396,7 +396,7 @@ def numbers(table: Table, name: str) -> Floats:
 
 def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:
     """
-    Latitude and longitude of all points of a column of lists "[[lon, lat], [lon, lat], ...]", and how many a row has.
+    Return latitude and longitude of all points of a column of lists "[[lon, lat], ...]", and how many a row has.
 
     None where the column holds anything else.
     """
@@ -415,7 +415,7 @@ def lines(table: Table, name: str) -> tuple[Floats, Floats, Ints] | None:
 
 def points(table: Table, name: str) -> tuple[Floats, Floats]:
     """
-    Latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary.
+    Return latitude and longitude of a column of points: "POINT (lon lat)", "lat, lon", or well-known binary.
 
     Of `lines`, the first point.
     """
@@ -449,7 +449,7 @@ def points(table: Table, name: str) -> tuple[Floats, Floats]:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type is one of its types of text."""
+    """Tell whether an Arrow type is one of its types of text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -38,7 +38,7 @@ class Nearest(Map):
     off: list[int] = field(default_factory=list)
 
     def place_of(self, lat: Floats, lon: Floats) -> Ints:
-        """The nearest place of each point."""
+        """Return the nearest place of each point."""
         place, km = self.locations.nearest(in_space(lat, lon))
         self.off.append(int((km > ON_PLACE_KM).sum()))
         return place
@@ -84,7 +84,7 @@ class First:
             found, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
             return found, (*notes, *more)
         merged = self.made.places < self.made.places_found
-        if (merged or self.made.places_by == "stays") and told.places_found <= on.R:
+        if (merged or self.made.places_by in ("stays", "points")) and told.places_found <= on.R:
             placed = self._on_places(source)
             if placed is not None:
                 return placed, notes
@@ -94,7 +94,7 @@ class First:
         return found, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
-        """The same on a larger map that begins with its own, as `further` may give."""
+        """Return the same on a larger map that begins with its own, as `further` may give."""
         return self if same_map(locations, self.traces.locations) else replace(self, traces=self.traces.on(locations))
 
     def _finely(self, source: Any, what: str, **more: Any) -> tuple[Traces, Preparation, tuple[str, ...]]:
@@ -114,8 +114,10 @@ class First:
         return *read, (f"{what}: read without {left}, which does not fit it.",)
 
     def _settled(self) -> dict[str, Any]:
-        """What the first reading has found out for itself, so that another one does the same."""
+        """Return what the first reading has found out for itself, so that another one does the same."""
         found: dict[str, Any] = {}
+        if self.keywords.get("step", "auto") == "auto" and self.made.step_minutes is not None:
+            found["step"] = self.made.step_minutes
         if self.made.grid_metres is not None:
             found["grid_metres"] = self.made.grid_metres
         if self.made.max_gap_minutes is not None:
@@ -123,7 +125,7 @@ class First:
         return found
 
     def _without_coordinates(self, source: Any) -> Traces | None:
-        """The source with its places as names or numbers, as the first has them; None where it has neither."""
+        """Return the source with its places as names or numbers, as the first has them; None where it has neither."""
         bare = {**(self.keywords.get("columns") or {}), "lat": None, "lon": None, "geometry": None}
         try:
             return _read(source, {**self.keywords, **self._settled(), "cells": None, "columns": bare})[0]
@@ -131,7 +133,7 @@ class First:
             return None
 
     def _on_places(self, source: Any) -> Traces | None:
-        """The source where its points have the coordinates of the places, as our own fakes do; else None."""
+        """Return the source where its points have the coordinates of the places, as our own fakes do; else None."""
         map_ = Nearest(self.traces.locations)
         options = {**self.keywords, **self._settled(), "cells": None, "locations": map_}
         options["columns"] = {**(self.keywords.get("columns") or {}), "place": None}
@@ -147,7 +149,7 @@ class First:
 
     @cached_property
     def _cells(self) -> tuple[Traces, Ints] | None:
-        """The first source before its places were merged, and the place that each cell became."""
+        """Return the first source before its places were merged, and the place that each cell became."""
         fine, _ = _read(self.source, {**self.keywords, **self._settled(), "cells": None})
         if fine.r.shape != self.traces.r.shape or not np.array_equal(fine.r >= 0, self.traces.r >= 0):
             return None
@@ -161,7 +163,7 @@ class First:
         return fine, becomes
 
     def _where_it_went(self, fine: Traces, what: str, notes: tuple[str, ...]) -> tuple[Traces, tuple[str, ...]]:
-        """Each cell at the place that the nearest cell of the first source became."""
+        """Return each cell at the place that the nearest cell of the first source became."""
         on, cells = self.traces, self._cells
         if cells is None:
             found, more = onto(fine, on, what, cut=self._cut)
@@ -193,7 +195,7 @@ def _read(source: Any, keywords: Mapping[str, Any]) -> tuple[Traces, Preparation
 
 
 def same_map(here: Locations, there: Locations) -> bool:
-    """Whether two maps have the same places in the same order, under the same names."""
+    """Tell whether two maps have the same places in the same order, under the same names."""
     return here == there and (here.names or ()) == (there.names or ())
 
 
@@ -245,7 +247,7 @@ def _kind(locations: Locations) -> str:
 
 
 def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str, ...]] | None:
-    """By the names of places, where both have names (or one has, and the other numbers without coordinates)."""
+    """Translate by the names of places, where both have names (or one has, and the other bare numbers)."""
     here, there = traces.locations, like.locations
     sides = [(each.names, each.has_coordinates) for each in (here, there)]
     if all(names is None for names, _ in sides) or any(names is None and located for names, located in sides):
@@ -280,7 +282,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
 
 
 def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
-    """Whether names mean the same places in both, as far as coordinates tell: ids are often each file's own."""
+    """Tell whether names mean the same places in both, as far as coordinates tell: ids are often each file's own."""
     both = np.flatnonzero(place >= 0)
     if len(both) == 0 or here.lat is None or there.lat is None:
         return True

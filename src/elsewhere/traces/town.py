@@ -230,7 +230,7 @@ def simulate_town(
     *, users: int, days: int = 1, locations: int = 400, rng: np.random.Generator, step_minutes: int = 20
 ) -> Town:
     """
-    A town and its people, `days` days of each, beginning on a Monday.
+    Simulate a town and its people, `days` days of each, beginning on a Monday.
 
     The same `rng` gives the same bytes. The town depends on `locations` alone, and people are drawn one after the
     other: the first users of a larger town are the users of the smaller one.
@@ -244,7 +244,7 @@ def simulate_town(
     rng
         Where all chance comes from.
     step_minutes
-        Minutes between instants, a divisor of 1440.
+        Minutes between slots, a divisor of 1440.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class Ground(NamedTuple):
 
 
 def _lay_out(R: int, rng: np.random.Generator) -> Ground:
-    """The R cells nearest to the centre, the class of each, and the way about town."""
+    """Return the R cells nearest to the centre, the class of each, and the way about town."""
     from scipy.spatial import cKDTree
 
     half = int(np.ceil(np.sqrt(R / np.pi)))
@@ -338,7 +338,7 @@ def _lay_out(R: int, rng: np.random.Generator) -> Ground:
 
 
 def _zone(at: Ints, rng: np.random.Generator) -> Ints:
-    """The class of each cell: roads on a grid of arteries, the others more or less close to the centre."""
+    """Return the class of each cell: roads on a grid of arteries, the others more or less close to the centre."""
     R = len(at)
     number = 1 + np.array([c.share * (R - len(CLASSES)) for c in CLASSES.values()]).astype(np.int64)
     number[list(CLASSES).index("home")] += R - number.sum()
@@ -354,7 +354,7 @@ def _zone(at: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _settle(ground: Ground, u: Floats) -> kernels.People:
-    """Habit, temper, home, anchor and favourite places of n people, from uniform numbers (n, DRAWS_PER_PERSON)."""
+    """Return habit, temper, home, anchor and favourite places of n people from numbers (n, DRAWS_PER_PERSON)."""
     habit = np.searchsorted(np.cumsum([h.share for h in HABITS.values()])[:-1], u[:, 0], side="right")
     keep = np.empty((len(u), len(PLACES_KEPT)), dtype=np.int32)
     keep[:, 0] = np.searchsorted(ground.inhabitants, u[:, 1], side="right")
@@ -368,7 +368,7 @@ def _settle(ground: Ground, u: Floats) -> kernels.People:
 
 
 def _choose(ground: Ground, purpose: str, keep: Places, u: Floats) -> Places:
-    """A place for a purpose, by popularity among those nearest to a point at an exponential distance."""
+    """Return a place for a purpose, by popularity among those nearest to a point at an exponential distance."""
     wish = WISHES[purpose]
     origin = wish.pull * ground.streets.xy[keep[:, PLACES_KEPT.index(wish.around)]]
     distance, angle = -wish.reach * np.log1p(-u[:, 0]), 2 * np.pi * u[:, 1]
@@ -380,7 +380,7 @@ def _choose(ground: Ground, purpose: str, keep: Places, u: Floats) -> Places:
 
 
 def _diaries() -> kernels.Diaries:
-    """The tables above as arrays, hours as minutes."""
+    """Return the tables above as arrays, hours as minutes."""
     activities = [a for kind in KINDS_OF_DAY.values() for a in kind]
     share = np.array([[[part.get(kind, 0) for kind in KINDS_OF_DAY] for part in h.days] for h in HABITS.values()])
     cdf = np.cumsum(share, axis=-1)

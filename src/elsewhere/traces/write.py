@@ -56,7 +56,7 @@ class Stamps:
         return len(self.wall)
 
     def text(self) -> list[str]:
-        """The times as text, "" where there is none."""
+        """Return the times as text, "" where there is none."""
         if self.times == "local":
             return _stamps(self.wall, between=" ")
         if self.times == "clock":
@@ -69,11 +69,11 @@ class Stamps:
         return [str(number) for number in self.numbers().tolist()]
 
     def numbers(self) -> Ints:
-        """Seconds, or milliseconds, since 1970 in UTC."""
+        """Return seconds, or milliseconds, since 1970 in UTC."""
         return self.utc.astype("datetime64[ms]" if self.times == "unix_ms" else "datetime64[s]").astype(np.int64)
 
     def arrow(self) -> Any:
-        """The times as a column of a Parquet file."""
+        """Return the times as a column of a Parquet file."""
         import pyarrow as pa
 
         if self.times == "clock":
@@ -101,7 +101,7 @@ class Instants:
     left_utc: Times | None = None
 
     def select(self, chosen: Any) -> "Instants":
-        """The instants of a mask."""
+        """Return the instants of a mask."""
         parts: list[Any] = [None if part is None else part[chosen] for part in vars(self).values()]
         return Instants(*parts)
 
@@ -119,9 +119,9 @@ def write_traces(
     """
     Write traces to a file: whole or not at all, readable by its owner only, the same bytes from the same traces.
 
-    A table has one line per known instant, in columns `uid, datetime, lat, lng, location` (those of scikit-mobility,
+    A table has one line per known slot, in columns `uid, datetime, lat, lng, location` (those of scikit-mobility,
     local wall clock) and `category` where places have one; for traces without geographic coordinates or of less than a
-    whole day `uid, slot, loc`, with `date` or `day` where a user has several rows, and place -1 where an instant is
+    whole day `uid, slot, loc`, with `date` or `day` where a user has several rows, and place -1 where a slot is
     missing. `columns` chooses others: `Preparation.columns` and `Preparation.times` give back what was read.
 
     As *visits* a table has one line per stay: `uid, arrived, left, lat, lng, place, category`. trackintel calls the
@@ -214,7 +214,7 @@ def _names(traces: Traces, ids: Sequence[Any] | None) -> list[str]:
 
 
 def _number_in_user(names: list[str]) -> Ints:
-    """0 for the first row of a user, 1 for the second, ..."""
+    """Return 0 for the first row of a user, 1 for the second, ..."""
     seen: dict[str, int] = {}
     number = np.empty(len(names), dtype=np.int64)
     for row, name in enumerate(names):
@@ -237,7 +237,7 @@ def _instants(traces: Traces, names: list[str]) -> Instants:
 
 
 def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
-    """The instants of a wall clock; of an hour that it has twice the first, one that it skips as `skipped` says."""
+    """Return the instants of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
     import pandas as pd
 
     if tz == "UTC":
@@ -248,7 +248,7 @@ def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
 
 
 def _stays(traces: Traces, instants: Instants) -> Instants:
-    """One entry per stay: as long as the place of a row does not change."""
+    """Return one entry per stay: as long as the place of a row does not change."""
     r = traces.r.astype(np.int64)
     begins, ends = np.ones(r.shape, dtype=bool), np.ones(r.shape, dtype=bool)
     begins[:, 1:] = ends[:, :-1] = r[:, 1:] != r[:, :-1]
@@ -274,7 +274,7 @@ def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
 
 
 def _columns(traces: Traces, names: list[str], asked: Mapping[str, str] | None, out_as: str) -> dict[str, str]:
-    """The columns to write: those asked for, as far as they fit slots, visits or events."""
+    """Return the columns to write: those asked for, as far as they fit slots, visits or events."""
     if asked is None:
         own = _usual_columns(traces, names)
         where = {role: name for role, name in (VISITS | own).items() if role not in WHEN}
@@ -310,7 +310,7 @@ def _columns(traces: Traces, names: list[str], asked: Mapping[str, str] | None, 
 def _table(
     traces: Traces, names: list[str], asked: Mapping[str, str] | None, out_as: str, times: str
 ) -> list[tuple[str, str, Any]]:
-    """(Role, name, values) of every column, one value per line."""
+    """Return (role, name, values) of every column, one value per line."""
     if asked is not None and (not ({"user"} <= set(asked) <= set(ROLES)) or len(set(asked.values())) < len(asked)):
         raise InvalidParameter(
             f"`columns` must give the roles {', '.join(ROLES)}, or some of them, user always, a name each, no two "
@@ -358,7 +358,7 @@ def _values(role: str, traces: Traces, names: list[str], instants: Instants, tim
 
 
 def _called(traces: Traces) -> Any:
-    """What each place is called, -1 after the last: numbers where all names are."""
+    """Return what each place is called, -1 after the last: numbers where all names are."""
     names = traces.locations.names
     if names is None:
         return np.append(np.arange(traces.R), -1)
@@ -430,7 +430,7 @@ def _parquet(table: list[tuple[str, str, Any]]) -> bytes:
 
 
 def _sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, bytes]:
-    """Lines `user,time,location` of numbers from 1, without the missing ones; beside it the places, `x, y` in km."""
+    """Return lines `user,time,location` of numbers from 1, without the missing, and the places beside, `x, y` in km."""
     if not one_user_per_row and traces.U < len(traces):
         raise OutputRefused("SGLT knows one trace per user; select one row of each, or give `ids`.")
     row, slot = np.nonzero(traces.r >= 0)
@@ -447,19 +447,19 @@ def _sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, by
 
 
 def _stretches(traces: Traces, instants: Instants) -> list[Ints]:
-    """The known instants of each row."""
+    """Return the known instants of each row."""
     known = (instants.place >= 0) & ~np.isnat(instants.utc)
     return [np.flatnonzero(part) + row * traces.L for row, part in enumerate(known.reshape(-1, traces.L))]
 
 
 def _geojson(traces: Traces, names: list[str], instants: Instants) -> str:
-    """RFC 7946: one feature per row, a LineString (a Point for one instant), with the UTC time of each vertex."""
+    """Return GeoJSON (RFC 7946): a LineString per row (a Point for one slot), with the UTC time of each vertex."""
     stamps = _stamps(instants.utc, after="Z")
     return _features(traces, names, instants, lambda i: [], lambda known: {"datetimes": [stamps[i] for i in known]})
 
 
 def _kepler(traces: Traces, names: list[str], instants: Instants) -> str:
-    """Trips of kepler.gl: the same lines with altitude 0 and the time, in seconds since 1970, as fourth coordinate."""
+    """Return trips of kepler.gl: the same lines with altitude 0 and the seconds since 1970 as fourth coordinate."""
     seconds = instants.utc.astype("datetime64[s]").astype(np.int64).tolist()
     return _features(traces, names, instants, lambda i: [0, seconds[i]], lambda known: {})
 
@@ -471,7 +471,7 @@ def _features(
     more: Callable[[int], list[int]],
     told: Callable[[Ints], dict[str, Any]],
 ) -> str:
-    """A feature per row, with `more` coordinates of each instant and what is `told` of a line."""
+    """Return a feature per row, with `more` coordinates of each instant and what is `told` of a line."""
     lat, lon = (np.round(side, 6) for side in _degrees(traces))
     features = []
     for name, known in zip(names, _stretches(traces, instants), strict=True):
@@ -485,7 +485,7 @@ def _features(
 
 
 def _gpx(traces: Traces, names: list[str], instants: Instants) -> str:
-    """GPX 1.1: one track per row, a new segment after every gap, times in UTC."""
+    """Return GPX 1.1: one track per row, a new segment after every gap, times in UTC."""
     lat, lon = _degrees(traces)
     at = [f'<trkpt lat="{y:.6f}" lon="{x:.6f}"><time>' for y, x in zip(lat.tolist(), lon.tolist(), strict=True)]
     stamps = _stamps(instants.utc, after="Z")

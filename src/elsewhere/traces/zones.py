@@ -13,7 +13,7 @@ ASKED = 200  # points whose zone is looked up: one zone is wanted, not a map of 
 
 
 def zone_of(name: str) -> tzinfo:
-    """The zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
+    """Return the zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
     fixed = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
     try:
         return timezone(timedelta(seconds=offset_seconds(fixed[1]))) if fixed else ZoneInfo(name)
@@ -40,7 +40,7 @@ def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]
 
 
 def offset_seconds(offset: str) -> int:
-    """Seconds east of Greenwich of "Z", "+02", "+0200" or "+02:00"."""
+    """Return seconds east of Greenwich of "Z", "+02", "+0200" or "+02:00"."""
     if offset == "Z":
         return 0
     digits = offset[1:].replace(":", "").ljust(4, "0")
@@ -50,7 +50,7 @@ def offset_seconds(offset: str) -> int:
 
 def offset_zone(seconds: int) -> str:
     """
-    The name of the zone that is always `seconds` east of Greenwich; IANA where it has one (its signs are reversed).
+    Return the name of the zone that is always `seconds` east of Greenwich; IANA's if it has one (with reversed signs).
 
     Examples
     --------
@@ -67,7 +67,7 @@ def offset_zone(seconds: int) -> str:
 
 
 def land_share(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> float:
-    """Share of the points that lie on land, of some that are evenly chosen; 1 where nobody can tell."""
+    """Return share of the points that lie on land, of some that are evenly chosen; 1 where nobody can tell."""
     try:
         from tzfpy import get_tz
     except ImportError:
@@ -80,7 +80,7 @@ def land_share(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> float:
 
 def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | None, str]:
     """
-    The IANA zone in which most of the points lie, and a word on it; None where it cannot be found.
+    Return the IANA zone in which most of the points lie, and a word on it; None where it cannot be found.
 
     Looked up among evenly chosen points, offline, by the library tzfpy.
     """

@@ -29,7 +29,7 @@ def closest(fakes, skip, people, user, places, scratch, out):
     """
     out[f] = (aligned, shared, run): the most that fake f has in common with any person but user `skip[f]`.
 
-    aligned counts equal instants, shared equal places of the two visited sets (`places (N, R)` marks those of people),
+    aligned counts equal slots, shared equal places of the two visited sets (`places (N, R)` marks those of people),
     run is `longest_common_run`.
     """
     F, L = fakes.shape
@@ -83,7 +83,7 @@ def with_owner(fakes, owner, people, places, scratch, out):
 @njit
 def move_likelihoods(steps, start, user, log_p, unseen, out):
     """
-    out[f, u] = sum over the steps of fake f of ln p(u), instant by instant, so that ties are those of a plain loop.
+    out[f, u] = sum over the steps of fake f of ln p(u), slot by slot, so that ties are those of a plain loop.
 
     Step number k of `steps (F, L - 1)` was made by users `user[start[k] : start[k + 1]]`, -1 by nobody.
     """
@@ -107,7 +107,7 @@ def forget(count, leaving, log_count, log_leaving, floor, width, seeds, fakes, r
     """
     Take the pairs of one user out of the co-occurrence counts (sign -1), or put them back (+1), logs included.
 
-    `rows[i]` is the seed row of `fakes[i]`; pairs are (seed place, fake place) at every instant. `floor` is added to
+    `rows[i]` is the seed row of `fakes[i]`; pairs are (seed place, fake place) at every slot. `floor` is added to
     every entry, `width` to every row.
     """
     n, L = fakes.shape
@@ -141,7 +141,7 @@ def likelihoods(fakes, people, log_count, log_leaving, out):
 @njit
 def reconstruct(fakes, seed, prior, log_count, log_leaving, out_above, out_tied):
     """
-    For every instant: how many places score above the true one, and how many the same, the true one included.
+    For every slot: how many places score above the true one, and how many the same, the true one included.
 
     The score of place r at t is ln prior(r) + sum over fakes of ln M[r, f(t)]; closer than 1e-9 is the same.
     """
@@ -189,7 +189,7 @@ def nearest(traces, skip, others, user, keep, out):
 @njit
 def knows(kind, known, fake, person, visits_fake, visits_person, tolerance):
     """
-    Whether a person fits what the adversary knows: instants `known` (rising) of a fake, in one of seven ways.
+    Whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.
 
     0 location, 1 sequence, 2 time, 3 unique location, 4 frequency, 5 probability, 6 proportion.
     """
@@ -240,7 +240,7 @@ def single_matches(known, fakes, visits_fake, people, user, visits, start, visit
     """
     out[f, kind, i] = the user of the only person that fits knowledge i of fake f; -1 where none or several do.
 
-    `known (F, I, h)` instants; `visits_fake (F, L)` the fake's visits to the place of each instant, `visits (N, R)`
+    `known (F, I, h)` slots; `visits_fake (F, L)` the fake's visits to the place of each slot, `visits (N, R)`
     those of people. Whoever fits visits all known places, so only `visitor[start[r] : start[r + 1]]` of the rarest one
     are looked at, rows of one user in a block.
     """
@@ -272,7 +272,7 @@ def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
     out[f, s] = ln Pr{f | the runs of s, boundaries moved} / Pr{f}.
 
     The runs of person s begin at `first[s, : runs[s]]` and are of class `kind[s]`. Each boundary is moved by up to
-    `shift` instants, all moves alike, and never before the one that was before it. `gain[c, r]` is the odds of place r
+    `shift` slots, all moves alike, and never before the one that was before it. `gain[c, r]` is the odds of place r
     in class c; the last row serves people whose class is unknown (-1).
     """
     L = fakes.shape[1]

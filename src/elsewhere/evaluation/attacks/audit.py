@@ -18,14 +18,14 @@ The suite: every attack of the table with what it needs, A1 to A21.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, require_between, require_whole
+from elsewhere.errors import InvalidParameter, public, require_between, require_whole
 from elsewhere.evaluation.attacks.candidates import TooManyPlaces, background, best_explained, reidentification
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, few_in_the_file, unique_places
 from elsewhere.evaluation.attacks.deniable import CannotAudit, behind, count_audit
@@ -43,7 +43,9 @@ from elsewhere.evaluation.attacks.finding import (
 from elsewhere.evaluation.attacks.ground import Ground
 from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_timing, reconstruction
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
+from elsewhere.evaluation.attacks.private import sum_audit
 from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
+from elsewhere.privacy.private.release import Mechanism
 from elsewhere.traces.model import Ints, Locations, Traces
 
 CHANCE = 0.01
@@ -193,6 +195,11 @@ class Attack(NamedTuple):
     needs: tuple[str, ...]
 
 
+def noise_audit(ground: Ground) -> Finding:
+    """A9: of the noisy sums of the private preset, or of the noisy count of the deniable one."""
+    return sum_audit(ground, ground.sampler) if isinstance(ground.sampler, Mechanism) else count_audit(ground)
+
+
 PAIRS = ("holdout", "seed_index")
 
 ATTACKS = {
@@ -204,7 +211,7 @@ ATTACKS = {
     "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
     "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
-    "A9": Attack("audit of the noisy count on neighbouring sets of seeds", count_audit, ("sampler",)),
+    "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
     "A10": Attack("membership by densities and distances", density_membership, ("holdout",)),
     "A12": Attack("what a fake shows fits exactly one person", background, PAIRS),
     "A13": Attack("places that few people visit", unique_places, ()),
@@ -337,11 +344,11 @@ class AuditResult:
         return in_one_sentence({named(f.id, f.details.get("role")): f.outcome for f in self.findings})
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
+        """Return plain numbers by attack: main, control, baseline, interval, bar, passed, ...; ready for JSON."""
         return {f.id: f.to_dict() for f in self.findings}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per attack: id, attack, main, low, high, control, baseline, bar, passed, status, outcome, words."""
+        """Return a row per attack: id, attack, main, low, high, control, baseline, bar, passed, outcome, words ...."""
         rows = []
         for f in self.findings:
             row = f.to_dict()
@@ -418,6 +425,60 @@ def _counted(outcomes: Mapping[str, str]) -> str:
     return "; ".join(parts)
 
 
+@dataclass(frozen=True)
+class Claims:
+    """
+    What the fakes are held to, and how often attacks that run a generator run it.
+
+    Parameters
+    ----------
+    k
+        Seeds that should stand behind every fake, for A8; None: it was not asked for.
+    eps0
+        What the count of archetypes claims, for A9.
+    count_runs
+        Releases of either of two neighbouring inputs, for A9.
+    m_min
+        Users that a place must have (E31).
+    shadows
+        Shadow runs of A10.
+    holdout_met
+        Whether the hold-out people are those whom the generator has learnt from, as in the deniable mode: fakes are
+        then closer to them whoever the seeds are, which A10 does not hold against them.
+
+    """
+
+    k: int | None = None
+    eps0: float = 0.5
+    count_runs: int = 20_000
+    m_min: int = 5
+    shadows: int = 16
+    holdout_met: bool = False
+
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            require_whole("k", self.k, 1)
+        require_between("eps0", self.eps0, 0, np.inf, open_low=True, open_high=True)
+        require_whole("count_runs", self.count_runs, 8)
+        require_whole("m_min", self.m_min, 1)
+        require_whole("shadows", self.shadows, 2)
+
+
+class AuditOptions(TypedDict, total=False):
+    """Further keywords of `audit`: the fields of `Claims`, and what comes with them."""
+
+    k: int | None
+    eps0: float
+    count_runs: int
+    m_min: int
+    shadows: int
+    holdout_met: bool
+    locations: Locations | None
+    roles: Mapping[str, Any] | None
+    progress: Callable[[int, int], None] | None
+
+
+@public
 def audit(
     seeds: Traces | ArrayLike,
     holdout: Traces | ArrayLike | None,
@@ -431,16 +492,8 @@ def audit(
     generator: Callable[..., Any] | None = None,
     pool: Any = None,
     attempts: ArrayLike | None = None,
-    locations: Locations | None = None,
-    k: int | None = None,
-    eps0: float = 0.5,
-    count_runs: int = 20_000,
-    m_min: int = 5,
-    shadows: int = 16,
-    holdout_met: bool = False,
-    roles: Mapping[str, Any] | None = None,
-    progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
+    **options: Unpack[AuditOptions],
 ) -> AuditResult:
     """
     Attack fakes as an adversary would, and say what each attack reached beside what chance reaches.
@@ -466,36 +519,21 @@ def audit(
         Classes of the places, for A7 and beside A5.
     sampler
         An object with `log_prob(fakes, seeds) -> (F, S)`, for A8 and the white box of A5; with `codes` and `A` as
-        the laws of the deniable preset have them, for A9.
+        the laws of the deniable preset have them, or the `sampler` of private fakes, for A9.
     generator
         A callable `(traces, rng) -> fakes`, for the grey box of A5 and the shadow runs of A10, which are slow.
     pool
         The published pool: its order is the one that A20 judges.
     attempts
         (N,) tries per seed, if they can be observed.
-    locations
-        Places of plain arrays; without them speeds and distances are not judged.
-    k
-        Seeds that should stand behind every fake, for A8; None: it was not asked for.
-    eps0
-        What the count of archetypes claims, for A9.
-    count_runs
-        Releases of either neighbouring set of seeds, for A9.
-    m_min
-        Users that a place must have (E31).
-    shadows
-        Shadow runs of A10.
-    holdout_met
-        Whether the hold-out people are those whom the generator has learnt from, as in the deniable mode: fakes are
-        then closer to them whoever the seeds are, which A10 does not hold against them.
-    roles
-        Other people in the file, name -> `Traces` or array: A1, A2, A3, A10, A12 and A13 are run against each role,
-        with the hold-out as strangers, and the finding is that of the worst, named; `roles` in it holds all. A sentence
-        in the place of people says why there is no verdict on them.
-    progress
-        Called with (attacks done, attacks in all) after every attack.
     rng
         Draws controls, walks, resamples and folds; each attack has a stream of its own.
+    **options
+        The fields of `Claims`. `locations`: places of plain arrays; without them speeds and distances are not judged.
+        `roles`: other people in the file, name -> `Traces` or array; A1, A2, A3, A10, A12 and A13 are run against each
+        role, with the hold-out as strangers, and the finding is that of the worst, named; `roles` in it holds all. A
+        sentence in the place of people says why there is no verdict on them. `progress`: called with (attacks done,
+        attacks in all) after every attack.
 
     Examples
     --------
@@ -508,17 +546,14 @@ def audit(
 
     """
     wanted = _ids(attacks)
-    if k is not None:
-        require_whole("k", k, 1)
-    require_between("eps0", eps0, 0, np.inf, open_low=True, open_high=True)
-    parameters = {
-        "k": k,
-        "eps0": float(eps0),
-        "count_runs": require_whole("count_runs", count_runs, 8),
-        "m_min": require_whole("m_min", m_min, 1),
-        "shadows": require_whole("shadows", shadows, 2),
-        "holdout_met": bool(holdout_met),
-    }
+    locations, roles = options.pop("locations", None), options.pop("roles", None)
+    progress = options.pop("progress", None)
+    strange = [name for name in options if name not in AuditOptions.__annotations__]
+    if strange:
+        known = ", ".join(AuditOptions.__annotations__)
+        raise InvalidParameter(f"`{strange[0]}` is no option of `audit`; these are: {known}.", code="E_CALL")
+    claims: dict[str, Any] = dict(options)
+    parameters = asdict(Claims(**claims))
     ground = Ground.of(
         seeds,
         holdout,

@@ -7,10 +7,10 @@ A2: which user's own moves make the fake most likely? MAP re-identification as t
 
     argmax_u  sum_t ln p(u)_{f(t)}^{f(t+1)},   moves that u never made get probability 1e-8, the first maximum counts.
 
-A12: does what one learns from a fake fit exactly one seed user? Eight kinds of knowledge, two to four instants each.
+A12: does what one learns from a fake fit exactly one seed user? Eight kinds of knowledge, two to four slots each.
 
 location         the places, as often as known            sequence    the places in their order
-time             the places at their instants             unique      the set of places
+time             the places at their slots                unique      the set of places
 frequency        the places with their numbers of visits  probability the same as shares, +- 5 points
 proportion       visits relative to the most visited known place, +- 5 points
 home_work        the two most visited places
@@ -300,13 +300,13 @@ def reidentification(ground: Ground) -> Finding:
 
 KINDS = ("location", "sequence", "time", "unique", "frequency", "probability", "proportion", "home_work")
 KNOWN = (2, 3, 4)
-TRIES = 8  # random sets of known instants per fake
+TRIES = 8  # random sets of known slots per fake
 TOLERANCE = 0.05
 MOST_FAKES = 5000
 
 
 def knowledge(n: int, L: int, h: int, rng: np.random.Generator) -> Ints:
-    """(n, TRIES, h) random instants, different and rising."""
+    """(n, TRIES, h) random slots, different and rising."""
     order = rng.random((n, TRIES, L)).argpartition(min(h, L) - 1, axis=2)[:, :, :h]
     return np.sort(order, axis=2)
 

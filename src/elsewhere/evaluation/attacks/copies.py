@@ -1,7 +1,7 @@
 """
 Is a fake a copy, or somewhere only few people are? A1 and A13.
 
-A1: is a fake a copy, or nearly, of its own seed or of anybody's? Aligned instants, shared places, common runs.
+A1: is a fake a copy, or nearly, of its own seed or of anybody's? Aligned slots, shared places, common runs.
 
 A13: do the fakes visit places that too few people visit? (E31)
 
@@ -26,7 +26,7 @@ KS_LEVEL = 0.01
 
 
 def common_with_owner(link: Link, R: int) -> Ints:
-    """(F, 3): equal instants, shared places and longest common run of each fake and its owner."""
+    """(F, 3): equal slots, shared places and longest common run of each fake and its owner."""
     V, (fakes, people) = compact(R, link.fakes, link.people.r)
     out = np.empty((len(fakes), 3), dtype=np.int64)
     with_owner(fakes, link.owner, people, _places(people, V), _scratch(fakes), out)
@@ -52,7 +52,7 @@ def _scratch(fakes: Ints) -> Ints:
 
 
 def verbatim(traces: Ints, people: Ints) -> Any:
-    """Which traces equal, instant by instant, somebody who moves."""
+    """Which traces equal, slot by slot, somebody who moves."""
     moving = people[(people != people[:, :1]).any(axis=1)]
     known = {row.tobytes() for row in np.ascontiguousarray(moving)}
     return np.array([row.tobytes() in known for row in np.ascontiguousarray(traces)], dtype=bool)

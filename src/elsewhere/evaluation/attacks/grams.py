@@ -77,7 +77,7 @@ class Grams:
         return self.hourly.look(self._hourly(r), skip)
 
     def log_chain(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """Mean ln probability of a trace's instants as a chain, (N,)."""
+        """Mean ln probability of a trace's slots as a chain, (N,)."""
         first = np.log(self.popularity(r[:, :1], skip))
         return np.asarray(np.concatenate([first, np.log(self.step(r, skip))], axis=1).mean(axis=1))
 

@@ -186,7 +186,7 @@ class Ground:
 
     @cached_property
     def hour(self) -> Ints:
-        """(L,) part of the day of each instant: clock hours, whatever the step."""
+        """(L,) part of the day of each slot: clock hours, whatever the step."""
         return np.asarray(np.unique(self.minutes // 60, return_inverse=True)[1])
 
     @staticmethod
@@ -271,7 +271,7 @@ class Ground:
 
 
 def filled(r: ArrayLike) -> Ints:
-    """Rows with every missing instant (-1) at the last known place, or at the first one before it is known."""
+    """Rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
     places = np.asarray(r, dtype=np.int64)
     if places.min(initial=0) >= 0:
         return places

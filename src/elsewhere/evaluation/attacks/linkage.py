@@ -10,7 +10,7 @@ A4 looks only at *when* the fake moves. A5 knows which places stand in for which
 or from the classes, the generator or its exact law, where they are given; of fakes that live for days also from all
 days together, and from their number. The strongest of them is the figure.
 
-A6 and A7: where was the seed at each instant? From n fakes of it, without naming it.
+A6 and A7: where was the seed at each slot? From n fakes of it, without naming it.
 
 A6 takes argmax_r of ln prior(r) + sum over the fakes of ln M[r, f(t)], prior and M from the other users. A7 looks for
 what the fakes avoid: among the places of the class they use most at t, the one they use least against expectation.
@@ -38,13 +38,13 @@ from elsewhere.traces.model import Floats, Ints
 
 FLOOR = 0.02
 TIMING_BAR = 0.01
-STRAY = 0.1  # share of instants at which a fake is in no class of its seed
+STRAY = 0.1  # share of slots at which a fake is in no class of its seed
 SHIFTS = {  # hours by which a fake may be early or late
     "with_classes": (0, ""),
     "with_classes_1h": (1, ", and knows that a fake may be an hour early or late,"),
     "with_classes_2h": (2, ", and knows that a fake may be two hours early or late,"),
 }
-MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and instants of pairs, that each attack of A5 beside the first tries
+MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and slots of pairs, that each attack of A5 beside the first tries
 NAMED = 0.1  # of the seeds at most, by whoever knows which places stand in for which
 
 
@@ -189,7 +189,7 @@ def semantic_rank(link: Link) -> Floats:
 
 
 def class_runs(r: Ints, label: Ints) -> tuple[Ints, Ints, Ints]:
-    """First instants (N, L) and classes (N, L) of the runs of one class, and how many there are, (N,)."""
+    """First slots (N, L) and classes (N, L) of the runs of one class, and how many there are, (N,)."""
     kind = label[r]
     begins = np.ones(kind.shape, dtype=bool)
     begins[:, 1:] = kind[:, 1:] != kind[:, :-1]
@@ -228,7 +228,7 @@ def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
     Success of an attacker who holds the classes, and knows how early or late a fake may be: by the likelihood.
 
     A fake is in the class of its seed but for a few strays; it changes class when its seed does, or up to `shift`
-    instants earlier or later. Whether fakes avoid the places of their seeds, the attacker learns from all other users'
+    slots earlier or later. Whether fakes avoid the places of their seeds, the attacker learns from all other users'
     pairs.
     """
     shift = min(shift, link.fakes.shape[1] - 1)
@@ -434,7 +434,7 @@ ABOVE_PRIOR = 0.05
 
 class Recovered(NamedTuple):
     """
-    Per seed row that has fakes enough, the share of its instants found.
+    Per seed row that has fakes enough, the share of its slots found.
 
     `exact` by the attack, `top5` among its first five places, `prior` by the places of the other users alone.
     """
@@ -516,7 +516,7 @@ def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered
     counts = [n for n in FAKES if n <= most]
 
     def rate(found: Recovered, share: Floats) -> tuple[Rate, float]:
-        # every instant is a trial of its user; the interval resamples users
+        # every slot is a trial of its user; the interval resamples users
         return user_rate(np.repeat(share, L), np.repeat(link.people.user[found.row], L), rng)
 
     runs = {n: tried(link, n) for n in counts}

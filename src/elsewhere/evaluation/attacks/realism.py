@@ -45,7 +45,7 @@ from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.ground import Ground, People
 from elsewhere.traces.model import Floats, Ints, Locations
 
-STAYS = (1, 2, 4, 8, 16, 32)  # instants: a stay is at most as long, and longer than the one before
+STAYS = (1, 2, 4, 8, 16, 32)  # slots: a stay is at most as long, and longer than the one before
 PARTS = 6
 LAGS = (8, 4, 2)  # one eighth, one quarter, one half of the day
 NAMES = (
@@ -70,7 +70,7 @@ NAMES = (
 
 
 class Stays(NamedTuple):
-    """Maximal runs of one place, trace by trace: row, place, first instant, length."""
+    """Maximal runs of one place, trace by trace: row, place, first slot, length."""
 
     row: Ints
     place: Ints
@@ -181,7 +181,7 @@ def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
     middle = mean_of(when, row, N, empty=0.5)
     late = np.arange(L) >= L // 2
     top = _top_place(stays, N)
-    after = np.zeros((N, L), dtype=np.int64)  # moves in a row, up to this instant
+    after = np.zeros((N, L), dtype=np.int64)  # moves in a row, up to this slot
     for t in range(1, L):
         after[:, t] = np.where(moved[:, t - 1], after[:, t - 1] + 1, 0)
     out |= {
@@ -250,7 +250,7 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
         "turned_back": mean_of((turn > 5 * np.pi / 6).astype(np.float64), who, N),
         "straight_on": mean_of((turn < np.pi / 6).astype(np.float64), who, N),
     }
-    # a trip is a run of moves at neighbouring instants: its net length over its way
+    # a trip is a run of moves at neighbouring slots: its net length over its way
     opens = np.ones(len(row), dtype=bool)
     opens[1:] = (row[1:] != row[:-1]) | (at[1:] != at[:-1] + 1)
     trip = np.cumsum(opens) - 1
@@ -365,7 +365,7 @@ def features(r: Ints, ground: Ground, reference: Grams) -> Floats:
 
 
 def _night(minutes: Floats) -> Ints:
-    """Instants between midnight and six; the first instant where the traces have no night."""
+    """Slots between midnight and six; the first slot where the traces have no night."""
     night = np.flatnonzero(minutes < 360)
     return night if len(night) else np.zeros(1, dtype=np.int64)
 

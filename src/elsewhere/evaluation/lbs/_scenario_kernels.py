@@ -1,7 +1,7 @@
 """
 Compiled inner loops of the service's attacks: a hidden chain over candidate sets, in logarithms.
 
-A set list holds one set of places per instant: those of instant t are `place[start[t] : start[t + 1]]`.
+A set list holds one set of places per slot: those of slot t are `place[start[t] : start[t + 1]]`.
 """
 
 import math
@@ -16,7 +16,7 @@ TIE = 1e-9  # logarithms closer than this are equal
 @njit
 def sightings(truth, fakes, exposed, key, start, place):
     """
-    What the service sees: at exposed instants the different places of truth and fakes, in the order of `key`.
+    What the service sees: at exposed slots the different places of truth and fakes, in the order of `key`.
 
     `key (L, n + 1)` are random numbers; the truth is last. A missing place (-1) of a fake is not sent. Fills
     `start (L + 1)` and `place`, returns the number of entries.
@@ -45,7 +45,7 @@ def without_pool(pool, start, place, out_start, out_place):
     """
     The sightings less every trace of the pool that lies in all of them (A19); returns how many such traces there are.
 
-    An instant at which nothing would remain keeps its set: the truth stands at a fake's place there.
+    A slot at which nothing would remain keeps its set: the truth stands at a fake's place there.
     """
     F, L = pool.shape
     gone = np.zeros(len(place), dtype=np.bool_)
@@ -88,7 +88,7 @@ def without_pool(pool, start, place, out_start, out_place):
 @njit
 def candidates(start, place, between, mark, out_start, out_place):
     """
-    Hidden places at every instant: those seen where something was, else `between` and those seen on either side.
+    Hidden places at every slot: those seen where something was, else `between` and those seen on either side.
 
     `mark (R,)` is scratch, all -1 and left so. Returns the number of entries; nothing is written where `out_place` is
     empty, so that a first call counts.
@@ -168,10 +168,10 @@ def _log_sums(out, here, there, level, p, log_p, forward):
 @njit
 def localize(start, place, weight, first, p, log_p, pair, posterior):
     """
-    Localization: `posterior[e]` = ln Pr{hidden place is entry e at its instant, everything seen}, by forward-backward.
+    Localization: `posterior[e]` = ln Pr{hidden place is entry e at its slot, everything seen}, by forward-backward.
 
-    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first instant, `p`, `log_p` (pairs, C, C) the chain,
-    `pair (L - 1)` which of them leads from instant t to t + 1. Returns ln of the total probability; where that is -inf
+    `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (pairs, C, C) the chain,
+    `pair (L - 1)` which of them leads from slot t to t + 1. Returns ln of the total probability; where that is -inf
     `posterior` is left as it was.
     """
     L = len(start) - 1
@@ -208,7 +208,7 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
 @njit
 def track(start, place, weight, first, log_p, pair, path):
     """
-    Tracking: `path[t]` = entry of the most likely sequence at instant t (Viterbi); the first of equal ones is taken.
+    Tracking: `path[t]` = entry of the most likely sequence at slot t (Viterbi); the first of equal ones is taken.
 
     Returns its ln probability; arguments are those of `localize`.
     """
@@ -241,7 +241,7 @@ def track(start, place, weight, first, log_p, pair, path):
 @njit
 def hits(start, place, posterior, path, feasible, truth, seen, located, tracked):
     """
-    Chance that the attacker names the true place at every instant, by localization (ties shared) and by tracking.
+    Chance that the attacker names the true place at every slot, by localization (ties shared) and by tracking.
 
     Where his knowledge explains nothing of what he saw he guesses among what was seen, and elsewhere has no answer.
     """

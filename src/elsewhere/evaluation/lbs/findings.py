@@ -219,7 +219,8 @@ def _served(
 ) -> LbsResult:
     """The scenario on some of `people`, the adversary knowing `others`."""
     chosen = np.sort(rng.permutation(people.U)[:MOST_USERS])
-    test = _traces(people, ground, "attacked").select(np.isin(people.user, chosen))
+    rows = np.isin(people.user, chosen)
+    test = _traces(People(people.r[rows], people.user[rows], people.U), ground, "attacked")
     train = _traces(others, ground, "known")
 
     def decoys(user: int, n: int, rng: np.random.Generator) -> Any:
@@ -232,7 +233,7 @@ def _served(
 
 
 def _success(found: LbsResult, n: int, adversary: str) -> Rate:
-    """1 - error at exposed instants of the better attack: median over users, with its interval."""
+    """1 - error at exposed slots of the better attack: median over users, with its interval."""
     figures = [found.figure("decoys", n, adversary, attack) for attack in ATTACKS]
     best = min(figures, key=lambda figure: figure["median"])
     low, high = best["interval"]

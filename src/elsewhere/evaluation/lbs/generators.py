@@ -33,7 +33,7 @@ TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
 
 def uniform_iid(R: int, L: int) -> Generator:
     """
-    Uniform IID: every place at every instant alike.
+    Uniform IID: every place at every slot alike.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def uniform_iid(R: int, L: int) -> Generator:
 
 
 def aggregate_iid(model: AggregateModel, L: int) -> Generator:
-    """Aggregate mobility IID: every instant drawn from pi_bar."""
+    """Aggregate mobility IID: every slot drawn from pi_bar."""
     edge = np.cumsum(model.pi_bar)
     require_whole("L", L, 1)
     return lambda user, n, rng: _draw(edge, rng.random((n, L)))
@@ -56,9 +56,9 @@ def aggregate_iid(model: AggregateModel, L: int) -> Generator:
 
 def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = None) -> Generator:
     """
-    Random walk on aggregate mobility: pi_bar at the first instant (E74), then p_bar.
+    Random walk on aggregate mobility: pi_bar at the first slot (E74), then p_bar.
 
-    `tau (L,)` gives the period of each instant where the model has several.
+    `tau (L,)` gives the period of each slot where the model has several.
     """
     require_whole("L", L, 1)
     when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau, dtype=np.int64)
@@ -87,7 +87,7 @@ def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = 
 
 def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
     """
-    Random walk on the user's own mobility: pi(u) at the first instant, then p(u), pooled over periods.
+    Random walk on the user's own mobility: pi(u) at the first slot, then p(u), pooled over periods.
 
     At a place that the user never left there is nothing to follow: the walk goes on from pi(u).
     """

@@ -8,13 +8,13 @@ result, and the scenario itself.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, public, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.ground import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
@@ -34,8 +34,8 @@ class Chain:
     """
     A chain over some places: `place (C,)` sorted, logarithms and laws over them.
 
-    `first (C,)` is ln of the law of the first instant, `p` and `log_p` (pairs, C, C) the moves, `pair (L - 1,)` which
-    of them leads from one instant to the next, `between` the positions of hidden candidates while nothing is sent.
+    `first (C,)` is ln of the law of the first slot, `p` and `log_p` (pairs, C, C) the moves, `pair (L - 1,)` which
+    of them leads from one slot to the next, `between` the positions of hidden candidates while nothing is sent.
     """
 
     place: Ints
@@ -47,7 +47,7 @@ class Chain:
 
 
 def period_steps(tau: Places) -> tuple[list[tuple[int, int]], Ints]:
-    """The different (tau, tau') of consecutive instants, and which of them each step is."""
+    """The different (tau, tau') of consecutive slots, and which of them each step is."""
     steps = list(zip(tau[:-1].tolist(), tau[1:].tolist(), strict=True))
     pairs = sorted(set(steps)) or [(0, 0)]
     number = {pair: i for i, pair in enumerate(pairs)}
@@ -64,7 +64,7 @@ def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = B
     """
     <p_bar, pi_bar> over the places `seen` and the most visited ones.
 
-    The law of the first instant gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
+    The law of the first slot gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
     (E34): what nobody visited in training is unlikely, not impossible.
     """
     hidden = popular(np.asarray(model.pi_bar), between)
@@ -104,7 +104,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Sightings:
-    """What a service receives: the set `place[start[t] : start[t + 1]]` at instant t, empty if nothing is sent."""
+    """What a service receives: the set `place[start[t] : start[t + 1]]` at slot t, empty if nothing is sent."""
 
     start: Ints
     place: Ints
@@ -112,7 +112,7 @@ class Sightings:
     @staticmethod
     def of(truth: Ints, fakes: Ints, exposed: Flags, rng: np.random.Generator) -> "Sightings":
         """
-        Truth and fakes at the exposed instants, shuffled, each place once: a client does not ask the same twice.
+        Truth and fakes at the exposed slots, shuffled, each place once: a client does not ask the same twice.
 
         Examples
         --------
@@ -142,11 +142,11 @@ def attack(
     log: Sightings, chain: Chain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """
-    Chance that the adversary names the true place at each instant: by localization, and by tracking.
+    Chance that the adversary names the true place at each slot: by localization, and by tracking.
 
-    The hidden place moves by `chain`. At an exposed instant it is one of those seen, all alike or by `worth (L, R)`,
-    ln of what a place is worth at that instant; elsewhere it is one of `chain.between` or one seen at the nearest
-    exposed instants, and nothing is observed. Localization names the place of largest posterior probability (forward-
+    The hidden place moves by `chain`. At an exposed slot it is one of those seen, all alike or by `worth (L, R)`,
+    ln of what a place is worth at that slot; elsewhere it is one of `chain.between` or one seen at the nearest
+    exposed slots, and nothing is observed. Localization names the place of largest posterior probability (forward-
     backward), ties shared; tracking that of the most likely sequence (Viterbi), ties broken at random.
     """
     L = len(truth)
@@ -174,7 +174,7 @@ def attack(
 
 def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     """
-    Mean number of different places (diversity) and of different classes (semantic) per exposed instant (E69).
+    Mean number of different places (diversity) and of different classes (semantic) per exposed slot (E69).
 
     The truth is one of them. Places of unknown class count as one class. Beside it `guess`, the chance of error of
     whoever picks one of the places at random. NaN where nothing was exposed.
@@ -230,9 +230,9 @@ class LbsResult:
         Names along the axes of `error`.
     error
         (users, generators, n_fakes, adversaries, attacks, where) probability of error; attacks are localization and
-        tracking, where is at exposed instants and at all.
+        tracking, where is at exposed slots and at all.
     overhead
-        (users, generators, n_fakes, 3) different places and classes per exposed instant, and the error of a guess.
+        (users, generators, n_fakes, 3) different places and classes per exposed slot, and the error of a guess.
     settings
         beta, repeats, periods, sizes.
     notes
@@ -261,14 +261,14 @@ class LbsResult:
     def figure(
         self, generator: str, n: int, adversary: str = "aggregate", attack: str = "tracking", where: str = "exposed"
     ) -> dict[str, Any]:
-        """Median over users of the probability of error, its 95 % interval (users resampled), and the mean."""
+        """Return the median over users of the probability of error, its 95 % interval, and the mean."""
         g, m, a = (
             x.index(y) for x, y in ((self.generators, generator), (self.n_fakes, n), (self.adversaries, adversary))
         )
         return self._summary(self.error[:, g, m, a, ATTACKS.index(attack), WHERE.index(where)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
+        """Return numbers: generator -> number of fakes -> ceiling, overheads, and error by adversary, attack, where."""
         found: dict[str, Any] = {}
         for generator in self.generators:
             found[generator] = {}
@@ -294,7 +294,7 @@ class LbsResult:
         return {**whole, "version": __version__}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per generator, number of fakes, adversary and attack: error, interval, overheads, ceiling."""
+        """Return one row per generator, number of fakes, adversary and attack: error, interval, overheads, ceiling."""
         rows = []
         for g, generator in enumerate(self.generators):
             for m, n in enumerate(self.n_fakes):
@@ -339,6 +339,15 @@ class LbsResult:
 Generator = Callable[[int, int, np.random.Generator], ArrayLike]
 
 
+class LbsOptions(TypedDict, total=False):
+    """Further keywords of `evaluate_lbs`."""
+
+    periods: int | Sequence[float] | Periods
+    locations: Locations | None
+    between: int
+
+
+@public
 def evaluate_lbs(
     train: Traces | ArrayLike,
     test: Traces | ArrayLike,
@@ -349,18 +358,16 @@ def evaluate_lbs(
     n_fakes: Iterable[int] = (1, 5, 10),
     beta: float = 0.5,
     repeats: tuple[int, int] = (4, 5),
-    rng: np.random.Generator,
     model: AggregateModel | None = None,
-    periods: int | Sequence[float] | Periods = 1,
-    locations: Locations | None = None,
-    between: int = BETWEEN,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    rng: np.random.Generator,
+    **options: Unpack[LbsOptions],
 ) -> LbsResult:
     """
-    Privacy against overhead of decoys (fig:locationprivacy): error of the service's attacks on every test user.
+    Attack users behind decoys: the service's error on every test user, against the overhead (fig:locationprivacy).
 
-    Error is the share of true places that the attack misses: at exposed instants, and at all (E67); of each user the
+    Error is the share of true places that the attack misses: at exposed slots, and at all (E67); of each user the
     mean over all runs, over users the median. Users of `train` and `test` are the same where their labels are equal.
 
     Parameters
@@ -380,24 +387,21 @@ def evaluate_lbs(
     n_fakes
         Numbers m of fakes sent along.
     beta
-        Probability that an instant is exposed, each by itself (E74).
+        Probability that a slot is exposed, each by itself (E74).
     repeats
         Selections of fakes, and exposures for each of them.
-    rng
-        Draws rows, fakes, exposures, order; every user has a stream of her own.
     model
         <p_bar, pi_bar> of the adversaries; by default learnt from `train`.
-    periods
-        Periods of the day of the model; the paper has one.
-    locations
-        Places of plain arrays.
-    between
-        How many of the most visited places, besides those just seen, an adversary takes into account while nothing is
-        sent; the number of places for all of them.
     executor
         Where the work runs, by user; the result does not depend on it.
     progress
         Called as `progress(users done, users)`.
+    rng
+        Draws rows, fakes, exposures, order; every user has a stream of her own.
+    **options
+        `periods`: of the day, of the model; the paper has one. `locations`: places of plain arrays. `between`: how many
+        of the most visited places, besides those just seen, an adversary takes into account while nothing is sent; the
+        number of places for all of them.
 
     Examples
     --------
@@ -410,6 +414,11 @@ def evaluate_lbs(
     0.0
 
     """
+    periods, locations = options.pop("periods", 1), options.pop("locations", None)
+    between = options.pop("between", BETWEEN)
+    if options:
+        known = ", ".join(LbsOptions.__annotations__)
+        raise InvalidParameter(f"`{next(iter(options))}` is no option of `evaluate_lbs`; these are: {known}.")
     stage = _stage(train, test, generators, classes, pool, n_fakes, beta, repeats, model, periods, locations, between)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")

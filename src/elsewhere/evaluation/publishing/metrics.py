@@ -162,7 +162,7 @@ RANDOM_DRAWS = 200
 
 def top_shares(r: Places) -> Floats:
     """
-    (N, 3) share of its known instants that each trace spends at its 1st, 2nd and 3rd most visited place.
+    (N, 3) share of its known slots that each trace spends at its 1st, 2nd and 3rd most visited place.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def allocation_kl(real: Floats, other: Floats, L: int, *, paired: bool = False) 
         real, other = np.sort(real), np.sort(other)
         if len(real) != len(other):
             other = np.interp(_levels(len(real)), _levels(len(other)), other)
-    # a rank that nobody has is no law: all shares are then equal, as everybody gets .1 of an instant
+    # a rank that nobody has is no law: all shares are then equal, as everybody gets .1 of a slot
     real, other = (x if x.any() else np.ones(len(x)) for x in (real, other))
     return kl(real * L, other * L)
 
@@ -218,7 +218,7 @@ def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) ->
     """
     sum_tau w_tau sum_r min(pi_bar_tau^r, pi_bar_F,tau^r), w the real shares of time in each period (E13).
 
-    A period in which `other` has no instant adds 0.
+    A period in which `other` has no slot adds 0.
     """
     if real.T == 1:
         return min(1.0, float(np.minimum(real.pi_bar, other.pi_bar).sum()))
@@ -245,7 +245,7 @@ def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats
 
 def move_weights(profiles: Profiles) -> Floats:
     """
-    (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next instant lies in tau' (E7).
+    (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next slot lies in tau' (E7).
 
     With one period this is pi_bar. What has no departure stays in its period.
     """
@@ -289,7 +289,7 @@ def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Fl
     """
     Samples of each habit of `UNITS`: one value per trace, per stay (`dwell`) or per move (`trip_length`).
 
-    A stay is a maximal run of one place; a move goes from one instant to the next, both known, to another place.
+    A stay is a maximal run of one place; a move goes from one slot to the next, both known, to another place.
     Distances need coordinates: without them `trip_length` and `radius_of_gyration` are left out.
 
     Examples
@@ -335,7 +335,7 @@ class Steps:
 
     @staticmethod
     def of(r: Places, R: int) -> "Steps":
-        """Count all pairs of consecutive known instants."""
+        """Count all pairs of consecutive known slots."""
         both = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
         key, count = np.unique((r[:, :-1].astype(np.int64) * R + r[:, 1:])[both], return_counts=True)
         departures = np.bincount(key // R, count, R).astype(np.int64)
@@ -558,7 +558,7 @@ def _kl_at(real: Floats, other: Floats, places: Ints) -> float:
 
 
 def _by_instant(scene: Scene, real: Places, other: Places) -> float:
-    """Mean over instants of the total variation between the places of both at that instant."""
+    """Mean over slots of the total variation between the places of both at that slot."""
     each = []
     for t in range(real.shape[1]):
         a, b = scene.visits(real[:, t]), scene.visits(other[:, t])

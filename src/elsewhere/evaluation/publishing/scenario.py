@@ -158,7 +158,7 @@ class PublishingResult:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Plain numbers, ready for JSON.
+        Return plain numbers, ready for JSON.
 
         `aggregate` (p_bar, pi_bar: similarity in [0, 1]); `visits` (all, top: KL in nats, sorted by popularity);
         `allocation` (ranks 1, 2, 3: KL in nats); `similarity` (histograms of fake against own seed, and differential);
@@ -170,7 +170,7 @@ class PublishingResult:
         return {**plain_numbers, "version": __version__}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row per figure: measure, unit, words, best, testing, fakes, std, median, and the baselines it has."""
+        """Return a row per figure: measure, unit, words, best, testing, fakes, std, median, baselines."""
         rows = [_row(f"aggregate similarity of {name}", "share", figure) for name, figure in self.aggregate.items()]
         rows += [_row(f"visits, {name} places, sorted", "KL, nats", figure) for name, figure in self.visits.items()]
         rows += [_row(f"time at place number {j}", "KL, nats", figure) for j, figure in self.allocation.items()]

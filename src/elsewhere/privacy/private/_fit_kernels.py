@@ -160,13 +160,13 @@ def add_day(f, w, day):
 
 
 @njit
-def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weight, pointer, index, value):
+def vectors(r, R, period, slot, lengths, sectors, rate, share, most, weight, pointer, index, value):
     """
-    Fill the rows of a sparse matrix, `pointer`, `index`, `value`: the vector of each person i, of rows start[i] on.
+    Fill the rows of a sparse matrix, `pointer`, `index`, `value`: the vector of each day of `r`.
 
-    The days of a person are averaged. Block j is divided by its norm or by `most[j]`, whichever is larger, and
-    multiplied by `weight[j]`: the squares of the weights sum to 1, so that no vector is longer than 1. Move pairs, the
-    last block, are counted once a day. Returns the number of entries; `index` and `value` hold the most there can be.
+    Block j is divided by its norm or by `most[j]`, whichever is larger, and multiplied by `weight[j]`: the squares of
+    the weights sum to 1 at most, so that no vector is longer than 1. Move pairs, the last block, are counted once a
+    day. Returns the number of entries; `index` and `value` hold the most there can be.
     """
     L, P = r.shape[1], period[-1] + 1
     edge = np.cumsum(np.array([0, R, P * R, R, MOVING, COLUMNS, DAY]))
@@ -176,26 +176,19 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
         long[period[t]] += 1 / L
     at = 0
     pointer[0] = 0
-    for i in range(len(start) - 1):
-        days = start[i + 1] - start[i]
-        pairs = np.empty(days * (L - 1), dtype=np.int64)
-        n_pairs = 0
-        for d in range(start[i], start[i + 1]):
-            f, w, begin = r[d], 1.0 / days, n_pairs
-            for t in range(L):
-                dense[f[t]] += w / L
-                dense[R + period[t] * R + f[t]] += w / L
-                for p in range(P):  # what differs from the day as a whole
-                    dense[R + p * R + f[t]] -= w / L * long[p]
-                if t > 0 and f[t] != f[t - 1]:
-                    dense[edge[2] + f[t]] += w
-                    pairs[n_pairs] = f[t - 1] * R + f[t]
-                    n_pairs += 1
-            of_day = np.unique(pairs[begin:n_pairs])
-            pairs[begin : begin + len(of_day)] = of_day
-            n_pairs = begin + len(of_day)
-            add_steps(f, w, slot, lengths, sectors, rate, share, last, left, dense[edge[3] :], dense[edge[4] :])
-            add_day(f, w, dense[edge[5] :])
+    for i in range(len(r)):
+        f, pairs, n_pairs = r[i], np.empty(L - 1, dtype=np.int64), 0
+        for t in range(L):
+            dense[f[t]] += 1 / L
+            dense[R + period[t] * R + f[t]] += 1 / L
+            for p in range(P):  # what differs from the day as a whole
+                dense[R + p * R + f[t]] -= long[p] / L
+            if t > 0 and f[t] != f[t - 1]:
+                dense[edge[2] + f[t]] += 1.0
+                pairs[n_pairs] = f[t - 1] * R + f[t]
+                n_pairs += 1
+        add_steps(f, 1.0, slot, lengths, sectors, rate, share, last, left, dense[edge[3] :], dense[edge[4] :])
+        add_day(f, 1.0, dense[edge[5] :])
         for j in range(BLOCKS - 1):
             norm = math.sqrt((dense[edge[j] : edge[j + 1]] ** 2).sum())
             if norm > 0.0:
@@ -206,18 +199,10 @@ def vectors(r, start, R, period, slot, lengths, sectors, rate, share, most, weig
                         at += 1
                         dense[c] = 0.0
         if n_pairs > 0:
-            ordered = np.sort(pairs[:n_pairs])
-            begin, norm = at, 0.0
-            for m in range(n_pairs):
-                if m > 0 and ordered[m] == ordered[m - 1]:
-                    value[at - 1] += 1.0 / days
-                else:
-                    index[at], value[at] = edge[6] + ordered[m], 1.0 / days
-                    at += 1
-            for m in range(begin, at):
-                norm += value[m] ** 2
-            factor = weight[6] / max(math.sqrt(norm), most[6])
-            for m in range(begin, at):
-                value[m] *= factor
+            of_day = np.unique(pairs[:n_pairs])
+            factor = weight[6] / max(math.sqrt(len(of_day)), most[6])
+            for pair in of_day:
+                index[at], value[at] = edge[6] + pair, factor
+                at += 1
         pointer[i + 1] = at
     return at

@@ -2,30 +2,37 @@
 From noisy sums to a walk, and to a pool of walks that do together what the sums say: post-processing alone.
 
 1. Maps of visits and arrivals are denoised by a Gaussian process on the public coordinates.
-2. The tables of the walk are filled by matching moments: walks are simulated, described by the very vectors that people
-   were described by, and each weight goes where posterior mode of noise and prior puts it.
-3. A pool of walks is weighed by maximum entropy towards all sums, each with the slack its noise asks for.
+2. The tables of the walk are filled by matching moments: walks, or lives of several days around a home and a main
+   place, are simulated and described by the very vectors that people were described by, and each weight goes where
+   posterior mode of noise and prior puts it.
+3. A pool of them is weighed by maximum entropy towards all sums, each with the slack its noise asks for.
 """
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.privacy.private._fit_kernels import COUNTS, SHARES, scores
-from elsewhere.privacy.private.vectors import DECAY, MOST, Design
+from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
+from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
+from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
+from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables, stroll
-from elsewhere.traces.model import Floats, Places
+from elsewhere.traces.model import Floats, Ints, Places
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-ROUNDS, WALKS = 16, 4000  # of simulation, and walks in each
+ROUNDS, WALKS = 16, 4000  # of simulation, and days in each
+ROUNDS_OF_LIVES = 16  # after these, where fakes live for several days
+LIVES = 500  # in each, at least
 FEW = 50  # people whose sums the first round matches, twice as many in each: far from a sum slopes lead astray
 PAIRS_FROM = 8  # round from which move pairs enter: what they add is measured against a walk that is nearly right
-SPREAD = 1.0  # prior standard deviation of a weight of the walk
+SPREAD, SPREAD_LAW = 1.0, 3.0  # prior standard deviation of a weight of the walk, of the law of anchors
 PAIR_SPREAD = 0.7  # of a move pair, beside what arrivals and lengths say, as a share of it
 CERTAIN = 4.7  # standard deviations from which a move pair is believed whatever was expected
 RANGE = 4.0  # of likeness between places, in distances between neighbours
@@ -34,7 +41,8 @@ STAY = 0.2  # of a day, that who comes to a place stays there: how a count over 
 NEWTON = 15
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
-POOL, SPARE = 40_000, 4  # walks that are weighed: so many, or so many times the fakes
+POOL, SPARE = 40_000, 4  # days that are weighed at a time, of which one in so many is taken
+POOL_LIVES = 4_000  # at a time, at least
 PRIOR_PEOPLE = 300  # as many people as whom the walk weighs beside the sums
 
 
@@ -59,6 +67,11 @@ class Sums:
     def mean(self, name: str) -> Floats:
         """Return the mean of a block over people."""
         return np.asarray(self.design.of_block(self.y, name) / self.people)
+
+    @property
+    def noise_of_mean(self) -> float:
+        """Return the standard deviation of the noise in a mean over people."""
+        return self.sd / self.people
 
     def noise(self, name: str) -> float:
         """Return the standard deviation of the noise in `mean`."""
@@ -121,58 +134,156 @@ class Maps:
         arrivals = smooth(seen / scale, v / scale**2, self.day, SPREAD_PART, n)
         self.arrivals = arrivals / arrivals.sum()
 
+    def anchors(self, sums: Sums) -> Anchors | None:
+        """Return where homes and main places are, where fakes live for several days."""
+        if sums.design.days == 1:
+            return None
+        return Anchors.of(sums.design, sums.mean("habits"), sums.noise("habits"), self.parts)
 
-def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
+
+class Model(NamedTuple):
+    """A walk, and where it is to be lived for several days the law of anchors and where they are."""
+
+    tables: Tables
+    law: Floats
+    anchors: Anchors | None
+
+    def draw(self, days: int, rng: np.random.Generator) -> "Lives":
+        """Draw one life for every `design.days` of these days."""
+        if self.anchors is None:
+            r = np.empty((days, len(self.tables.slot)), dtype=np.int32)
+            stroll(self.tables, rng.random((days, 2 * r.shape[1] - 1)), r)
+            return Lives(r, np.arange(days + 1), np.zeros(days, dtype=bool))
+        D = self.anchors.design.days
+        drawn = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
+        return Lives(drawn.r.astype(np.int32), drawn.start, drawn.weekend)
+
+
+class Lives(NamedTuple):
+    """Days (rows, L) of lives, rows start[i] to start[i + 1] of each, and which are at a weekend."""
+
+    r: Places
+    start: Ints
+    weekend: NDArray[np.bool_]
+
+
+def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Model:
     """
     Return the walk whose simulated traces do, on the mean, what the noisy sums say.
 
-    Weights of moving and of destinations by Gauss-Newton: the slope of the mean vector of walks in the weights is the
-    covariance of their vectors with the slopes of ln Pr{walk}. Attraction and leaving of places by their maps.
+    Weights of moving, of destinations and of anchors by Gauss-Newton: the slope of the mean vector of walks in the
+    weights is the covariance of their vectors with the slopes of ln Pr{walk}. Attraction and leaving of places by their
+    maps.
     """
     with threadpool_limits(1):  # sums in one order on every machine (R5)
         return _fitted(sums, maps, rng)
 
 
-def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Tables:
-    design, R, L = sums.design, sums.design.R, sums.design.L
-    first, attract, leaving = maps.parts[0], maps.arrivals.copy(), np.zeros(R)
-    centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS)])
-    weight, cells = centre.copy(), slice(int(design.edges[3]), int(design.edges[6]))
-    goal, pairs = sums.y[cells] / sums.people, np.ones((R, R))
-    noise = {name: sums.noise(name) for name in ("arrivals", "places")}
-    walks, slope = np.empty((WALKS, L), dtype=np.int64), np.zeros((len(goal), len(weight)))
-    for turn in range(ROUNDS):
-        steps = _law(attract, design, pairs)
-        tables = design.tables(
-            first, steps, np.exp(weight[MOVING:]), weight[:MOVING], leaving, max(1, round(sums.people))
+def _fitted(sums: Sums, maps: Maps, rng: np.random.Generator) -> Model:
+    fit = _Fit(sums, maps)
+    for turn in range(ROUNDS - 1):
+        fit.round(None, FEW * 2.0**turn, rng, with_pairs=turn == PAIRS_FROM)
+    anchors = maps.anchors(sums)
+    if anchors is not None:
+        fit.know(anchors)
+        for turn in range(ROUNDS_OF_LIVES):
+            fit.round(anchors, FEW * 2.0**turn, rng, with_pairs=False)
+    return fit.model(anchors)
+
+
+class _Fit:
+    """Weights and tables on their way, and the goals they are led to."""
+
+    def __init__(self, sums: Sums, maps: Maps) -> None:
+        design = self.design = sums.design
+        self.sums, self.maps = sums, maps
+        self.attract, self.leaving, self.pairs = maps.arrivals.copy(), np.zeros(design.R), np.ones((design.R, design.R))
+        self.centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS), GUESS])
+        self.ridge = np.repeat([SPREAD**-2, SPREAD_LAW**-2], [MOVING + COLUMNS, LAW])
+        self.weight, self.cells = self.centre.copy(), np.arange(design.edges[3], design.edges[PAIRS])
+        self.goal = sums.y[self.cells] / sums.people
+        self.variance = np.full(len(self.cells), sums.noise_of_mean**2)
+        self.slope, self.turn = np.zeros((len(self.goal), len(self.weight))), 0
+
+    def know(self, anchors: Anchors) -> None:
+        """Add what the sums say of habits to the goals."""
+        known, goal, variance = _habits_known(anchors)
+        self.cells = np.append(self.cells, self.design.edges[-2] + known)
+        self.goal, self.variance = np.append(self.goal, goal), np.append(self.variance, variance)
+        self.slope, self.turn = np.zeros((len(self.goal), len(self.weight))), 0
+
+    def model(self, anchors: Anchors | None) -> Model:
+        """Return the walk as it is."""
+        w = self.weight
+        tables = self.design.tables(
+            self.maps.parts[0],
+            _law(self.attract, self.design, self.pairs),
+            np.exp(w[MOVING : MOVING + COLUMNS]),
+            w[:MOVING],
+            self.leaving,
+            max(1, round(self.sums.people)),
         )
-        if turn == ROUNDS - 1:
-            break
-        stroll(tables, rng.random((WALKS, 2 * L - 1)), walks)
-        matrix = design.matrix(walks)
-        x = matrix[:, cells].toarray()
-        score = np.zeros((WALKS // 2, len(weight)))  # half of them tell slopes well enough, and these cost most
-        scores(walks[: len(score)], tables, score)
+        return Model(tables, w[MOVING + COLUMNS :], anchors)
+
+    def round(self, anchors: Anchors | None, people: float, rng: np.random.Generator, *, with_pairs: bool) -> None:
+        """Simulate, and go a step towards the goals, which are matched as if they were of so many people."""
+        R, maps, sums = self.design.R, self.maps, self.sums
+        model = self.model(anchors)
+        matrix, walks, found = _simulated(model, self.design, self.cells, rng)
+        x = matrix[:, self.cells].toarray()
+        self.turn += 1
         # the mean over rounds: slopes change less than they scatter
-        slope += ((x - x.mean(axis=0))[: len(score)].T @ score / len(score) - slope) / min(turn + 1, 4)
-        people = min(sums.people, FEW * 2.0**turn)
-        v = (sums.sd / sums.people) ** 2 + x.var(axis=0) * (1 / people + 1 / WALKS) + 1e-10
-        curve = (slope.T / v) @ slope + np.eye(len(weight)) / SPREAD**2
-        pull = (slope.T / v) @ (goal - x.mean(axis=0)) - (weight - centre) / SPREAD**2
-        weight = np.clip(weight + STEP * np.clip(np.linalg.solve(curve, pull), -1, 1), -8, 8)
+        self.slope += (found - self.slope) / min(self.turn, 4)
+        v = self.variance + x.var(axis=0) * (1 / min(sums.people, people) + 1 / len(x)) + 1e-10
+        curve = (self.slope.T / v) @ self.slope + np.diag(self.ridge)
+        pull = (self.slope.T / v) @ (self.goal - x.mean(axis=0)) - (self.weight - self.centre) * self.ridge
+        self.weight = np.clip(self.weight + STEP * np.clip(np.linalg.solve(curve, pull), -1, 1), -8, 8)
         arrived = walks[:, 1:][walks[:, 1:] != walks[:, :-1]]
         there, been = np.bincount(arrived, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
         there, been = there / there.sum(), been / been.sum()
-        loose = 2 / WALKS + 0.3 * noise["arrivals"]
-        loose_v = 2 / WALKS + 0.3 * noise["places"]
+        loose, loose_v = (2 / WALKS + 0.3 * sums.noise(name) for name in ("arrivals", "places"))
         more = (maps.arrivals + loose) / (there + loose)
-        attract = attract * np.clip(more, 0.5, 2) ** 0.6
-        attract /= attract.sum()
+        attract = self.attract * np.clip(more, 0.5, 2) ** 0.6
+        self.attract = attract / attract.sum()
         stays = (maps.day + loose_v) / (been + loose_v) / more
-        leaving = np.clip(leaving - 0.4 * np.log(np.clip(stays, 0.25, 4)), -4, 4)
-        if turn == PAIRS_FROM and design.weight[-1] > 0:
-            pairs = _pairs(sums, steps, maps, _mean(matrix))
-    return tables
+        self.leaving = np.clip(self.leaving - 0.4 * np.log(np.clip(stays, 0.25, 4)), -4, 4)
+        if with_pairs and self.design.weight[PAIRS] > 0:
+            self.pairs = _pairs(sums, model.tables.steps, maps, _mean(matrix))
+
+
+def _habits_known(anchors: Anchors) -> tuple[Ints, Floats, Floats]:
+    """Return which habits the sums tell, and their means with the variance of noise, in units of a vector."""
+    known = np.flatnonzero(np.isfinite(anchors.variance))
+    unit = anchors.design.weight[-1] / MOST_HABITS
+    return known, anchors.goal[known] * unit, anchors.variance[known] * unit**2
+
+
+def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generator) -> tuple["csr_array", Ints, Floats]:
+    """Return vectors of simulated walks or lives, their days, and the slopes of the means of `cells` in all weights."""
+    if model.anchors is None:
+        walks = np.empty((WALKS, design.L), dtype=np.int64)
+        stroll(model.tables, rng.random((WALKS, 2 * design.L - 1)), walks)
+        matrix = design.matrix(walks)
+        score = np.zeros((WALKS // 2, MOVING + COLUMNS + LAW))  # half of them tell slopes well enough, and cost most
+        scores(walks[: len(score)], model.tables, score)
+        x = matrix[:, cells].toarray()
+        return matrix, walks, (x - x.mean(axis=0))[: len(score)].T @ score / len(score)
+    n = max(LIVES, WALKS // design.days)
+    drawn = model.anchors.draw(model.tables, model.law, n, rng, scored=True)
+    matrix = design.matrix(drawn.r, drawn.start, drawn.weekend)
+    # what is a mean over days has slopes day by day; of what days have in common they are those of the whole life
+    base = cells[cells < design.edges[PAIRS]]
+    known, unit = cells[len(base) :] - design.edges[-2], design.weight[-1] / MOST_HABITS
+    single = known[known < SEVERAL]
+    days = np.hstack([design.matrix(drawn.r)[:, base].toarray(), unit * of_days(drawn, design)[:, single]])
+    lives = matrix[:, design.edges[-2] + known[known >= SEVERAL]].toarray()
+    whole = drawn.score.reshape(n, design.days, -1).sum(axis=1)
+    whole[:, : MOVING + COLUMNS + OWN_PLACES] = 0.0  # over many days scores scatter too much to tell other slopes
+    found = [
+        (days - days.mean(axis=0)).T @ drawn.score / len(days),
+        (lives - lives.mean(axis=0)).T @ whole / n,
+    ]
+    return matrix, drawn.r, np.vstack(found)
 
 
 def _law(attract: Floats, design: Design, pairs: Floats) -> Floats:
@@ -204,58 +315,85 @@ def _mean(matrix: "csr_array") -> Floats:
     return np.asarray(matrix.sum(axis=0)).ravel() / matrix.shape[0]
 
 
-def weighed_pool(sums: Sums, maps: Maps, tables: Tables, n: int, rng: np.random.Generator) -> tuple[Places, Floats]:
-    """Return walks, and weights that sum to 1 under which they do together what the sums say, as far as noise tells."""
-    from scipy.optimize import minimize
+class Weigher:
+    """Weights of walks or lives, exp(vector . z), under which they do together what the sums say, as far as known."""
 
-    design = sums.design
-    walks = np.empty((n, design.L), dtype=np.int32)
-    stroll(tables, rng.random((n, 2 * design.L - 1)), walks)
-    every = design.matrix(walks)
-    drawn = _mean(every)
-    used = np.flatnonzero(drawn[: design.edges[6]] != 0)
-    X = every[:, used].tocsr()
-    goal = sums.y / sums.people
-    v = np.full(design.cells, (sums.sd / sums.people) ** 2)
-    # denoised maps are better goals than the sums they come from, and half as noisy
-    places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
-    goal[places] = maps.day * goal[places].sum()
-    goal[parts] = maps.apart.ravel() * design.weight[1]
-    v[: parts.stop] /= 4
-    v = v[used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
-    goal, ridge = goal[used], PRIOR_PEOPLE * v
-    XT = X.T.tocsr()
+    def __init__(self, sums: Sums, maps: Maps, anchors: Anchors | None, pool: Lives) -> None:
+        from scipy.optimize import minimize
 
-    def loss(z: Floats) -> tuple[float, Floats]:
-        score = X @ z
-        top = score.max()
-        e = np.exp(score - top)
-        value = top + np.log(e.mean()) - z @ goal + (ridge * z * z).sum() / 2
-        return float(value), XT @ (e / e.sum()) - goal + ridge * z
+        design = self.design = sums.design
+        every = design.matrix(*pool)
+        n, drawn = every.shape[0], _mean(every)
+        goal = sums.y / sums.people
+        v = np.full(design.cells, sums.noise_of_mean**2)
+        # denoised maps are better goals than the sums they come from, and half as noisy
+        places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
+        goal[places] = maps.day * goal[places].sum()
+        goal[parts] = maps.apart.ravel() * design.weight[1]
+        v[: parts.stop] /= 4
+        told = np.zeros(design.cells, dtype=bool)
+        told[: design.edges[PAIRS]] = True
+        if anchors is not None:
+            known, goal_of, variance_of = _habits_known(anchors)
+            at = design.edges[-2] + known
+            goal[at], v[at], told[at] = goal_of, variance_of, True
+        self.used = np.flatnonzero(told & (drawn != 0))
+        X = every[:, self.used].tocsr()
+        v = v[self.used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
+        goal, ridge = goal[self.used], PRIOR_PEOPLE * v
+        XT = X.T.tocsr()
 
-    with threadpool_limits(1):
-        z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
-    score = X @ z
-    weight = np.exp(score - score.max())
-    return walks, np.asarray(weight / weight.sum())
+        def loss(z: Floats) -> tuple[float, Floats]:
+            score = X @ z
+            top = score.max()
+            e = np.exp(score - top)
+            value = top + np.log(e.mean()) - z @ goal + (ridge * z * z).sum() / 2
+            return float(value), XT @ (e / e.sum()) - goal + ridge * z
+
+        with threadpool_limits(1):
+            self.z = minimize(loss, np.zeros(len(self.used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+
+    def __call__(self, pool: Lives) -> Floats:
+        """Return ln of the weight of each."""
+        return np.asarray(self.design.matrix(*pool)[:, self.used] @ self.z)
 
 
-def draw_fakes(
-    sums: Sums, maps: Maps, tables: Tables, n: int, rng: np.random.Generator
-) -> tuple[Places, tuple[str, ...]]:
+def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator) -> tuple[Lives, tuple[str, ...]]:
     """
-    Return `n` fakes of the weighed pool, in random order, no two alike that move, and a note where some are.
+    Return `n` fakes of weighed pools, in random order, no two alike that move, and a note where some are.
 
-    Drawn without replacement by exponential races: the pool is four times as large as what is drawn, or `POOL`.
+    Drawn without replacement by exponential races, one in `SPARE` of a pool, so that memory does not grow with `n` but
+    for the fakes themselves.
     """
-    walks, weight = weighed_pool(sums, maps, tables, max(POOL, SPARE * n), rng)
-    _, first = np.unique(walks, axis=0, return_index=True)
-    once = np.zeros(len(walks), dtype=bool)
-    once[first] = True
-    once |= (walks == walks[:, :1]).all(axis=1)  # days at one place are alike by nature, and stay as many as they are
-    # other copies come last, if there are too few walks
-    key = np.log(rng.exponential(size=len(walks))) - np.log(np.maximum(weight, LEAST)) + np.where(once, 0.0, 1e6)
-    chosen = rng.permutation(np.argsort(key, kind="stable")[:n])
-    alike = n - int(once[chosen].sum())
-    note = f"{alike} of {n} fakes are like another one: there are few ways to spend such days."
-    return walks[chosen], (note,) if alike else ()
+    D = sums.design.days
+    size = max(POOL, POOL_LIVES * D) if D > 1 else POOL
+    pool = model.draw(size, rng)
+    weigh = Weigher(sums, maps, model.anchors, pool)
+    taken: list[tuple[Places, NDArray[np.bool_]]] = []
+    seen: set[bytes] = set()
+    alike = 0
+    while (left := n - sum(len(r) for r, _ in taken)) > 0:
+        walks = pool.r.reshape(len(pool.start) - 1, -1)
+        fresh = np.zeros(len(walks), dtype=bool)
+        fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
+        fresh |= (walks == walks[:, :1]).all(axis=1)  # days at one place are alike by nature, and stay as many
+        if taken:
+            fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
+        # other copies come last, if there are too few walks
+        key = np.log(rng.exponential(size=len(walks))) - weigh(pool) + np.where(fresh, 0.0, 1e6)
+        chosen = np.argsort(key, kind="stable")[: min(left, max(1, len(walks) // SPARE))]
+        alike += len(chosen) - int(fresh[chosen].sum())
+        taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
+        if left > len(chosen):
+            seen |= {row.tobytes() for row in walks[chosen]}
+            pool = model.draw(size, rng)
+    order = rng.permutation(n)
+    r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
+    weekend = np.concatenate([off for _, off in taken])[order].ravel()
+    notes = [f"{alike} of {n} fakes are like another one: there are few ways to spend such days."] * (alike > 0)
+    if model.anchors is not None and not model.anchors.several:
+        notes.append(
+            "hardly anybody has several days: how far the days of a fake resemble each other is a guess, the same for "
+            "every file."
+        )
+    return Lives(r, np.arange(n + 1) * D, weekend), tuple(notes)

@@ -7,6 +7,8 @@ whether there are enough, the number of fakes and the fakes themselves follow fr
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +28,14 @@ from elsewhere.privacy.private.sums import (
     noisy_sum,
     on_grid,
 )
-from elsewhere.privacy.private.vectors import PIECE, Design
+from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Ints, Places, Traces
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
+ASTRAY = 0.1  # twice the total variation by which fakes may be further from the noisy map than equal places are
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
 KEPT_BACK = "nothing else that was computed from these people is published: no report, no figure, no private folder"
@@ -71,11 +75,33 @@ def certificate_of(eps: float, delta: float, cells: int) -> Certificate:
 
 
 class Release(NamedTuple):
-    """The places of the fakes, what is proven of them, and what a reader should know."""
+    """Days of the fakes, `design.days` of each one after the other, what is proven of them, what should be known."""
 
     r: Places
+    weekend: NDArray[np.bool_]
     certificate: Certificate
     notes: tuple[str, ...]
+    mechanism: "Mechanism"
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """The noisy sums of a release, for the audit: whose, of what, under which promise."""
+
+    traces: Traces = field(repr=False)
+    design: Design = field(repr=False)
+    eps: float
+    delta: float
+
+    @property
+    def mu(self) -> float:
+        """What one person moves the sums by at most, in standard deviations of the noise."""
+        return noise_of(self.eps, self.delta, self.design.cells)
+
+
+def sums_of(traces: Traces, design: Design, mu: float) -> Ints:
+    """Return the sums over these people on the grid, without noise."""
+    return np.asarray(sum(_parts(traces, design, mu), np.zeros(design.cells, dtype=np.int64)))
 
 
 def release_private(
@@ -83,17 +109,18 @@ def release_private(
     *,
     eps: float,
     delta: float,
+    days: int,
     n: int | None,
     in_laboratory: bool,
     entropy: int,
     progress: Callable[[int, int], None] | None,
 ) -> Release:
-    """Release `n` fakes, or as many as the noisy sum counts people."""
+    """Release `n` fakes that live for `days`, or as many as the noisy sum counts people."""
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     noise_rng, rng = (np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2))
     done = _steps(progress)
-    design = Design.of(traces.locations, traces.L)
+    design = Design.of(traces.locations, traces.L, days)
     mu = noise_of(eps, delta, design.cells)
     next(done)
     below = from_generator(noise_rng) if in_laboratory else from_the_system
@@ -103,12 +130,19 @@ def release_private(
     next(done)
     maps = Maps(sums, Smoother(design))
     next(done)
-    tables = fit_walk(sums, maps, rng)
+    model = fit_walk(sums, maps, rng)
     next(done)
-    r, notes = draw_fakes(sums, maps, tables, max(1, round(sums.people)) if n is None else n, rng)
+    lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    _require_a_match(lives.r, maps.day)
     next(done, None)
     certificate = certificate_of(eps, delta, design.cells)
-    return Release(r, certificate.in_laboratory() if in_laboratory else certificate, notes)
+    return Release(
+        lives.r,
+        lives.weekend,
+        certificate.in_laboratory() if in_laboratory else certificate,
+        notes,
+        Mechanism(traces, design, eps, delta),
+    )
 
 
 def _steps(progress: Callable[[int, int], None] | None, total: int = 5) -> Iterator[None]:
@@ -119,24 +153,48 @@ def _steps(progress: Callable[[int, int], None] | None, total: int = 5) -> Itera
 
 
 def _parts(traces: Traces, design: Design, mu: float) -> Iterator[NDArray[np.int64]]:
-    """Yield sums on the grid, some people at a time."""
-    r, user = _whole(traces)
-    people, start = np.unique(user, return_index=True)
-    start = np.append(start, len(user))
-    for first in range(0, len(people), PIECE):
-        some = start[first : first + PIECE + 1]
-        matrix = design.matrix(r[some[0] : some[-1]], some - some[0])
+    """
+    Yield sums on the grid, some people at a time.
+
+    A person's days are cut into windows of `design.days` on end, as many as a fake has, or one shorter window where
+    there are fewer. The person is the mean of the vectors of these windows, and so no longer than 1.
+    """
+    r, user, weekend = _whole(traces)
+    if len(r) == 0:
+        return
+    D = design.days
+    begins = np.append(True, user[1:] != user[:-1])
+    person = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    number = np.arange(len(user)) - first[person]
+    days = np.bincount(person)
+    kept = number < np.where(days >= D, days // D * D, days)[person]
+    r, weekend, person, number = r[kept], weekend[kept], person[kept], number[kept]
+    start = np.flatnonzero(number % D == 0)  # of windows
+    owner, start = person[start], np.append(start, len(person))
+    windows = np.bincount(owner)
+    done = np.append(0, np.cumsum(windows))
+    ends = np.unique(np.append(np.searchsorted(done, np.arange(PIECE, done[-1], PIECE)), len(windows)))
+    for a, b in pairwise([0, *ends.tolist()]):
+        mine = start[done[a] : done[b] + 1]
+        some = slice(mine[0], mine[-1])
+        matrix = mean_of(design.matrix(r[some], mine - mine[0], weekend[some]), done[a : b + 1] - done[a])
         total = np.zeros(design.cells, dtype=np.int64)
         np.add.at(total, matrix.indices, on_grid(matrix.data, mu))
         yield total
 
 
-def _whole(traces: Traces) -> tuple[Ints, Ints]:
-    """Return days in the order of people, with gaps as stays; days without any place are left out."""
-    order = np.argsort(traces.user, kind="stable")
-    r = traces.r[order]
-    somewhere = (r >= 0).any(axis=1)
-    return without_gaps(r.astype(np.int64)), traces.user[order][somewhere]
+def _whole(traces: Traces) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """
+    Return days in the order of people and dates, with gaps as stays, whose they are, and which are at a weekend.
+
+    Days without any place are left out.
+    """
+    when = np.zeros(len(traces), dtype=np.int64) if traces.dates is None else traces.dates.astype(np.int64)
+    order = np.lexsort((when, traces.user))
+    order = order[(traces.r[order] >= 0).any(axis=1)]
+    off = np.zeros(len(order), dtype=bool) if traces.dates is None else is_weekend(traces.dates[order])
+    return without_gaps(traces.r[order].astype(np.int64)), traces.user[order], off
 
 
 def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
@@ -149,6 +207,17 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
         f"{max(0, round(people, -1)):,.0f} (counted with noise); {_eps_for(people, delta)}",
         code="E_EPS",
     )
+
+
+def _require_a_match(r: Places, day: NDArray[np.float64]) -> None:
+    """Refuse fakes that are no closer to the noisy map of the day than equal places are: the fit went astray."""
+    been = np.bincount(r.ravel(), minlength=len(day)) / r.size
+    if np.abs(been - day).sum() > np.abs(1 / len(day) - day).sum() + ASTRAY:
+        raise NotEnoughUsers(
+            "the fakes do not match the noisy sums: they are no closer to them than a map of equal places. Ask for a "
+            "larger eps, fewer places or more people; what the sums have told is spent all the same.",
+            code="E_EPS",
+        )
 
 
 def _eps_for(people: float, delta: float) -> str:

@@ -2,9 +2,10 @@
 The vector of one person, of norm at most 1 (theorem 2 of docs/promise.md), and the public guess it is measured against.
 
 Blocks: time by place; what differs from it in each part of the day; arrivals by place; moving or staying, and where
-moves lead, in the columns of the walk; day statistics; move pairs. Each block has norm at most 1 and a share of the
-whole. Everything here but the traces is public: map, number of slots, constants. The same function describes people
-and simulated walks, so what bounding takes away, it takes away from both, and bounds can be tight.
+moves lead, in the columns of the walk; day statistics; move pairs; where fakes are to live for several days, what the
+days of a life have in common. Each block has norm at most 1 and a share of the whole. Everything here but the traces is
+public: map, number of slots and of days, constants. The same function describes people and simulated walks or lives, so
+what bounding takes away, it takes away from both, and bounds can be tight.
 """
 
 from dataclasses import dataclass, field
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.privacy.private._fit_kernels import DAY, all_steps, vectors
+from elsewhere.privacy.private._lives_kernels import HABITS, PARTS, habits
 from elsewhere.synthesis.walk._walk_kernels import (
     COLUMNS,
     DRIFT,
@@ -35,10 +37,13 @@ from elsewhere.traces.model import Floats, Ints, Locations
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-NAMES = ("places", "parts", "arrivals", "moving", "destinations", "day", "pairs")
+NAMES = ("places", "parts", "arrivals", "moving", "destinations", "day", "pairs", "habits")
 SHARES = np.array([0.30, 0.24, 0.10, 0.07, 0.07, 0.06, 0.16])  # of the square of a vector's norm; chosen on towns
+SHARE_OF_HABITS = 0.06  # where fakes live for several days: of the whole, so that the others have that much less
 MOST = np.array([0.4, 0.3, 2.5, 3.0, 3.0, 2.0, 2.5])  # norm at which a block is cut
-PARTS = 4  # of the day, in which visits are counted
+MOST_HABITS = 2.75
+PAIRS = 6
+MOST_DAYS = 60  # of a fake life
 MOST_PLACES = 2048  # tables of the walk, and its counts, are R x R
 MOST_PAIRS = 1_000_000  # cells of noise that move pairs may take; on larger maps they are left out
 DECAY = np.array([1.0, 0.6, 0.3, 0.1, 0.03, 0.01, 0.003])  # the public guess of moves by length
@@ -59,9 +64,10 @@ class Design:
     rate: Floats = field(repr=False)
     share: Floats = field(repr=False)
     weight: Floats = field(repr=False)
+    days: int = 1  # that a fake lives
 
     @staticmethod
-    def of(locations: Locations, L: int) -> "Design":
+    def of(locations: Locations, L: int, days: int = 1) -> "Design":
         """Return the design, with the shares of moving and of destinations under the public guess."""
         R = len(locations)
         if not 2 <= R <= MOST_PLACES:
@@ -70,15 +76,20 @@ class Design:
             )
         if L < 2:
             raise InvalidParameter(f'preset "private" needs at least 2 slots a day, got {L}.')
+        require_whole("days", days, 1, MOST_DAYS)
+        if days > 1 and L < PARTS:
+            raise InvalidParameter(f"fakes that live for several days need at least {PARTS} slots a day, got {L}.")
         lengths, sectors = geometry(locations)
         shares = SHARES.copy()
         if R * R > MOST_PAIRS:
-            shares[-1] = 0.0
+            shares[PAIRS] = 0.0
+        of_habits = SHARE_OF_HABITS if days > 1 else 0.0
+        shares = np.append(shares / shares.sum() * (1 - of_habits), of_habits)
         period = np.minimum(np.arange(L) * PARTS // L, PARTS - 1)
         flat = Design(
-            locations, L, lengths, sectors, period, np.zeros(MOVING), np.zeros(COLUMNS), np.sqrt(shares / shares.sum())
+            locations, L, lengths, sectors, period, np.zeros(MOVING), np.zeros(COLUMNS), np.sqrt(shares), days
         )
-        return Design(locations, L, lengths, sectors, period, *flat._guessed(), flat.weight)
+        return Design(locations, L, lengths, sectors, period, *flat._guessed(), flat.weight, days)
 
     def _guessed(self) -> tuple[Floats, Floats]:
         """Return the rate of moves in each column, and the share of destinations in each, under the public guess."""
@@ -132,7 +143,8 @@ class Design:
     @cached_property
     def edges(self) -> Ints:
         """First cell of each block, and the number of all."""
-        sizes = [self.R, PARTS * self.R, self.R, MOVING, COLUMNS, DAY, self.R**2 if self.weight[-1] > 0 else 0]
+        pairs, of_habits = self.R**2 if self.weight[PAIRS] > 0 else 0, HABITS if self.days > 1 else 0
+        sizes = [self.R, PARTS * self.R, self.R, MOVING, COLUMNS, DAY, pairs, of_habits]
         return np.concatenate([[0], np.cumsum(sizes)])
 
     @property
@@ -145,18 +157,39 @@ class Design:
         j = NAMES.index(name)
         return np.asarray(x[self.edges[j] : self.edges[j + 1]] / max(self.weight[j], 1e-12) ** power)
 
-    def matrix(self, r: NDArray[np.integer], start: Ints | None = None) -> "csr_array":
-        """Return the vector of every person, as sparse rows: of traces start[i] to start[i + 1], else of one each."""
+    def matrix(
+        self, r: NDArray[np.integer], start: Ints | None = None, weekend: NDArray[np.bool_] | None = None
+    ) -> "csr_array":
+        """
+        Return the vector of every life, as sparse rows: of days start[i] to start[i + 1], else of one each.
+
+        It is the mean of the vectors of its days; what days have in common is a block beside it. `weekend` says which
+        days are Saturdays or Sundays; none of them where it is not given.
+        """
+        from scipy.sparse import csr_array, hstack
+
+        rows = np.ascontiguousarray(r, dtype=np.int64)
+        found = self._of_days(rows)
+        if start is not None:
+            found = mean_of(found, start)
+        if self.days == 1:
+            return found
+        start = np.arange(len(r) + 1) if start is None else start
+        more = np.zeros((len(start) - 1, HABITS))
+        off = np.zeros(len(r), dtype=bool) if weekend is None else np.asarray(weekend, dtype=bool)
+        habits(rows, start, off, self.R, self.period, self.days, self.lengths, more)
+        norm = np.sqrt((more**2).sum(axis=1, keepdims=True))
+        return csr_array(hstack([found, csr_array(self.weight[-1] * more / np.maximum(norm, MOST_HABITS))]))
+
+    def _of_days(self, rows: Ints) -> "csr_array":
+        """Return the vector of every day, without habits."""
         from scipy.sparse import csr_array
 
-        start = np.arange(len(r) + 1) if start is None else start
-        n, days = len(start) - 1, np.diff(start)
-        width = (2 + PARTS) * np.minimum(days * self.L, self.R)
-        size = int((width + MOVING + COLUMNS + DAY + days * (self.L - 1)).sum())
+        n, width = len(rows), (2 + PARTS) * min(self.L, self.R)
+        size = n * (width + MOVING + COLUMNS + DAY + self.L - 1)
         pointer, index, value = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size)
         used = vectors(
-            np.ascontiguousarray(r, dtype=np.int64),
-            start,
+            rows,
             self.R,
             self.period,
             slots(self.L),
@@ -171,11 +204,11 @@ class Design:
             value,
         )
         index, value = index[:used], value[:used]
-        if self.weight[-1] == 0:  # no block of move pairs
-            kept = index < self.cells
+        if self.weight[PAIRS] == 0:  # no block of move pairs
+            kept = index < self.edges[PAIRS]
             pointer = np.concatenate([[0], np.cumsum(kept)])[pointer]
             index, value = index[kept], value[kept]
-        return csr_array((value, index, pointer), shape=(n, self.cells))
+        return csr_array((value, index, pointer), shape=(n, int(self.edges[PAIRS + 1])))
 
     def tally(self, walks: NDArray[np.integer]) -> Floats:
         """Return moves by column, steps by column, destinations by column: plain counts of walks."""
@@ -186,6 +219,17 @@ class Design:
         all_steps(rows, slots(self.L), self.lengths, self.sectors, np.zeros(MOVING), none, self.R, moved, to)
         all_steps(rows, slots(self.L), self.lengths, self.sectors, whole, none, self.R, less, again)
         return np.concatenate([moved, moved - less, to])
+
+
+def mean_of(rows: "csr_array", start: Ints) -> "csr_array":
+    """Return the mean of rows start[i] to start[i + 1], for each i: of vectors no longer than 1, no longer than 1."""
+    from scipy.sparse import csr_array
+
+    number = np.diff(start)
+    if (number == 1).all():
+        return rows
+    of = np.repeat(np.arange(len(number)), number)
+    return csr_array(csr_array((1 / number[of], np.arange(len(of)), start), shape=(len(number), len(of))) @ rows)
 
 
 def _groups() -> list[Ints]:

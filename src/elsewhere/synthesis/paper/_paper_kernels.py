@@ -18,7 +18,7 @@ from elsewhere.synthesis._streams_kernels import (
 
 @njit
 def _runs(seed, label):
-    """First instant of each maximal run of one class, closed by L; the class of each run; -1 where it is unknown."""
+    """First slot of each maximal run of one class, closed by L; the class of each run; -1 where it is unknown."""
     L = len(seed)
     first = np.empty(L + 1, dtype=np.int64)
     kind = np.empty(L, dtype=np.int64)
@@ -116,7 +116,7 @@ def _subsample(places, par_c, fate, stream):
 
 @njit
 def _blurred(first, kind, classes, blur, visited, stream):
-    """Whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per instant."""
+    """Whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per slot."""
     L = first[-1]
     whole, kept = [classes.member[:0].copy()], [classes.member[:0].copy()]
     in_whole, in_kept = np.zeros(L, dtype=np.int64), np.zeros(L, dtype=np.int64)
@@ -179,7 +179,7 @@ def _join(places, low, high, source, reach, d, blur, removed, stream):
 
 @njit
 def _ladder(places, low, c, whole, classes, c_min, removed):
-    """Steps 2 to 4 of E45 for an instant of class c without candidates: the new end, and the step or -1."""
+    """Steps 2 to 4 of E45 for a slot of class c without candidates: the new end, and the step or -1."""
     high = _copy(places, low, whole, removed)
     if high > low:
         return high, 2
@@ -194,9 +194,9 @@ def _ladder(places, low, c, whole, classes, c_min, removed):
 @njit
 def semantic_seed(seed, classes, blur, stream):
     """
-    Candidate set of every instant (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
+    Candidate set of every slot (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
 
-    Numbers are drawn class by class, boundary by boundary, instant by instant. A step of -1 marks the instant that
+    Numbers are drawn class by class, boundary by boundary, slot by slot. A step of -1 marks the slot that
     cannot be faked; there are no places then.
     """
     L = len(seed)
@@ -256,7 +256,7 @@ def _in_range(p, rows, cols, before, after):
 
 @njit
 def viterbi_start(first, rows, par_v, in_logs, stream, delta):
-    """delta_1 of the candidates of the first instant: pi_bar times one draw each (section 10.3)."""
+    """delta_1 of the candidates of the first slot: pi_bar times one draw each (section 10.3)."""
     for i in range(len(rows)):
         delta[i] = first[rows[i]] * (1.0 + (par_v - 1.0) * uniform(stream))
         if in_logs:
@@ -451,7 +451,7 @@ def pick(weight, stream):
 
 @njit
 def pick_end(alpha, in_logs, stream):
-    """A candidate of the last instant, by alpha_L; -1 if every path has probability 0."""
+    """A candidate of the last slot, by alpha_L; -1 if every path has probability 0."""
     if in_logs:
         weight = np.empty(len(alpha))
         from_logs(alpha, weight)
@@ -461,7 +461,7 @@ def pick_end(alpha, in_logs, stream):
 
 @njit
 def pick_before(p, rows, col, alpha, in_logs, stream):
-    """A candidate of instant t, given the place of instant t + 1: in proportion to alpha_t p."""
+    """A candidate of slot t, given the place of slot t + 1: in proportion to alpha_t p."""
     weight = np.empty(len(rows))
     for i in range(len(rows)):
         weight[i] = alpha[i] + np.log(p[rows[i], col]) if in_logs else alpha[i] * p[rows[i], col]
@@ -487,7 +487,7 @@ def forward(chain, offset, places, alpha):
 
 @njit
 def backward(chain, offset, places, alpha, in_logs, stream, fake):
-    """A trace from the posterior, last instant first; False if every path has probability 0."""
+    """A trace from the posterior, last slot first; False if every path has probability 0."""
     L = len(fake)
     j = pick_end(alpha[offset[L - 1] : offset[L]], in_logs, stream)
     if j < 0:

@@ -27,7 +27,7 @@ LARGEST_TABLE = 2**25
 
 
 class Chain(NamedTuple):
-    """The aggregate model as the kernels read it: `table[pair[t]]` is p_bar from instant t to t + 1."""
+    """The aggregate model as the kernels read it: `table[pair[t]]` is p_bar from slot t to t + 1."""
 
     first: Floats
     table: Floats
@@ -83,7 +83,7 @@ class FakeMaker:
     classes
         Semantic classes.
     tau
-        (L,) period of each instant.
+        (L,) period of each slot.
     blur
         Parameters of the semantic seed.
     sampler

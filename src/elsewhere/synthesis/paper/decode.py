@@ -5,14 +5,14 @@ Randomised Viterbi: the paper's decoder, the most probable trace through candida
 
     delta_1(r) = pi_bar(r) X,   delta_{t+1}(r') = max_r delta_t(r) p_bar(r, r') X,   X ~ Uniform[1, par_v]
 
-with one X per candidate of the first instant and one per edge (t, r, r') (E46). All is kept in
+with one X per candidate of the first slot and one per edge (t, r, r') (E46). All is kept in
 logarithms: a path of probability 0 is `NoFeasiblePath`, never a place (E33).
 
 Posterior sampling: a trace drawn from Pr{trace | candidate sets} by forward filter, backward sample (E49).
 
     alpha_1(r) = pi_bar(r),   alpha_{t+1}(r') = sum_r alpha_t(r) p_bar(r, r'),   Z = sum_r alpha_L(r)
 
-over the candidates of each instant, and backwards r_L ~ alpha_L, r_t ~ alpha_t(r) p_bar(r, r_{t+1}).
+over the candidates of each slot, and backwards r_L ~ alpha_L, r_t ~ alpha_t(r) p_bar(r, r_{t+1}).
 """
 
 from collections.abc import Sequence
@@ -51,9 +51,9 @@ def viterbi(
     semseed
         Candidate sets.
     first
-        (R,) law of the first instant.
+        (R,) law of the first slot.
     blocks
-        Item t holds p_bar from the candidates of instant t to those of t + 1. Read in order, a second time if floats
+        Item t holds p_bar from the candidates of slot t to those of t + 1. Read in order, a second time if floats
         lose their range.
     par_v
         Upper end of the random factors, at least 1.
@@ -165,9 +165,9 @@ def ffbs(
     semseed
         Candidate sets.
     first
-        (R,) law of the first instant.
+        (R,) law of the first slot.
     blocks
-        Item t holds p_bar from the candidates of instant t to those of t + 1. Read twice, forwards and backwards.
+        Item t holds p_bar from the candidates of slot t to those of t + 1. Read twice, forwards and backwards.
     rng
         Gives the 128 bits that start the stream of this call.
 

@@ -1,8 +1,8 @@
 """
-The semantic seed: for each instant of a seed trace, the set of places a fake may be at (`fig:alg`, E38-E45).
+The semantic seed: for each slot of a seed trace, the set of places a fake may be at (`fig:alg`, E38-E45).
 
 Every place of the seed is replaced by its class, the class is sub-sampled (par_c), places leak into the runs of
-neighbouring classes (par_m), and last of all the seed's own place of the instant is removed (par_l).
+neighbouring classes (par_m), and last of all the seed's own place of the slot is removed (par_l).
 """
 
 from dataclasses import dataclass
@@ -115,19 +115,19 @@ class Blur:
     Parameters
     ----------
     par_c
-        Probability that a place is removed from its class, in [0, 1); `"per-instant"` is .25 with a fresh draw at
-        every instant (E39).
+        Probability that a place is removed from its class, in [0, 1); `"per-slot"` is .25 with a fresh draw at
+        every slot (E39).
     par_m
-        A place joins an instant of the neighbouring run d instants away with probability par_m^d, in [0, 1) (E42).
+        A place joins a slot of the neighbouring run d slots away with probability par_m^d, in [0, 1) (E42).
     par_l
-        Probability that seed(t) is removed from the set of instant t, in [0, 1] (E40).
+        Probability that seed(t) is removed from the set of slot t, in [0, 1] (E40).
     c_min
         Places a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
         paper's, widens nothing and leaves it to the ladder of E45.
     subsample
-        One C' `"per-fake"`, or a fresh one `"per-instant"` (E39).
+        One C' `"per-fake"`, or a fresh one `"per-slot"` (E39).
     merge
-        `"reach"`: one reach per place and boundary; `"independent"`: a draw at each instant (E42).
+        `"reach"`: one reach per place and boundary; `"independent"`: a draw at each slot (E42).
 
     """
 
@@ -177,7 +177,7 @@ class BlurNumbers(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class SemanticSeed:
     """
-    Candidate sets: those of instant t are `places[offset[t] : offset[t + 1]]`, sorted.
+    Candidate sets: those of slot t are `places[offset[t] : offset[t + 1]]`, sorted.
 
     `step[t]` is the step of the ladder of E45 that the set needed: 0 none; 1 only merged neighbours are left; 2 the
     whole class before sub-sampling; 3 the nearest class; 4 all places of the model.
@@ -194,7 +194,7 @@ class SemanticSeed:
     @staticmethod
     def of(sets: "list[ArrayLike]") -> "SemanticSeed":
         """
-        From one list of places per instant.
+        From one list of places per slot.
 
         Examples
         --------
@@ -237,7 +237,7 @@ def semantic_seed(
     """
     The semantic seed of one trace, with a fresh sub-sample of the classes at every call.
 
-    An instant at a place without a class (-1), or missing, has no class to draw from: its set is what its neighbours
+    A slot at a place without a class (-1), or missing, has no class to draw from: its set is what its neighbours
     merge into it, else all places of the model (steps 1 and 4 of E45).
 
     Parameters

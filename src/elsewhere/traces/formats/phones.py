@@ -27,7 +27,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 def instant_of(value: Any) -> tuple[int, int | None]:
     """
-    Microseconds since 1970 and seconds east of Greenwich of an ISO time with an offset, or of epoch milliseconds.
+    Return microseconds since 1970 and seconds east of Greenwich, of an ISO time with an offset or epoch milliseconds.
 
     A time without an offset is taken as UTC: the formats that use this write none.
     """
@@ -58,7 +58,7 @@ class Track:
         self.skipped: dict[str, int] = {}
 
     def add(self, time: int, offset: int | None, lat: float, lon: float, rank: int = 0) -> None:
-        """One position; of several at one instant the one of lowest `rank` counts."""
+        """Return one position; of several at one instant the one of lowest `rank` counts."""
         self.time.append(time)
         self.lat.append(lat)
         self.lon.append(lon)
@@ -71,7 +71,7 @@ class Track:
         self.skipped[what] = self.skipped.get(what, 0) + 1
 
     def table(self, source: Source, kind: str) -> Table:
-        """Columns user (the file's), time, lat and lon."""
+        """Return columns user (the file's), time, lat and lon."""
         import numpy as np
         import pyarrow as pa
 
@@ -107,7 +107,7 @@ RAW, PATH, VISIT, ENDS = range(4)
 
 
 def read_google(source: Source, reading: Reading = AS_IT_COMES) -> Table:
-    """The positions of one person: raw fixes, points of paths, visits, and the two ends of a journey."""
+    """Return the positions of one person: raw fixes, points of paths, visits, and the two ends of a journey."""
     track = Track()
     for name, item in items(source, reading, ARRAYS):
         if name == "locations":
@@ -207,7 +207,7 @@ def _e7_point(location: Any) -> tuple[float, float]:
 
 def e7(value: Any, limit: float) -> float:
     """
-    Degrees from ten-millionths; some exports wrap negative ones around 2^32.
+    Return degrees from ten-millionths; some exports wrap negative ones around 2^32.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def e7(value: Any, limit: float) -> float:
 
 
 def point(text: Any) -> tuple[float, float]:
-    """Latitude and longitude of "43.77°, 9.07°" or "geo:43.77,9.07"; NaN where it is neither."""
+    """Return latitude and longitude of "43.77°, 9.07°" or "geo:43.77,9.07"; NaN where it is neither."""
     found = POINT.fullmatch(text) if isinstance(text, str) else None
     lat, lon = (number_of(found[1]), number_of(found[2])) if found else (math.nan, math.nan)
     return (lat, lon) if not math.isnan(lat + lon) else (math.nan, math.nan)
@@ -236,8 +236,10 @@ USERS = ("topic", "username", "tid")
 
 def read_owntracks(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """
-    The locations of a file. The user is the one of `topic` (owntracks/USER/DEVICE), else `username`, else `tid`, the
-    first of them that every location has, else the file.
+    Return the locations of a file.
+
+    The user is the one of `topic` (owntracks/USER/DEVICE), else `username`, else `tid`, the first of them that every
+    location has, else the file.
     """
     import pyarrow as pa
 

@@ -32,7 +32,7 @@ STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 def items(source: Source, reading: Reading, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """
-    (Name of the array, entry) of a JSON document, in order.
+    Yield (name of the array, entry) of a JSON document, in order.
 
     An array at the top has the name "". Of an object at the top, the entries of the arrays called `names` come one by
     one and every other value as a whole. Several values one after the other (one per line) are entries of "". Of a
@@ -68,7 +68,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _is_lines(text: str, at: int) -> bool:
-    """Whether the first line is an object of its own, and another one follows."""
+    """Tell whether the first line is an object of its own, and another one follows."""
     end = text.find("\n", at)
     if end < 0:
         return False
@@ -147,14 +147,14 @@ def _damaged(name: str, text: str, error: Exception) -> InvalidTraces:
 
 
 def _stops(text: str, error: Exception) -> bool:
-    """Whether nothing but half a value follows: damage in the middle of a document is no cut."""
+    """Tell whether nothing but half a value follows: damage in the middle of a document is no cut."""
     if not isinstance(error, json.JSONDecodeError):
         return False
     return HALF.fullmatch(text[error.pos :].rstrip()) is not None
 
 
 def number_of(value: Any) -> float:
-    """A JSON number, or text that is one, as float; NaN for anything else."""
+    """Return a JSON number, or text that is one, as float; NaN for anything else."""
     if isinstance(value, str) and not A_NUMBER.fullmatch(value):
         return math.nan  # float() would take "1_000" and the digits of any script (B22)
     try:
@@ -164,7 +164,7 @@ def number_of(value: Any) -> float:
 
 
 def part_of(value: Any, *keys: str) -> Any:
-    """The value under a path of keys, None where there is none."""
+    """Return the value under a path of keys, None where there is none."""
     for key in keys:
         if not isinstance(value, dict):
             return None
@@ -185,7 +185,7 @@ class Columns:
         self.values: dict[str, list[str]] = {}
 
     def add(self, record: dict[str, Any], number: int = 1) -> None:
-        """One record, `number` times; only plain values count."""
+        """Return one record, `number` times; only plain values count."""
         for key, value in _flat(record):
             plain = text_of(value)
             if plain is not None:
@@ -199,7 +199,7 @@ class Columns:
         self.rows += number
 
     def arrays(self) -> dict[str, Any]:
-        """All of them as Arrow arrays of one length."""
+        """Return all of them as Arrow arrays of one length."""
         import pyarrow as pa
 
         for column in self.values.values():
@@ -211,7 +211,7 @@ class Columns:
 
 
 def _flat(record: dict[str, Any], depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
-    """Keys and values, those of inner objects as outer.inner; a point of GeoJSON as text, longitude first."""
+    """Return keys and values, those of inner objects as outer.inner; a point of GeoJSON as text, longitude first."""
     point = record.get("coordinates")
     for key, value in record.items():
         if key == "coordinates" and record.get("type") == "Point" and isinstance(point, list) and len(point) >= 2:
@@ -223,14 +223,14 @@ def _flat(record: dict[str, Any], depth: int = DEEPEST) -> Iterator[tuple[str, A
 
 
 def text_of(value: Any) -> str | None:
-    """A plain JSON value as text, so that no id loses a digit; None for what is no plain value."""
+    """Return a plain JSON value as text, so that no id loses a digit; None for what is no plain value."""
     if isinstance(value, bool) or value is None or isinstance(value, (dict, list)):
         return None
     return value if isinstance(value, str) else repr(value)
 
 
 def read_records(source: Source, reading: Reading = AS_IT_COMES) -> Table:
-    """The objects of an array, or of lines, as rows."""
+    """Return the objects of an array, or of lines, as rows."""
     columns = Columns(source.name)
     for name, item in items(source, reading, ("data", "records")):
         if not isinstance(item, dict):
@@ -249,7 +249,7 @@ LINE_TYPES = ("LineString", "MultiPoint", "MovingPoint")
 
 
 def read_geojson(source: Source, reading: Reading = AS_IT_COMES) -> Table:
-    """One row per point, with its time and the plain properties of its feature; without a user it is the file's."""
+    """Return a row per point, with its time and the plain properties of its feature; the user may be the file's."""
     import pyarrow as pa
 
     columns, skipped, kinds = Columns(source.name), 0, set()
@@ -323,7 +323,7 @@ def _one_time(properties: dict[str, Any]) -> bool:
 
 
 def _fourth(points: Any) -> list[Any] | None:
-    """The fourth coordinates of points if all have one: seconds or milliseconds since 1970."""
+    """Return the fourth coordinates of points if all have one: seconds or milliseconds since 1970."""
     if not isinstance(points, list) or not all(isinstance(point, list) and len(point) > 3 for point in points):
         return None
     times = [point[3] for point in points]

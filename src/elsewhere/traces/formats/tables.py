@@ -87,7 +87,7 @@ def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Tab
 
 
 def _head_of(file: Any, name: str) -> list[tuple[str, ...]]:
-    """The first rows of a Parquet file as text."""
+    """Return the first rows of a Parquet file as text."""
     import pyarrow as pa
 
     if not file.num_row_groups:
@@ -113,7 +113,7 @@ def _refuse_endless(table: Any, name: str, rows: int) -> None:
 
 
 def read_workbook(source: Source, reading: Reading = AS_IT_COMES) -> Table:
-    """The rows of the first sheet with at least two of them; dates and times as what they are."""
+    """Return the rows of the first sheet with at least two of them; dates and times as what they are."""
     try:
         import python_calamine as calamine
     except ImportError:
@@ -155,7 +155,7 @@ def _refuse_bomb(source: Source) -> None:
 
 
 def _text(cell: Any) -> str:
-    """A cell as a CSV file would have it; whole numbers, which a sheet stores as decimals, without a point."""
+    """Return a cell as a CSV file would have it; whole numbers, which a sheet stores as decimals, without a point."""
     if isinstance(cell, bool):
         return str(cell).upper()
     if isinstance(cell, float):
@@ -171,7 +171,7 @@ def _text(cell: Any) -> str:
 
 
 def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
-    """Check-ins with their UTC and local times, or venues."""
+    """Return check-ins with their UTC and local times, or venues."""
     import pyarrow as pa
 
     head = source.head(LOOKED_AT)

@@ -41,7 +41,7 @@ def read_text(
     fixed: tuple[Dialect, Found] | None = None,
 ) -> Iterator[Table]:
     """
-    The columns of delimited text, one table per block of lines.
+    Return the columns of delimited text, one table per block of lines.
 
     Lines with more or fewer fields than the first are left out and counted. A last line that is too short is no such
     line, it was cut off (B8): it is refused, or left out if the caller allows that. A file of a folder is cut as the
@@ -75,7 +75,7 @@ def read_text(
 
 
 def _alike(source: Source, reading: Reading, dialect: Dialect) -> bool:
-    """Whether the first line of a file is the line of names of another one, or data cut into as many fields."""
+    """Tell whether the first line of a file is the line of names of another one, or data cut into as many fields."""
     first = source.head(1 << 14).removeprefix(codecs.BOM_UTF8)
     line = first.splitlines()[0] if first else b""
     if dialect.headed:
@@ -85,7 +85,7 @@ def _alike(source: Source, reading: Reading, dialect: Dialect) -> bool:
 
 
 def sampled(source: Source, reading: Reading, first: bytes) -> bytes:
-    """The beginning of a large text, which is at hand, and lines of its middle and its end."""
+    """Return the beginning of a large text, which is at hand, and lines of its middle and its end."""
     pieces = [first[:PIECE].rpartition(b"\n")[0]]
     if not source.packed and encoding_of(first, reading.encoding) == "utf-8":
         for at in (source.size // 2, source.size - PIECE):
@@ -96,7 +96,7 @@ def sampled(source: Source, reading: Reading, first: bytes) -> bytes:
 
 
 def dialect_of(content: bytes, name: str) -> Dialect:
-    """How a text is cut into columns, by its first lines and those that follow."""
+    """Tell how a text is cut into columns, by its first lines and those that follow."""
     head = content[: 4 * PIECE]
     lines = head.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if len(content) > len(head):
@@ -150,7 +150,7 @@ def _typed(record: Sequence[str]) -> int:
 
 def _is_data(fields: Sequence[str]) -> bool:
     """
-    Whether a line holds data where names are expected: numbers or times, and no name that is known.
+    Tell whether a line holds data where names are expected: numbers or times, and no name that is known.
 
     A full time or two decimal numbers are data, whatever words stand beside them: a taxi may be called "taxi".
     """
@@ -161,7 +161,7 @@ def _is_data(fields: Sequence[str]) -> bool:
 
 
 def _delimiter(line: str) -> str:
-    """The delimiter that cuts a line into most numbers and times, of equals into most fields; else blanks."""
+    """Return the delimiter that cuts a line into most numbers and times, of equals into most fields; else blanks."""
     inside = [d for d in DELIMITERS[:-1] if d in line]
 
     def worth(delimiter: str) -> tuple[int, int]:
@@ -174,13 +174,13 @@ def _delimiter(line: str) -> str:
 
 
 def _are_tabbed(lines: Sequence[str]) -> bool:
-    """Whether all of these lines have the same number of tabs, two or more, and blanks stand within their fields."""
+    """Tell whether all of these lines have the same number of tabs, two or more, with blanks within their fields."""
     tabs = {line.count("\t") for line in lines if line.strip()}
     return len(tabs) == 1 and min(tabs) >= 2
 
 
 def split(line: str, delimiter: str) -> list[str]:
-    """The fields of one line, stripped."""
+    """Return the fields of one line, stripped."""
     if delimiter == BLANKS:
         return line.split()
     try:
@@ -190,7 +190,7 @@ def split(line: str, delimiter: str) -> list[str]:
 
 
 def _sampled(lines: list[str], delimiter: str) -> list[list[str]]:
-    """Some records, evenly from all of these lines, and the first ones."""
+    """Return some records, evenly from all of these lines, and the first ones."""
     if delimiter == BLANKS:
         records = [split(line, delimiter) for line in lines if line.strip()]
     else:
@@ -201,7 +201,7 @@ def _sampled(lines: list[str], delimiter: str) -> list[list[str]]:
 
 
 def _widened(names: list[str], records: list[list[str]]) -> list[str]:
-    """The names, and one more where every row has one field more: nothing at its end, or its number in front (R)."""
+    """Return the names, and one more where every row has one more field: empty at its end, or its number first (R)."""
     wider = [r for r in records if len(r) == len(names) + 1]
     if wider and len(wider) == len(records):
         if all(not r[-1].strip() for r in wider):
@@ -212,13 +212,13 @@ def _widened(names: list[str], records: list[list[str]]) -> list[str]:
 
 
 def _is_units(records: list[list[str]]) -> bool:
-    """Whether the first record holds neither numbers nor times, and those after it do."""
+    """Tell whether the first record holds neither numbers nor times, and those after it do."""
     typed = [_typed(r) for r in records[:4]]
     return len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2
 
 
 def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
-    """Whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
+    """Yield whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
     first = source.head(1 << 16)
     known = encoding_of(first, reading.encoding)
     _refuse_bytes(first, source.name, known)
@@ -264,7 +264,7 @@ def _refuse_bytes(first: bytes, name: str, encoding: str) -> None:
 
 
 def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
-    """Where the last whole record of a block ends: at a line end that is not within quotes."""
+    """Return where the last whole record of a block ends: at a line end that is not within quotes."""
     mark = b"\n" if waiting.find(b"\n") >= 0 else b"\r"
     end = waiting.rfind(mark) + 1
     if end == 0 or len(waiting) - end > LONGEST_LINE:
@@ -277,7 +277,7 @@ def _line_end(waiting: bytearray, name: str, quotes: bool) -> int:
 
 
 def _valid(block: bytes) -> bytes:
-    """A block in valid UTF-8: what is none becomes a mark that no id has."""
+    """Return a block in valid UTF-8: what is none becomes a mark that no id has."""
     if block.isascii():
         return block
     try:
@@ -297,7 +297,7 @@ def _table(
     last: bool,
     cut: bool,
 ) -> Table | None:
-    """The rows of one block; None if it has none. `before` lines stand before it."""
+    """Return the rows of one block; None if it has none. `before` lines stand before it."""
     if cut:
         block = without_last_line(block)
     if not block.strip():
@@ -337,7 +337,7 @@ def _table(
 
 
 def _repeated(block: bytes, dialect: Dialect, first: bool) -> tuple[bytes, int]:
-    """The text without further lines of names (of files put one after the other), which stay as blank lines."""
+    """Return the text without further lines of names (of files put one after the other), which stay as blank lines."""
     if not dialect.head:
         return block, 0
     after = block.find(dialect.head) + len(dialect.head) if first else 0
@@ -349,12 +349,12 @@ def _repeated(block: bytes, dialect: Dialect, first: bool) -> tuple[bytes, int]:
 
 
 def _one_blank(content: bytes) -> bytes:
-    """The text with one tab for every run of blanks, none at the ends of lines."""
+    """Return the text with one tab for every run of blanks, none at the ends of lines."""
     return re.sub(rb"[ \t]+", b"\t", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content))
 
 
 def without_last_line(content: bytes) -> bytes:
-    """All lines but the last that is not blank."""
+    """Return all lines but the last that is not blank."""
     return content[: _last_line(content)[0]]
 
 
@@ -385,7 +385,7 @@ class _Unequal:
 def _parse(
     body: bytes, dialect: Dialect, skip: int, roles: Mapping[str, str], guessed: dict[str, Any], odd: _Unequal
 ) -> Any:
-    """The table of the wanted columns, of the types `guessed` if every field allows it; None if it is no table."""
+    """Return the table of the wanted columns, of the types `guessed` if every field allows it; None if it is none."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -432,7 +432,7 @@ def _parse(
 
 
 def _guessed(dialect: Dialect, roles: Mapping[str, str], plain_times: bool) -> dict[str, Any]:
-    """What numbers and times should be parsed as, by the first record."""
+    """Return what numbers and times should be parsed as, by the first record."""
     import pyarrow as pa
 
     field = dict(zip(dialect.names, dialect.records[0], strict=True)) if dialect.records else {}

@@ -83,7 +83,7 @@ def _refuse(*_: Any) -> None:
 
 def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     """
-    The points of all tracks of a file. The user is the file, or the name of the track in files of our own.
+    Return the points of all tracks of a file. The user is the file, or the name of the track in files of our own.
 
     Column `name` is the name of the track, for those who keep several people in one file.
     """
@@ -125,7 +125,7 @@ WANTED = Found({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
 
 
 def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
-    """The fixes of one track; its user is the folder above `Trajectory`, else the file."""
+    """Return the fixes of one track; its user is the folder above `Trajectory`, else the file."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

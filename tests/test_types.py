@@ -1,0 +1,106 @@
+"""A typed front door: type checkers pass a right program that uses the public API only, and refuse wrong calls."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import elsewhere as ew
+
+ROOT = Path(__file__).resolve().parents[1]
+RIGHT = """
+import numpy as np
+import elsewhere as ew
+
+rng = np.random.default_rng(1)
+town: ew.Town = ew.simulate_town(users=60, locations=100, rng=rng)
+traces: ew.Traces = ew.read_traces("traces.csv", cells=100)
+learnt: ew.Learnt = ew.learn(town.traces, "product", kappa=6, m_min=2, rng=rng)
+fakes: ew.Fakes = ew.generate_fakes(town.traces, preset="paper", par_c=0.3, k=3, alternates="all", rng=rng)
+more: ew.Fakes = ew.generate_fakes(town.traces, preset="private", eps=2.0, n=100)
+pool: ew.Pool = ew.publish(fakes, per_seed=2, choose="likelihood", laboratory=True)
+result: ew.PublishingResult = ew.evaluate_publishing(town.traces, None, fakes.r, rng=rng)
+attacks: ew.AuditResult = ew.audit(town.traces, town.traces, fakes.r, fakes.seed, rng=rng)
+made: ew.Result = ew.synthesize("traces.csv", "out", preset="product", m_min=2, reading=ew.Reading(cells=200))
+again: ew.Result = ew.synthesize("traces.csv", "out", step="30min", also=["gpx"], force=True)
+ew.report([result, attacks], "report.html")
+"""
+WRONG = [
+    'ew.publish("nonsense", no_such=3)',
+    "ew.publish(fakes, temperature=2.0)",
+    'ew.publish(fakes, choose="best")',
+    'ew.learn("x")',
+    'ew.learn(traces, "nope")',
+    "ew.learn(traces, m_minimum=3)",
+    'ew.generate_fakes(traces, preset="best")',
+    "ew.generate_fakes(traces, par_q=1)",
+    'ew.generate_fakes(traces, par_c="much")',
+    'ew.generate_fakes("traces.csv")',
+    'ew.synthesize("traces.csv")',
+    'ew.synthesize("traces.csv", "out", cell=300)',
+    "ew.audit(traces, traces, fakes.r, fakes.seed, runs=3, rng=rng)",
+    "ew.no_such_function()",
+]
+PYRIGHT = Path(sys.executable).with_name("pyright")
+
+
+def mypy(path):
+    """Lines of a program that mypy refuses."""
+    options = ["--strict", "--no-error-summary", "--cache-dir", str(path.parent / "cache"), "--config-file"]
+    ran = run(sys.executable, "-m", "mypy", *options, str(ROOT / "pyproject.toml"), str(path))
+    assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+    return {int(line): said for line, said in re.findall(r"program\.py:(\d+): error: (.*)", ran.stdout)}
+
+
+def pyright(path):
+    """Lines of a program that pyright refuses."""
+    if not PYRIGHT.exists() or run(PYRIGHT, "--version").returncode:
+        pytest.skip("pyright is not installed, or cannot fetch itself")
+    told = json.loads(run(PYRIGHT, "--outputjson", "--pythonpath", sys.executable, str(path)).stdout)
+    errors = [d for d in told["generalDiagnostics"] if d["severity"] == "error"]
+    return {d["range"]["start"]["line"] + 1: d["message"] for d in errors}
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_right_programs_pass_and_every_wrong_call_is_refused(checker, tmp_path):
+    program = RIGHT.strip() + "\n"
+    first = program.count("\n") + 1
+    path = tmp_path / "program.py"
+    path.write_text(program + "\n".join(WRONG) + "\n")
+    refused = checker(path)
+
+    assert {line: said for line, said in refused.items() if line < first} == {}
+    assert [call for i, call in enumerate(WRONG) if first + i not in refused] == []
+
+
+@pytest.mark.parametrize("call", WRONG[:-1])
+def test_wrong_calls_are_refused_with_errors_of_ours(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    known = {"ew": ew, "traces": town, "rng": np.random.default_rng(4)}
+    if "fakes" in call.split("(", 1)[1]:
+        known["fakes"] = ew.generate_fakes(town, kappa=6, m_min=2, c_min=1, k=3)
+    with pytest.raises(ew.ElsewhereError, match="E_"):
+        eval(call, known)  # noqa: S307 - the calls above
+
+
+def test_no_public_function_has_more_than_a_dozen_named_parameters():
+    many = {}
+    for name in ew._HOME:
+        value = getattr(ew, name)
+        if inspect.isfunction(value):
+            kinds = [p.kind for p in inspect.signature(value).parameters.values()]
+            number = sum(kind is not inspect.Parameter.VAR_KEYWORD for kind in kinds)
+            if number > 12 and name != "read_traces":  # its own room
+                many[name] = number
+
+    assert many == {}
