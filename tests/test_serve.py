@@ -513,6 +513,20 @@ def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
         process.communicate()
 
 
+def test_an_interruption_that_a_library_swallows_still_stops_it(tmp_path, pool):
+    script = tmp_path / "swallow.py"
+    script.write_text(
+        "import os, signal\nfrom elsewhere.pool import Pool\nload = Pool.load\n"
+        "def swallowed(path):\n    try:\n        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    except KeyboardInterrupt:\n        pass\n    return load(path)\n"
+        "Pool.load = staticmethod(swallowed)\nfrom elsewhere.cli import main\nmain()\n"
+    )
+    done = subprocess.run([sys.executable, script, "serve", pool, "--port", "0"], capture_output=True, timeout=60)
+
+    assert done.returncode == 0
+    assert b"serving 120 lives" in done.stdout
+
+
 def test_nothing_is_logged_and_no_token_is_shown_again(pool, tmp_path):
     with serving(pool, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}) as (told, process):
         token = json.loads(asked(told["url"], "POST", "/v1/devices", told["owner_token"])[1])["token"]
@@ -576,7 +590,7 @@ def test_wrong_options_are_refused(run, tmp_path, pool):
         ((pool, "--rate", "0"), "E_PARAM"),
         ((pool, "--rate", "nan"), "E_PARAM"),
         ((pool, "--cert", tmp_path / "c"), "E_PARAM"),
-        ((pool, "--cert", tmp_path / "c", "--key", tmp_path / "k"), "E_PARAM"),
+        ((pool, "--cert", tmp_path / "c", "--key", tmp_path / "k", "--port", "0"), "E_PARAM"),
         ((pool, "--store", tmp_path / "a" / "b"), "E_OUTPUT"),
         ((pool, "--store", pool / "pool.parquet"), "E_STORE"),
     ]

@@ -53,8 +53,12 @@ def serve(
     """
     from elsewhere.serve.run import serve as run
 
+    begun = False
+
     def started(service: "Started") -> None:
         """Say where the service is, and the owner's token, the first time."""
+        nonlocal begun
+        begun = True
         lines = [
             f"serving {service.lives} lives at {service.url}, {service.free} of them given to nobody yet, "
             f"{service.bucket} in a bucket" + (", shared" if service.shared else ""),
@@ -81,4 +85,5 @@ def serve(
             started=started,
         )
     except KeyboardInterrupt:
-        return  # how a service ends
+        if not begun:  # afterwards it is how a service ends
+            raise

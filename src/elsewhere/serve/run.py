@@ -4,8 +4,11 @@ import asyncio
 import ipaddress
 import logging
 import secrets
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,76 +84,84 @@ def serve(
         Called once, with the address and, at the first start, the owner's token.
 
     """
-    try:
-        import uvicorn
+    with _stoppable() as stopped:
+        try:
+            import uvicorn
 
-        from elsewhere.serve.app import make_app
-        from elsewhere.serve.guard import LARGEST_HEAD, Impatient
-    except ImportError:
-        raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
-    require_whole("port", port, 0, 65535)
-    require_between("rate", rate, 1, 1e9)
-    local = check_host(host, cert, key)
-    folder = Path(source)
-    folder = folder.parent if folder.is_file() else folder
-    pool = Pool.load(folder)
-    reproducible = bool(pool.provenance.get("reproducible"))
-    if reproducible and not local and not laboratory:
-        raise PublicationRefused(
-            "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `--seed`, or give "
-            "`--i-know`."
-        )
-    lives = pool.traces.U
-    size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
-    if size > LARGEST_BUCKET:
-        raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.")
-    where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
-    live = open_store(where)
-    try:
-        live.fill(pool)
-        token = owner_token(live, new_owner_token)
-        free = live.overview()["free"]
-        with _listen(host, port) as listening:
-            name = f"[{host}]" if ":" in host else host
-            scheme = "https" if cert else "http"
-            config = uvicorn.Config(
-                make_app(live, bucket=size, shared=shared, rate=rate),
-                http=Impatient,
-                lifespan="off",
-                ws="none",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=MOST_AT_ONCE,
-                timeout_keep_alive=15,
-                timeout_graceful_shutdown=5,
-                h11_max_incomplete_event_size=LARGEST_HEAD,
-                ssl_certfile=cert,
-                ssl_keyfile=key,
+            from elsewhere.serve.app import make_app
+            from elsewhere.serve.guard import LARGEST_HEAD, Impatient
+        except ImportError:
+            raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
+        require_whole("port", port, 0, 65535)
+        require_between("rate", rate, 1, 1e9)
+        local = check_host(host, cert, key)
+        folder = Path(source)
+        folder = folder.parent if folder.is_file() else folder
+        pool = Pool.load(folder)
+        reproducible = bool(pool.provenance.get("reproducible"))
+        if reproducible and not local and not laboratory:
+            raise PublicationRefused(
+                "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `--seed`, or "
+                "give `--i-know`."
             )
-            logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
-            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
-            try:
-                config.load()
-            except OSError as error:
-                raise InvalidParameter(f"`cert` and `key` cannot be used: {error.strerror or error}.") from None
-            kind = "PostgreSQL" if str(where).startswith("postgres") else str(where)
-            started(
-                Started(
-                    url=f"{scheme}://{name}:{listening.getsockname()[1]}",
-                    lives=lives,
-                    free=free,
-                    bucket=size,
-                    shared=shared,
-                    store=kind,
-                    owner_token=token,
-                    laboratory=reproducible,
+        lives = pool.traces.U
+        size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
+        if size > LARGEST_BUCKET:
+            raise InvalidParameter(f"`bucket` must be at most {LARGEST_BUCKET}, got {size}.")
+        where = store or folder.resolve().with_name(f"{folder.resolve().name}-live.sqlite")
+        live = open_store(where)
+        try:
+            live.fill(pool)
+            token = owner_token(live, new_owner_token)
+            free = live.overview()["free"]
+            with _listen(host, port) as listening:
+                name = f"[{host}]" if ":" in host else host
+                scheme = "https" if cert else "http"
+                config = uvicorn.Config(
+                    make_app(live, bucket=size, shared=shared, rate=rate),
+                    http=Impatient,
+                    lifespan="off",
+                    ws="none",
+                    access_log=False,
+                    log_config=None,
+                    server_header=False,
+                    proxy_headers=False,
+                    limit_concurrency=MOST_AT_ONCE,
+                    timeout_keep_alive=15,
+                    timeout_graceful_shutdown=5,
+                    h11_max_incomplete_event_size=LARGEST_HEAD,
+                    ssl_certfile=cert,
+                    ssl_keyfile=key,
                 )
-            )
-            asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
-    finally:
-        live.close()
+                logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
+                logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+                try:
+                    config.load()
+                except OSError as error:
+                    raise InvalidParameter(f"`cert` and `key` cannot be used: {error.strerror or error}.") from None
+                kind = "PostgreSQL" if str(where).startswith("postgres") else str(where)
+                started(
+                    Started(
+                        url=f"{scheme}://{name}:{listening.getsockname()[1]}",
+                        lives=lives,
+                        free=free,
+                        bucket=size,
+                        shared=shared,
+                        store=kind,
+                        owner_token=token,
+                        laboratory=reproducible,
+                    )
+                )
+                server = uvicorn.Server(config)
+                tick = server.on_tick
+
+                async def on_tick(counter: int) -> bool:
+                    return bool(stopped) or await tick(counter)
+
+                server.on_tick = on_tick  # type: ignore[method-assign]
+                asyncio.run(server.serve(sockets=[listening]))
+        finally:
+            live.close()
 
 
 def owner_token(store: Store, renew: bool = False) -> str | None:
@@ -176,6 +187,29 @@ def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
             "reach the service by TLS only. Give `--cert` and `--key`, or put a TLS proxy in front."
         )
     return local
+
+
+@contextmanager
+def _stoppable() -> Iterator[list[int]]:
+    """
+    Stop at SIGTERM, SIGINT and SIGHUP, also where a library that is just being loaded swallows the interruption.
+
+    What came is in the list that is given; uvicorn takes SIGTERM and SIGINT over while it serves.
+    """
+    came: list[int] = []
+
+    def stop(signum: int, _frame: Any) -> None:
+        came.append(signum)
+        raise KeyboardInterrupt(signum)
+
+    ours = threading.current_thread() is threading.main_thread()
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if ours and hasattr(signal, name)]
+    before = {signum: signal.signal(signum, stop) for signum in signals}
+    try:
+        yield came
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:
