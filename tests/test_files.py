@@ -210,7 +210,7 @@ def test_what_another_run_is_writing_is_left_alone(tmp_path):
 
 
 SYNTHESIZE = importlib.import_module("elsewhere.run.synthesize")  # the file, not the function in it
-STAGES = importlib.import_module("elsewhere.cli.stages")
+PUBLISH = importlib.import_module("elsewhere.run.publish")
 SMALL = ["--kappa", "6", "--set", "m_min=2", "--set", "k=3", "--set", "c_min=1"]
 
 
@@ -406,7 +406,7 @@ def test_publish_spends_the_budget_only_with_the_pool(run, made, tmp_path, monke
     made.published[:] = False
     made.save(tmp_path / "made")
     with monkeypatch.context() as broken:
-        broken.setattr(STAGES, "seal", stop)
+        broken.setattr(PUBLISH, "seal", stop)
         assert run("publish", tmp_path / "made", "-o", tmp_path / "out")[0] == 130
     assert {p.name for p in tmp_path.iterdir()} == {"made"}
     assert not ew.Fakes.load(tmp_path / "made").published.any()

@@ -1153,7 +1153,7 @@ def test_a_wide_table_with_gaps_words_and_faults():
 
 
 @pytest.mark.parametrize("spread", [0.0003, 0.03])
-@pytest.mark.parametrize("users", [3, 30])
+@pytest.mark.parametrize("users", [6, 30])
 def test_few_exact_points_that_people_share_are_the_places(tmp_path, spread, users):
     rng = np.random.default_rng(6)
     points = np.round([46.5, 6.6] + rng.normal(0, spread, (12, 2)), 6)
@@ -1178,6 +1178,17 @@ def test_few_exact_points_that_people_share_are_the_places(tmp_path, spread, use
     ew.write_traces(traces, path, columns={"user": "uid", "time": "datetime", "lat": "lat", "lon": "lng"})
     both, _ = read_together({"real": frame, "fakes": path})
     assert np.array_equal(both["fakes"].r, traces.r)
+
+
+def test_points_that_few_people_share_are_cells():
+    # exact coordinates of what one person visits every day are hers
+    day = pd.date_range("2024-03-04", periods=72, freq="20min")
+    frame = pd.DataFrame({"uid": "a", "datetime": day, "lat": np.repeat([46.512345, 46.523456], 36), "lng": 6.654321})
+
+    traces, counted = read(frame)
+
+    assert counted.places_by == "grid"
+    assert 46.512345 not in traces.locations.lat.tolist()
 
 
 def test_points_that_seldom_repeat_are_cells():

@@ -500,7 +500,10 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         return Advice("no", "Publishing makes little sense", " ".join([why, *whys]))
     if whys[bool(run.get("simulated")) :]:
         whys.append("Read what these attacks found, or need, before you publish.")
-        return Advice("care", "Publish with care", " ".join(whys))
+        words = "Publish with care"
+        if not inside and not missing:
+            words = "No attack learnt more about people than its bar allows: publish with care"
+        return Advice("care", words, " ".join(whys))
     whys.append("This is no proof: it holds for the attacks in the table, and for them alone.")
     return Advice("yes", "Nothing measured here speaks against publishing", " ".join(whys))
 

@@ -501,6 +501,8 @@ def preset_of(preset: str | Preset, **parameters: Any) -> Preset:
         preset = PRESETS[preset]  # type: ignore[index]  # just checked
     if parameters.get("par_c") == "per-instant":  # the short form of E39
         parameters |= {"par_c": 0.25, "subsample": "per-instant"}
+    if isinstance(preset.certificate, NoisySums):
+        parameters.pop("eps0", None)  # of a count beside the sums: there is none, so nothing is spent on it
     return preset.changed(**parameters)
 
 

@@ -217,14 +217,13 @@ def are_places(entries: Fixes | Slots) -> bool:
     """
     Tell whether positions, which are `few_points`, are exact places that people share, not fixes that seldom repeat.
 
-    Nine of ten entries are at points that at least five users visit (half of the users, of fewer than ten), and there
-    are at least five entries for each point.
+    Nine of ten entries are at points that at least five users visit, and each point has five entries on average.
     """
     assert entries.lat is not None and entries.lon is not None  # noqa: PT018, S101 - that is what makes them points
     points, at = np.unique(as_keys(entries.lat, entries.lon), return_inverse=True)
     users = int(entries.user.max()) + 1
     visitors = np.bincount(np.unique(at * users + entries.user) // users, minlength=len(points))
-    enough = visitors >= min(MANY_ENOUGH, users // 2)
+    enough = visitors >= MANY_ENOUGH
     return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
 
 

@@ -133,7 +133,7 @@ def release_private(
     model = fit_walk(sums, maps, rng)
     next(done)
     lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
-    _require_a_match(lives.r, maps.day)
+    _require_a_match(lives.r, maps.day, len(lives.r) // days)
     next(done, None)
     certificate = certificate_of(eps, delta, design.cells)
     return Release(
@@ -209,10 +209,11 @@ def _require_enough(people: float, mu: float, eps: float, delta: float) -> None:
     )
 
 
-def _require_a_match(r: Places, day: NDArray[np.float64]) -> None:
-    """Refuse fakes that are no closer to the noisy map of the day than equal places are: the fit went astray."""
+def _require_a_match(r: Places, day: NDArray[np.float64], lives: int) -> None:
+    """Refuse so many lives if they are no closer to the noisy map of the day than equal places: the fit went astray."""
     been = np.bincount(r.ravel(), minlength=len(day)) / r.size
-    if np.abs(been - day).sum() > np.abs(1 / len(day) - day).sum() + ASTRAY:
+    chance = np.sqrt(np.maximum(day, 0) / lives).sum()  # by which so few miss it even if each is drawn from it
+    if np.abs(been - day).sum() > np.abs(1 / len(day) - day).sum() + ASTRAY + chance:
         raise NotEnoughUsers(
             "the fakes do not match the noisy sums: they are no closer to them than a map of equal places. Ask for a "
             "larger eps, fewer places or more people; what the sums have told is spent all the same.",
