@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 # what a reader looks for, in the order of a run; other public names follow under a heading of their own
 GROUPS = {
-    "The whole job": ("synthesize", "Result", "plan"),
+    "The whole job": ("synthesize", "Reading", "Result", "plan"),
     "Traces": ("read_traces", "write_traces", "Traces", "Locations", "Periods", "simulate_town", "Town"),
     "Mobility": ("fit_profiles", "MobilityProfile", "Profiles", "aggregate", "AggregateModel"),
     "Similarity": (

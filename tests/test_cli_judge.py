@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import elsewhere as ew
-from elsewhere.cli.evaluate import tables as audit_tables
+from elsewhere.cli.evaluate import audit_tables
 from elsewhere.evaluation.attacks.audit import ATTACKS, AuditResult
 from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS

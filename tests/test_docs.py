@@ -235,6 +235,18 @@ def test_architecture_names_every_room():
     assert sorted(room for room in rooms if room[0] != "_" and f"`{room}`" not in text) == []
 
 
+def test_recipes_name_what_exists():
+    recipes = (ROOT / "CONTRIBUTING.md").read_text().split("## Add a reader format")[1]
+    code = "\n".join(path.read_text() for path in SOURCES)
+    files = [path.relative_to(ROOT).as_posix() for path in SOURCES]
+    named = set(re.findall(r"`([\w./]+)`", recipes)) - {"user", "time", "lat", "lon", "bench/"}
+    paths = {name for name in named if name.endswith((".py", "/"))}
+
+    assert len(named) > 30
+    assert [name for name in paths if not any(f"/{name}" in f"/{file}" for file in files)] == []
+    assert [name for name in named - paths if not re.search(rf"\b{re.escape(name)}\b", code)] == []
+
+
 def test_glossary_defines_every_term_once():
     rows = re.findall(r'^\| <a id="([\w-]+)"></a>(.*?) \|', (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
 

@@ -102,24 +102,20 @@ ROWS = {
     # by default such places are joined until enough people share them (decision 13)
     "B41 nobody shares a place": Row(lambda: town(apart=True), (*SYNTHESIZE, "--places", "grid"), code="E_SUPPRESSED"),
     "B42 all of a class is the seed's": Row(
-        words=("synthesize", "TOWN", "-o", "OUT", "--no-report", *ALONE, "--set", "par_l=1"),
+        words=(*SYNTHESIZE, "--preset", "paper", *ALONE, "--set", "par_l=1"),
         status=0,
         check=fakes_are_spread,
     ),
     **{
-        f"B49 {word}": refused("--set", word)
-        for word in (
-            "par_c=1",
-            "par_m=1",
-            "par_v=.5",
-            "par_l=1.5",
-            "par_c=nan",
-            "k=0",
-            "par_d=-1",
-            "eps0=0",
-            "archetypes=0",
+        f"B49 {word}": refused("--preset", preset, "--set", word)
+        for preset, words in (
+            ("paper", ("par_c=1", "par_m=1", "par_v=.5", "par_l=1.5", "par_c=nan")),
+            ("product", ("k=0", "par_d=-1")),
+            ("deniable", ("eps0=0", "archetypes=0")),
         )
+        for word in words
     },
+    "B49 of another preset": asked("--set", "par_c=.3", code="E_NOT_READ", message='use preset "paper"'),
     "B49 kappa=1": refused("--kappa", "1"),
     "B49 kappa>R": refused("--kappa", "500"),
     "B49 no such parameter": refused("--set", "par_z=1"),

@@ -107,7 +107,7 @@ class Reading:
             )
 
     def as_made(self, told: Mapping[str, Any]) -> "Reading":
-        """The same, where an option was not given as a folder tells that its input was read, see `made_by`."""
+        """Return the same, with what was not given as a folder tells that its input was read, see `made_by`."""
         known: dict[str, Any] = {}
         if told.get("step_minutes") is not None:
             known["step"] = f"{told['step_minutes']:g}min"

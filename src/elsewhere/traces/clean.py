@@ -213,29 +213,29 @@ def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
         )
 
 
-def are_places(found: Fixes | Slots) -> bool:
+def are_places(entries: Fixes | Slots) -> bool:
     """
     Tell whether positions, which are `few_points`, are exact places that people share, not fixes that seldom repeat.
 
     Nine of ten entries are at points that at least five users visit (half of the users, of fewer than ten), and there
     are at least five entries for each point.
     """
-    assert found.lat is not None and found.lon is not None  # noqa: PT018, S101 - that is what makes them points
-    points, at = np.unique(as_keys(found.lat, found.lon), return_inverse=True)
-    users = int(found.user.max()) + 1
-    visitors = np.bincount(np.unique(at * users + found.user) // users, minlength=len(points))
+    assert entries.lat is not None and entries.lon is not None  # noqa: PT018, S101 - that is what makes them points
+    points, at = np.unique(as_keys(entries.lat, entries.lon), return_inverse=True)
+    users = int(entries.user.max()) + 1
+    visitors = np.bincount(np.unique(at * users + entries.user) // users, minlength=len(points))
     enough = visitors >= min(MANY_ENOUGH, users // 2)
     return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
 
 
-def few_points(found: Fixes | Slots, most: int) -> bool:
+def few_points(entries: Fixes | Slots, most: int) -> bool:
     """Tell whether there are at most `most` different points: then somebody has made places of them already."""
-    if found.lat is None or found.lon is None or found.place is not None:
+    if entries.lat is None or entries.lon is None or entries.place is not None:
         return False
     seen: NDArray[np.complex128] = np.empty(0, dtype=np.complex128)
-    for at in range(0, len(found), POINTS):
+    for at in range(0, len(entries), POINTS):
         some = slice(at, at + POINTS)
-        seen = np.unique(np.append(seen, np.unique(as_keys(found.lat[some], found.lon[some]))))
+        seen = np.unique(np.append(seen, np.unique(as_keys(entries.lat[some], entries.lon[some]))))
         if len(seen) > most:
             return False
     return True

@@ -372,13 +372,13 @@ def _unit(table: Table, name: str, values: Floats) -> int | None:
 
 def _epoch(table: Table, name: str, form: Form) -> Clock:
     values = numbers(table, name)
-    known = np.isfinite(values)
-    units = np.searchsorted([limit for _, limit in EPOCH_UNITS], np.abs(values[known]))
-    if np.any((units != form.unit) & (np.abs(values[known]) >= 1e8)):
+    finite = np.isfinite(values)
+    units = np.searchsorted([limit for _, limit in EPOCH_UNITS], np.abs(values[finite]))
+    if np.any((units != form.unit) & (np.abs(values[finite]) >= 1e8)):
         raise table.refuse(f"column {table.shown(name)!r} mixes seconds, milliseconds or other units.", "E_DATE")
     time = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
     per_second = 10.0 ** (3 * form.unit)
-    time[known] = np.round(values[known] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
+    time[finite] = np.round(values[finite] / per_second * 1e6).astype(np.int64).astype("datetime64[us]")
     written = {0: "unix", 1: "unix_ms"}.get(form.unit, "utc")
     return Clock(time, aware=True, zone="UTC", written=written)
 
@@ -486,24 +486,24 @@ def plan_clock(
     if not clock.aware:
         if tz is not None:
             return plan
-        found = None if near is None else zone_at(*near)[0]
-        where = f"of {found}, where the coordinates lie (`tz`)" if found else "its zone is not named (`tz`)"
-        note = f"times carry no offset; they are read as the local clock{' ' if found else ', '}{where}"
-        return replace(plan, named=found, notes=(note,))
+        named = None if near is None else zone_at(*near)[0]
+        where = f"of {named}, where the coordinates lie (`tz`)" if named else "its zone is not named (`tz`)"
+        note = f"times carry no offset; they are read as the local clock{' ' if named else ', '}{where}"
+        return replace(plan, named=named, notes=(note,))
     if tz is not None:
         return replace(plan, zone=tz)
     zone, notes = (None if several else clock.zone), []
     if zone not in (None, "UTC"):
         return replace(plan, zone=zone, alone=True)
     written = "have several offsets" if zone is None else "are UTC"
-    found, word = (None, "") if near is None else zone_at(*near)
-    if found:
-        notes.append(f"times {written}; days and hours are those of {found}, where the coordinates lie (`tz`)")
+    named, word = (None, "") if near is None else zone_at(*near)
+    if named:
+        notes.append(f"times {written}; days and hours are those of {named}, where the coordinates lie (`tz`)")
     elif zone is None:
         notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
     else:
         notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-    return replace(plan, zone=found or "UTC", notes=(*notes, *([word] if word else [])))
+    return replace(plan, zone=named or "UTC", notes=(*notes, *([word] if word else [])))
 
 
 def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
@@ -523,11 +523,11 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     return _shown(table, _written(plan, table), plan)
 
 
-def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, known: int) -> tuple[str, tuple[str, ...]]:
+def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, rows: int) -> tuple[str, tuple[str, ...]]:
     """Return the zone of local times that stand beside UTC times, and a word where it is none."""
     if len(offsets) == 1:
         return offset_zone(60 * next(iter(offsets))), ()
-    if plan.named is not None and agree > SAME_CLOCK * known:
+    if plan.named is not None and agree > SAME_CLOCK * rows:
         return plan.named, ()
     note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
     return "UTC", (note,)
@@ -567,8 +567,8 @@ def _written(plan: ClockPlan, table: Table) -> Clock:
 def _in_zone(instant: Times, zone: str) -> Times:
     import pandas as pd
 
-    shown = pd.DatetimeIndex(instant).tz_localize("UTC").tz_convert(zone_of(zone)).tz_localize(None)
-    return np.asarray(shown, dtype="datetime64[us]")
+    local = pd.DatetimeIndex(instant).tz_localize("UTC").tz_convert(zone_of(zone)).tz_localize(None)
+    return np.asarray(local, dtype="datetime64[us]")
 
 
 def holds_time_of_day(table: Table, name: str) -> bool:
@@ -607,9 +607,9 @@ def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
         )
     if tz is None:
         return WallClock(clock.time, None, plan.named or "UTC", clock.exact, clock.fixed)
-    wall, here, known = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
+    wall, here, dated = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
     first = np.ones(len(wall), dtype=bool)
-    gone = known & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
+    gone = dated & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
     if gone.any():
         row = int(np.argmax(gone))
         raise table.refuse(
@@ -618,6 +618,6 @@ def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
             "E_DST",
             row,
         )
-    twice = known & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
+    twice = dated & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
     doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
     return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})

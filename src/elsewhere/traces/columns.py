@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
-from elsewhere.traces.model import Floats
+from elsewhere.traces.model import Floats, clock_minutes
 from elsewhere.traces.zones import land_share
 
 FILE = "the file's name"  # the column that says so in every row
@@ -106,7 +106,7 @@ DATE_TIME = re.compile(
 NOTHING = ["", "NA", "N/A", "NULL", "null", "NaN", "nan", "None"]
 
 
-class Found(NamedTuple):
+class Meaning(NamedTuple):
     """
     What columns mean: role -> name, what was assumed to find that out, and the kind of values of each column.
 
@@ -122,7 +122,7 @@ class Found(NamedTuple):
 
 
 # names of columns, whether they stand in the file, and some rows -> what the columns mean
-Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Found]
+Roles = Callable[[Sequence[str], bool, Sequence[Sequence[str]]], Meaning]
 
 
 def is_time(text: str) -> bool:
@@ -151,15 +151,15 @@ def check_columns(columns: Any) -> dict[str, str | None]:
     if columns is None:
         return {}
     try:
-        asked = dict(columns)
-        unknown = sorted(str(role) for role in set(asked) - set(ROLES))
+        requested = dict(columns)
+        unknown = sorted(str(role) for role in set(requested) - set(ROLES))
     except (TypeError, ValueError):
         raise InvalidParameter(f"`columns` must map roles to names of columns, got {type(columns).__name__}.") from None
     if unknown:
         raise InvalidParameter(f"`columns` knows the roles {', '.join(ROLES)}, got {', '.join(map(repr, unknown))}.")
-    if any(name is not None and not isinstance(name, str) for name in asked.values()):
+    if any(name is not None and not isinstance(name, str) for name in requested.values()):
         raise InvalidParameter("`columns` must map roles to names of columns (text), or to None to leave one out.")
-    return asked
+    return requested
 
 
 def roles_of(
@@ -182,13 +182,15 @@ def roles_of(
     {'user': "the file's name", 'time': 'speed', 'lat': 'Lat', 'lon': 'lng'}
 
     """
-    asked = {role: name if name is None else _meant(role, name, names) for role, name in check_columns(columns).items()}
-    absent = sorted(name for name in asked.values() if name is not None and name not in (FILE, *names))
+    requested = {
+        role: name if name is None else _meant(role, name, names) for role, name in check_columns(columns).items()
+    }
+    absent = sorted(name for name in requested.values() if name is not None and name not in (FILE, *names))
     if absent:
-        said = f"there is no column {', '.join(map(repr, absent))}; {_seen(shown_names(names, records), {})}"
-        raise InvalidTraces(f"{source}: {said}; {_decoded(names)}".removesuffix("; ") + ".", code="E_COLUMN")
-    if asked.get("time") is not None:
-        asked = {"utc": None, "local": None, **asked}
+        message = f"there is no column {', '.join(map(repr, absent))}; {_seen(shown_names(names, records), {})}"
+        raise InvalidTraces(f"{source}: {message}; {_decoded(names)}".removesuffix("; ") + ".", code="E_COLUMN")
+    if requested.get("time") is not None:
+        requested = {"utc": None, "local": None, **requested}
     by_word: dict[str, str] = {}
     for name in names:
         by_word.setdefault(plain(name), name)
@@ -199,7 +201,9 @@ def roles_of(
             by_word.setdefault(word, name)
     roles = {}
     for role, words in SYNONYMS.items():
-        chosen = asked[role] if role in asked else next((by_word[w] for w in words.split() if w in by_word), None)
+        chosen = (
+            requested[role] if role in requested else next((by_word[w] for w in words.split() if w in by_word), None)
+        )
         if chosen is not None:
             roles[role] = chosen
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
@@ -232,13 +236,13 @@ def _meant(role: str, name: str, names: Sequence[str]) -> str:
     return names[int(number[1]) - 1] if 1 <= int(number[1]) <= len(names) else name
 
 
-def meaning(
+def meaning_of(
     names: Sequence[str],
     headed: bool,
     records: Sequence[Sequence[str]],
     columns: Mapping[str, str | None] | None,
     source: str = "the input",
-) -> Found:
+) -> Meaning:
     """
     Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
 
@@ -246,88 +250,88 @@ def meaning(
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
     """
     roles = roles_of(names, columns, source, records)
-    asked = check_columns(columns)
-    shown = shown_names(names, records)
+    requested = check_columns(columns)
+    labels = shown_names(names, records)
     kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
     notes: list[str] = []
     by_word = {plain(name): name for name in names}
     if headed:
-        trip = {} if {*asked} - {"user", "accuracy"} else trip_roles(names, roles)
+        trip = {} if {*requested} - {"user", "accuracy"} else trip_roles(names, roles)
         if trip:
-            said = "each row is a trip: it was read as where and when it begins, and where and when it ends"
-            return Found(trip, (said,), kinds, shown=shown)
+            note = "each row is a trip: it was read as where and when it begins, and where and when it ends"
+            return Meaning(trip, (note,), kinds, shown=labels)
         if slots := wide_slots(names, roles):
-            said = f"each row is a day: {len(slots)} columns were read as its slots"
+            note = f"each row is a day: {len(slots)} columns were read as its slots"
             kept = {role: name for role, name in roles.items() if role in ("user", "date", "trace")}
-            return Found(kept | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (said,), kinds, shown=shown)
+            return Meaning(kept | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (note,), kinds, shown=labels)
         if "slot" not in roles:
-            roles = _with_clocks(roles, kinds, asked, by_word, dict(zip(names, shown, strict=True)), notes)
+            roles = _with_clocks(roles, kinds, requested, by_word, dict(zip(names, labels, strict=True)), notes)
         if (
             not {*PLACE_ROLES, "lon"} & roles.keys()
             and set(PAIR) <= by_word.keys()
-            and not set(asked) & set(PLACE_ROLES)
+            and not set(requested) & set(PLACE_ROLES)
         ):
             roles |= {"lat": by_word["y"], "lon": by_word["x"]}
             notes.append(f"columns {by_word['x']!r} and {by_word['y']!r} were read as longitude and latitude")
-        if not {"lat", "geometry"} & roles.keys() and "geometry" not in asked:
+        if not {"lat", "geometry"} & roles.keys() and "geometry" not in requested:
             pairs = [name for name, kind in kinds.items() if kind == "pairs of numbers"]
             if len(pairs) == 1:
                 roles["geometry"] = pairs[0]
                 if roles.get("place") == pairs[0]:
                     del roles["place"]
-                called = dict(zip(names, shown, strict=True))[pairs[0]]
+                called = dict(zip(names, labels, strict=True))[pairs[0]]
                 notes.append(f"column {called!r} was read as latitude and longitude")
-        if "category" in roles and _is_diary(roles, kinds, asked):
+        if "category" in roles and _is_diary(roles, kinds, requested):
             roles["place"] = roles.pop("category")
             notes.append(
-                f"no column of places: {dict(zip(names, shown, strict=True))[roles['place']]!r} was read as the place"
+                f"no column of places: {dict(zip(names, labels, strict=True))[roles['place']]!r} was read as the place"
             )
-        return Found(roles, tuple(notes), kinds, shown=shown)
-    if len(names) == 3 and not asked and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
-        return Found(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, shown)
-    taken = {role: name for role, name in guessed(names, records, kinds, asked).items() if role not in asked}
+        return Meaning(roles, tuple(notes), kinds, shown=labels)
+    if len(names) == 3 and not requested and set(kinds.values()) <= {"whole numbers", "0 or 1"} and kinds:
+        return Meaning(dict(zip(("user", "slot", "place"), names, strict=True)), (), kinds, True, labels)
+    taken = {role: name for role, name in guessed(names, records, kinds, requested).items() if role not in requested}
     if taken:
-        said = ", ".join(f"{role}={name}" for role, name in taken.items())
-        notes.append(f"the first line holds no names: columns were read as {said} (`columns`)")
-    return Found({**taken, **roles}, tuple(notes), kinds, shown=shown)
+        note = ", ".join(f"{role}={name}" for role, name in taken.items())
+        notes.append(f"the first line holds no names: columns were read as {note} (`columns`)")
+    return Meaning({**taken, **roles}, tuple(notes), kinds, shown=labels)
 
 
 def _with_clocks(
     roles: Mapping[str, str],
     kinds: Mapping[str, str],
-    asked: Mapping[str, str | None],
+    requested: Mapping[str, str | None],
     by_word: Mapping[str, str],
-    shown: Mapping[str, str],
+    labels: Mapping[str, str],
     notes: list[str],
 ) -> dict[str, str]:
     """Return the roles, with arrivals and departures of other names (SPANS), and with days and clocks by content."""
     roles = dict(roles)
-    if not {"arrived", "left"} & {*roles, *asked}:
+    if not {"arrived", "left"} & {*roles, *requested}:
         for span in SPANS:
             first, last = (by_word.get(word) for word in span.split())
             if first is None or last is None or kinds.get(first) != kinds.get(last):
                 continue
-            if kinds.get(first) in INSTANTS and asked.get("time") in (None, first):
+            if kinds.get(first) in INSTANTS and requested.get("time") in (None, first):
                 kept = {role: n for role, n in roles.items() if role not in ("time", "utc", "local")}
                 roles = kept | {"arrived": first, "left": last}
                 break
     taken = {name for role, name in roles.items() if role not in ("trace", "category", "accuracy")}
-    free = [name for name in kinds if name not in taken and name not in asked.values()]
+    free = [name for name in kinds if name not in taken and name not in requested.values()]
     days, clocks = ([n for n in free if kinds[n] == kind] for kind in ("dates", "clock times"))
     begins = roles.get("arrived") or roles.get("time")
-    found: dict[str, str] = {}
+    more: dict[str, str] = {}
     if begins is not None:
-        if kinds.get(begins) == "clock times" and not {"date"} & {*roles, *asked} and len(days) == 1:
-            found = {"date": days[0]}
-    elif not {"utc", "local"} & roles.keys() and "time" not in asked and len(clocks) == 1:
+        if kinds.get(begins) == "clock times" and not {"date"} & {*roles, *requested} and len(days) == 1:
+            more = {"date": days[0]}
+    elif not {"utc", "local"} & roles.keys() and "time" not in requested and len(clocks) == 1:
         if "date" in roles and kinds.get(roles["date"]) == "dates":
-            found = {"time": clocks[0]}
-        elif not {"date"} & {*roles, *asked} and len(days) == 1:
-            found = {"date": days[0], "time": clocks[0]}
-    for role, name in found.items():
+            more = {"time": clocks[0]}
+        elif not {"date"} & {*roles, *requested} and len(days) == 1:
+            more = {"date": days[0], "time": clocks[0]}
+    for role, name in more.items():
         what = "day" if role == "date" else "clock time"
-        notes.append(f"column {shown.get(name, name)!r} was read as the {what}, by what it holds (`columns`)")
-    return {role: name for role, name in roles.items() if name not in found.values()} | found
+        notes.append(f"column {labels.get(name, name)!r} was read as the {what}, by what it holds (`columns`)")
+    return {role: name for role, name in roles.items() if name not in more.values()} | more
 
 
 def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
@@ -344,8 +348,8 @@ def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
 
     """
     whose = {name for role, name in roles.items() if role in ("user", "date", "trace")}
-    clocks = [name for name in names if re.fullmatch(r"\d{1,2}:\d\d(:00)?", name) and name not in whose]
-    minutes = [60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in clocks]
+    clocks = [name for name in names if re.fullmatch(r"([01]?\d|2[0-3]):[0-5]\d(:00)?", name) and name not in whose]
+    minutes = [clock_minutes(name.removesuffix(":00") if name.count(":") == 2 else name) for name in clocks]
     by_word: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         if (numbered := re.fullmatch(r"(.*?)(\d{1,4})", name)) and name not in whose:
@@ -378,13 +382,13 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     for name in names:
         one = re.sub(r"(?i)(pick|drop)[ _-](up|off)", r"\1\2", name)
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", one)]
-        sides = [side for side, known in enumerate((BEGINS, FINISHES)) if known & {*words}]
+        sides = [side for side, side_words in enumerate((BEGINS, FINISHES)) if side_words & {*words}]
         if len(sides) != 1:
             continue
         rest = [word for word in words if word not in (BEGINS, FINISHES)[sides[0]]]
-        told = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
-        role = next((r for r in AT_ITS_END for word in told if word in SYNONYMS[r].split()), None)
-        role = "time" if told[0] == "at" else role
+        stems = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
+        role = next((r for r in AT_ITS_END for word in stems if word in SYNONYMS[r].split()), None)
+        role = "time" if stems[0] == "at" else role
         if role is not None:
             ends[sides[0]].setdefault(role, name)
     for end, role in zip(ends, ("arrived", "left"), strict=True):
@@ -398,13 +402,13 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
     return {**kept, **first, **{AT_ITS_END[role]: name for role, name in last.items()}}
 
 
-def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], asked: Mapping[str, str | None]) -> bool:
+def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Mapping[str, str | None]) -> bool:
     """Tell whether what people do stands for where they are: who and when are known, and nothing is a coordinate."""
     where = {*PLACE_ROLES, "lon", "category"}
     free = [kind for name, kind in kinds.items() if name not in roles.values()]
     return (
         missing_roles(roles) == ["lat", "lon"]
-        and not where & asked.keys()
+        and not where & requested.keys()
         and kinds.get(roles["category"]) == "words"
         and not {"decimal numbers", "pairs of numbers"} & {*free}
     )
@@ -416,13 +420,13 @@ def shown_names(names: Sequence[str], records: Sequence[Sequence[str]] = ()) -> 
 
     Where the line of names is missing, the first row stands for it, and that is somebody's data.
     """
-    shown = []
+    labels = []
     for i, name in enumerate(names):
         word = NAME.fullmatch(name) is not None or is_known(name)
-        shown.append(name if word and not any(i < len(r) and r[i] == name for r in records) else f"#{i + 1}")
+        labels.append(name if word and not any(i < len(r) and r[i] == name for r in records) else f"#{i + 1}")
     # one name that is none: the line may be a row
-    odd = sum(a != b for a, b in zip(shown, names, strict=True))
-    return tuple(f"#{i}" for i in range(1, len(names) + 1)) if odd and not any(map(is_known, names)) else tuple(shown)
+    odd = sum(a != b for a, b in zip(labels, names, strict=True))
+    return tuple(f"#{i}" for i in range(1, len(names) + 1)) if odd and not any(map(is_known, names)) else tuple(labels)
 
 
 def kind_of(values: Sequence[str]) -> str:
@@ -455,7 +459,10 @@ def kind_of(values: Sequence[str]) -> str:
 
 
 def guessed(
-    names: Sequence[str], records: Sequence[Sequence[str]], kinds: Mapping[str, str], asked: Mapping[str, str | None]
+    names: Sequence[str],
+    records: Sequence[Sequence[str]],
+    kinds: Mapping[str, str],
+    requested: Mapping[str, str | None],
 ) -> dict[str, str]:
     """
     Return the roles of columns without names, as far as what they hold makes them certain.
@@ -465,7 +472,7 @@ def guessed(
     repeat, or the only one of words. If none is left that could be the user, it is the file.
     """
     column = {name: [r[i] for r in records] for i, name in enumerate(names)}
-    free = [name for name in names if name not in asked.values()]
+    free = [name for name in names if name not in requested.values()]
     of: dict[str, list[str]] = {}
     for name in free:
         of.setdefault(kinds.get(name, "words"), []).append(name)
@@ -543,11 +550,11 @@ def missing_roles(roles: Mapping[str, str]) -> list[str]:
     return missing if {*PLACE_ROLES} & roles.keys() else [*missing, "lat", "lon"]
 
 
-def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, headed: bool) -> str:
+def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meaning, headed: bool) -> str:
     """Return one sentence: which roles have no column, all columns that there are, and what to type."""
-    free = [name for name in names if name not in found.roles.values()]
+    free = [name for name in names if name not in meaning.roles.values()]
     # one column of numbers alone is hardly half a position
-    lone = {"lat", "lon"} <= set(missing) and sum(found.kinds.get(n) == "decimal numbers" for n in free) == 1
+    lone = {"lat", "lon"} <= set(missing) and sum(meaning.kinds.get(n) == "decimal numbers" for n in free) == 1
 
     def likely(role: str) -> str:
         kinds = {
@@ -556,7 +563,7 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
         }.get(role, ("decimal numbers",))
         chosen = None
         for kind in kinds:
-            alike = [n for n in free if found.kinds.get(n) == kind]
+            alike = [n for n in free if meaning.kinds.get(n) == kind]
             if alike:
                 # one of many would be a guess; of coordinates the first two are said in both orders
                 chosen = alike[0] if len(alike) == 1 or role in ("lat", "lon") else None
@@ -565,22 +572,22 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], found: Found, 
             chosen = None
         if chosen is not None:
             free.remove(chosen)
-        typed = f"{role}={'NAME' if chosen is None else shown.get(chosen, chosen)}"
-        if role == "time" and chosen is not None and found.kinds.get(chosen) == "clock times":
-            day = next((n for n in free if found.kinds.get(n) == "dates"), None)
-            typed += f",date={'NAME' if day is None else shown.get(day, day)}" if "date" not in found.roles else ""
+        typed = f"{role}={'NAME' if chosen is None else labels.get(chosen, chosen)}"
+        if role == "time" and chosen is not None and meaning.kinds.get(chosen) == "clock times":
+            day = next((n for n in free if meaning.kinds.get(n) == "dates"), None)
+            typed += f",date={'NAME' if day is None else labels.get(day, day)}" if "date" not in meaning.roles else ""
         return typed
 
-    shown = dict(zip(names, found.shown or shown_names(names), strict=False))
+    labels = dict(zip(names, meaning.shown or shown_names(names), strict=False))
     typed = ",".join(likely(role) for role in missing)
     if {"lat", "lon"} <= set(missing):
         a, b = (part.partition("=")[2] for part in typed.split(",")[-2:])
         typed += f" (or lat={b},lon={a})" if a != "NAME" and b != "NAME" else ""
     also = ", or user=file if each file is one person" if "user" in missing else ""
     if "lat" in missing:
-        also += f", or place={shown.get(found.roles['category'], 'NAME') if 'category' in found.roles else 'NAME'}"
+        also += f", or place={labels.get(meaning.roles['category'], 'NAME') if 'category' in meaning.roles else 'NAME'}"
     unnamed = "" if headed else "the first line holds data, no names; "
-    seen = _seen([shown.get(n, n) for n in names], {} if headed else found.kinds)
+    seen = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
     return f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}type --columns {typed}{also}."
 
 
@@ -590,5 +597,5 @@ def _decoded(names: Sequence[str]) -> str:
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:
-    shown = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
-    return f"columns seen: {', '.join(shown)}{' ...' if len(names) > MOST_SHOWN else ''}"
+    listed = [f"{n} {kinds[n]}" if n in kinds else repr(n) for n in names[:MOST_SHOWN] if n != FILE]
+    return f"columns seen: {', '.join(listed)}{' ...' if len(names) > MOST_SHOWN else ''}"

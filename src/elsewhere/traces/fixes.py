@@ -209,24 +209,24 @@ class Preparation:
         gaps of more than 1h are not filled (`max_gap`); people with a usable day by longest gap: 1h 0, 24h 7
 
         """
-        told = []
+        reasons = []
         if self.days_single:
             alone = "days with fixes in one slot alone, which says nothing of how the day went"
-            told.append(f"{alone}: {self.days_single:,}")
+            reasons.append(f"{alone}: {self.days_single:,}")
         if self.days_outside:
             how = {"auto": ' (`map="whole"` takes them in)', "box": " (`box`)", "regions": " (`regions`)"}
-            told.append(f"days that lead outside the map{how.get(self.map, '')}: {self.days_outside:,}")
+            reasons.append(f"days that lead outside the map{how.get(self.map, '')}: {self.days_outside:,}")
         if self.max_gap_minutes is not None and self.people_by_gap:
             ladder = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
-            told.append(
+            reasons.append(
                 f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`)"
                 + (f"; people with a usable day by longest gap: {ladder}" if by_gap else "")
             )
         thin = self.days_dropped - self.days_single
         if thin > 0 and self.min_coverage:
-            known = f"days with less than {self.min_coverage:.0%} of their slots known (`min_coverage`)"
-            told.append(f"{known}: {thin:,}")
-        return told
+            thin_days = f"days with less than {self.min_coverage:.0%} of their slots known (`min_coverage`)"
+            reasons.append(f"{thin_days}: {thin:,}")
+        return reasons
 
 
 def spoken_length(minutes: float) -> str:

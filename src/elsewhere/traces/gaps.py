@@ -158,11 +158,11 @@ def climb(
     people = []
     for longest in seconds:
         forward, backward = on_the_map(runs, *fillable(runs, second, width, longest, policy), off, policy)
-        known = own + np.bincount(runs.row, forward + backward, minlength=len(user)).astype(np.int64)
-        usable = (known == L) & (own >= least_slots(L, min_coverage))
+        slots_known = own + np.bincount(runs.row, forward + backward, minlength=len(user)).astype(np.int64)
+        usable = (slots_known == L) & (own >= least_slots(L, min_coverage))
         if policy == "drop":
             days = np.bincount(user)
-            usable &= (np.bincount(user, known) / np.maximum(1, days * L))[user] >= min_coverage
+            usable &= (np.bincount(user, slots_known) / np.maximum(1, days * L))[user] >= min_coverage
         people.append(len(np.unique(user[usable])))
     return Ladder(seconds, tuple(people))
 
@@ -215,13 +215,13 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     ([[3, -1, -1, -1], [-1, -1, 4, 4]], [0, 0])
 
     """
-    known = r >= 0
-    begins = known.copy()
-    begins[:, 1:] &= ~known[:, :-1]
+    there = r >= 0
+    begins = there.copy()
+    begins[:, 1:] &= ~there[:, :-1]
     number = np.cumsum(begins.ravel()).reshape(r.shape) - 1
     row = np.nonzero(begins)[0]
     pieces = np.full((len(row), r.shape[1]), -1, dtype=r.dtype)
-    at, slot = np.nonzero(known)
+    at, slot = np.nonzero(there)
     pieces[number[at, slot], slot] = r[at, slot]
     return pieces, row
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
-from elsewhere.traces.columns import FILE, Found, Roles
+from elsewhere.traces.columns import FILE, Meaning, Roles
 from elsewhere.traces.formats import HEAD, recognise
 from elsewhere.traces.formats.phones import read_google, read_owntracks
 from elsewhere.traces.formats.records import read_geojson, read_records
@@ -31,7 +31,6 @@ from elsewhere.traces.tables import (
     joined_tables,
 )
 
-CONTAINERS = ("auto", *TABLES, "geojson", "geolife", "google", "gpx", "owntracks", "foursquare", "json")
 PROMISES = {".parquet": ("Parquet", "E_PARQUET"), ".pq": ("Parquet", "E_PARQUET"), ".gz": ("gzip", "E_COMPRESSION")}
 # files that are read block by block, and those that are read as a whole
 STREAMS: dict[str, Callable[..., Iterator[Table]]] = {
@@ -48,6 +47,7 @@ DOCUMENTS: dict[str, Callable[[Source, Reading], Table]] = {
     "json": read_records,
     "owntracks": read_owntracks,
 }
+CONTAINERS = ("auto", *STREAMS, "sglt", *DOCUMENTS)
 SMALL = 1 << 23  # bytes of a file that is read at once
 FEW = 12  # files of a folder on which is decided how all are read
 
@@ -118,10 +118,10 @@ def _one(table: Table) -> Parts:
 
 def _file(source: Source, reading: Reading) -> Parts:
     kind = recognise(source.head(HEAD), source.name)
-    asked = reading.container
-    if asked not in ("auto", kind) and {asked, kind} != {"csv", "sglt"}:
-        code = "E_PARQUET" if asked == "parquet" else "E_FORMAT"
-        raise InvalidTraces(f"{source.name} is not {asked}; it looks like {kind}.", code=code)
+    requested = reading.container
+    if requested not in ("auto", kind) and {requested, kind} != {"csv", "sglt"}:
+        code = "E_PARQUET" if requested == "parquet" else "E_FORMAT"
+        raise InvalidTraces(f"{source.name} is not {requested}; it looks like {kind}.", code=code)
     large = kind in STREAMS and (source.packed or source.size > SMALL)
     try:
         tables = list(_read_as(kind, source, replace(reading, sample=large)))
@@ -167,16 +167,16 @@ def _document(kind: str, source: Source, reading: Reading) -> Table:
 
 def _asked(table: Table, reading: Reading) -> Table:
     """Return the table, told what its columns mean if that is asked and not known yet."""
-    if reading.roles is None or table.found is not None:
+    if reading.roles is None or table.meaning is not None:
         return table
     records = first_records(table) if table.format in ("frame", "json", "excel") else ()
-    return replace(table, found=reading.roles(table.names, table.headed, records))
+    return replace(table, meaning=reading.roles(table.names, table.headed, records))
 
 
 def _of_file(table: Table, source: Source) -> Table:
     """Return the table with a column that says its file's user in every row, where that is the user."""
-    asked = table.found is not None and table.found.roles.get("user") == FILE
-    return _with_user(table, source.user) if asked else table
+    by_file = table.meaning is not None and table.meaning.roles.get("user") == FILE
+    return _with_user(table, source.user) if by_file else table
 
 
 def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
@@ -195,7 +195,7 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
     few = chosen if len(chosen) <= FEW else [chosen[i * (len(chosen) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
-        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if has_positions(t.found)]
+        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if has_positions(t.meaning)]
     if not samples:
         # say of the longest what is wrong with it
         samples = [t for one in few for t in _tables_of(kind, one, replace(reading, sample=True))]
@@ -204,12 +204,12 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
         raise InvalidTraces(f"{name}: no file of the folder holds a row.", code="E_EMPTY")
     first = samples[0]
     if kind == "csv" and first.dialect is not None:
-        found = first.found or Found({})
+        meaning = first.meaning or Meaning({})
         if reading.roles is not None and not first.headed:
             names = first.dialect.names
             alike = [t.dialect for t in samples if t.dialect is not None and t.dialect.names == names]
-            found = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
-        like = (first.dialect, found)
+            meaning = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
+        like = (first.dialect, meaning)
     notes: list[str] = []
     return Parts(name, joined_tables(samples, name), lambda: _each(kind, sources, chosen, reading, like, notes), notes)
 
@@ -222,7 +222,7 @@ def _each(
     for one in chosen:
         rows, odd = 0, False
         for table in _tables_of(kind, one, reading, like):
-            if not has_positions(table.found) and len(chosen) > 1:
+            if not has_positions(table.meaning) and len(chosen) > 1:
                 odd = True
                 break
             rows += table.rows + table.unequal
@@ -238,7 +238,7 @@ def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) ->
     """Return the tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
     try:
         for table in _read_as(kind, source, reading, like):
-            if kind in TABLES and table.found is not None and "user" not in table.found.roles:
+            if kind in TABLES and table.meaning is not None and "user" not in table.meaning.roles:
                 table = _with_user(table, source.user)
             yield table
     except InvalidTraces as error:
@@ -252,9 +252,9 @@ def _with_user(table: Table, user: str) -> Table:
     import pyarrow as pa
 
     column = pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([user]))
-    found = table.found or Found({})
-    found = found._replace(roles={**found.roles, "user": FILE})
-    return replace(table, columns={**table.columns, FILE: column}, names=(*table.names, FILE), found=found)
+    meaning = table.meaning or Meaning({})
+    meaning = meaning._replace(roles={**meaning.roles, "user": FILE})
+    return replace(table, columns={**table.columns, FILE: column}, names=(*table.names, FILE), meaning=meaning)
 
 
 def _arrow(table: Any, names: list[str], name: str) -> Table:

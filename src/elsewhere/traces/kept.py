@@ -83,7 +83,7 @@ def _places(locations: Locations) -> bytes:
         sides = {"x": locations.xy[:, 0], "y": locations.xy[:, 1]}
     columns: dict[str, Any] = {name: map(repr, side.tolist()) for name, side in sides.items() if side is not None}
     words = zip(WORDS, (locations.names, locations.categories, locations.category_users), strict=True)
-    columns |= {name: said for name, said in words if said is not None}
+    columns |= {name: values for name, values in words if values is not None}
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
     writer.writerow(columns)
@@ -132,10 +132,10 @@ def refuse_pool(source: Any) -> None:
     if not isinstance(source, (str, PathLike)):
         return
     try:
-        found = Path(source).is_dir() and read_index(Path(source) / "manifest.json", LARGEST_INDEX)
+        manifest = Path(source).is_dir() and read_index(Path(source) / "manifest.json", LARGEST_INDEX)
     except (OSError, ValueError):
         return
-    if found and found.get("kind") == POOL:
+    if manifest and manifest.get("kind") == POOL:
         name = "fakes.csv" if (Path(source) / "fakes.csv").is_file() else "pool.parquet"
         raise InvalidTraces(
             f"{Path(source).name} is a folder of fakes that `elsewhere` wrote; give {name} in it.", code="E_FORMAT"

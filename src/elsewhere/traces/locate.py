@@ -62,8 +62,8 @@ def area_of(
             raise InvalidParameter("`box` needs fixes with `lat` and `lon`.")
         _refuse_another_box(box, position, name)
         return Area("box", lambda lat, lon: in_box(box, lat, lon))
-    found = None if where == "whole" or position is None else main_area(user, slot, *position)
-    return found or Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
+    main = None if where == "whole" or position is None else main_area(user, slot, *position)
+    return main or Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
 
 
 def _refuse_another_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
@@ -156,7 +156,7 @@ class Located(NamedTuple):
 
 
 def locate(
-    found: Fixes | Slots,
+    entries: Fixes | Slots,
     off: Mask,
     second: Ints | None,
     way: tuple[Floats, Floats] | None,
@@ -170,7 +170,7 @@ def locate(
     """Find the places of fixes, or of slots (`second` None), that are not `off`, and of points on the `way`."""
     north, east = (np.empty(0), np.empty(0)) if way is None else way
     on, passing = ~off, area.holds(north, east)
-    place, passed = np.full(len(found), -1), np.full(len(north), -1)
+    place, passed = np.full(len(entries), -1), np.full(len(north), -1)
 
     def made(
         locations: Locations, of_fixes: Ints, of_way: Ints, grid: float | None, by: str, most: int | None
@@ -178,16 +178,16 @@ def locate(
         place[on], passed[passing] = of_fixes, of_way
         return Located(locations, place, passed, grid, by, most)
 
-    lat, lon = found.lat, found.lon
+    lat, lon = entries.lat, entries.lon
     north, east = north[passing], east[passing]
     if regions is not None and lat is not None and lon is not None:
         of_fixes, of_way = regions.place_of(lat[on], lon[on]), regions.place_of(north, east)
         return made(regions.locations, of_fixes, of_way, None, "regions", None)
-    if found.place is not None:
-        if found.locations is None:
+    if entries.place is not None:
+        if entries.locations is None:
             raise InvalidParameter("`place` needs `locations` to point into.")
-        of_way = nearest_places(found.locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
-        return made(found.locations, found.place[on], of_way, None, "given", cells)
+        of_way = nearest_places(entries.locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
+        return made(entries.locations, entries.place[on], of_way, None, "given", cells)
     if lat is None or lon is None:
         raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
     lat, lon = lat[on], lon[on]
@@ -196,9 +196,9 @@ def locate(
         n = len(lat)
         return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
     if places == "stays":
-        if second is None or not isinstance(found, Fixes):
+        if second is None or not isinstance(entries, Fixes):
             raise InvalidParameter('`places="stays"` needs times; numbered slots have none: use "shared" or "grid".')
-        locations, of_fixes, grid = stay_places(found.user[on], second[on], lat, lon, grid_metres, name)
+        locations, of_fixes, grid = stay_places(entries.user[on], second[on], lat, lon, grid_metres, name)
         of_way = nearest_places(locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
         return made(locations, of_fixes, of_way, grid, "stays", cells)
     most = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS

@@ -131,24 +131,24 @@ def places_beside(source: Any, ids: tuple[str, ...] = (), encoding: str = "utf-8
     path = Path(source)
     folder = path if path.is_dir() else path.parent
     names = [f"{name}{ending}" for name in dict.fromkeys((name_beside(source), "locations")) for ending in ENDINGS]
-    told = next((folder / name for name in names if (folder / name).is_file()), None)
-    if told is not None:
-        return read_places(told, encoding=encoding), told
+    beside = next((folder / name for name in names if (folder / name).is_file()), None)
+    if beside is not None:
+        return read_places(beside, encoding=encoding), beside
     for name in (f"{word}{ending}" for word in KINDS_OF_PLACE for ending in ENDINGS):
         if (folder / name).is_file() and folder / name != path:
             try:
-                found = read_places(folder / name, encoding=encoding)
+                candidate = read_places(folder / name, encoding=encoding)
             except ElsewhereError:
                 continue  # another kind of table
-            if ids and found.number is not None and {*ids} <= found.number.keys():
-                return found, folder / name
+            if ids and candidate.number is not None and {*ids} <= candidate.number.keys():
+                return candidate, folder / name
     return None
 
 
 def name_beside(path: str | PathLike[str]) -> str:
     """Return the name, without ending, of the file of places: a_locations for a_traces.csv, else locations."""
-    found = TRACE_FILE.fullmatch(Path(path).name)
-    return f"{found['before'] if found else ''}locations"
+    match = TRACE_FILE.fullmatch(Path(path).name)
+    return f"{match['before'] if match else ''}locations"
 
 
 def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
@@ -204,9 +204,9 @@ def read_regions(source: Any) -> Regions:
     if isinstance(source, Regions):
         return source
     name = Path(source).name if isinstance(source, (str, PathLike)) else "`regions`"
-    found = _loaded(source, name) if isinstance(source, (str, PathLike)) else source
+    document = _loaded(source, name) if isinstance(source, (str, PathLike)) else source
     outlines, names = [], []
-    for number, geometry in enumerate(_geometries(found, name)):
+    for number, geometry in enumerate(_geometries(document, name)):
         rings = _rings(geometry, f"{name}, feature {number}")
         if rings:
             outlines.append(rings)
@@ -237,18 +237,18 @@ def _no_constant(_: str) -> float:
     raise ValueError("NaN and infinity are no numbers in JSON")
 
 
-def _geometries(found: Any, name: str) -> Iterator[dict[str, Any]]:
-    kind = found.get("type") if isinstance(found, dict) else None
-    if kind == "FeatureCollection" and isinstance(found.get("features"), list):
-        for feature in found["features"]:
+def _geometries(document: Any, name: str) -> Iterator[dict[str, Any]]:
+    kind = document.get("type") if isinstance(document, dict) else None
+    if kind == "FeatureCollection" and isinstance(document.get("features"), list):
+        for feature in document["features"]:
             geometry = feature.get("geometry") if isinstance(feature, dict) else None
             if isinstance(geometry, dict):
                 yield geometry
-    elif kind == "Feature" and isinstance(found.get("geometry"), dict):
-        yield found["geometry"]
+    elif kind == "Feature" and isinstance(document.get("geometry"), dict):
+        yield document["geometry"]
     elif kind in ("Polygon", "MultiPolygon"):
-        yield found
-    elif isinstance(found, dict):
+        yield document
+    elif isinstance(document, dict):
         raise InvalidTraces(f"{name} is not a GeoJSON collection of features.", code="E_JSON")
     else:
         raise InvalidParameter("`regions` must be a GeoJSON file of polygons, or the object it holds.")
@@ -259,8 +259,8 @@ def _rings(geometry: dict[str, Any], where: str) -> tuple[Floats, ...]:
     kind = geometry.get("type")
     if kind not in ("Polygon", "MultiPolygon"):
         return ()
-    drawn: Any = geometry.get("coordinates")
-    polygons = [drawn] if kind == "Polygon" else drawn
+    coordinates: Any = geometry.get("coordinates")
+    polygons = [coordinates] if kind == "Polygon" else coordinates
     rings: list[Floats] = []
     try:
         for polygon in polygons or []:

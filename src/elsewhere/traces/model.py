@@ -352,9 +352,9 @@ def numbers_on(here: Locations, there: Locations) -> Ints | None:
     [2, 0]
 
     """
-    names, known = here.ids(), there.ids()
-    if names is not None and known is not None and any(names):
-        number = {name: i for i, name in enumerate(known) if name}
+    names, ids_there = here.ids(), there.ids()
+    if names is not None and ids_there is not None and any(names):
+        number = {name: i for i, name in enumerate(ids_there) if name}
         by_name = np.array([number.get(name, -1) for name in names], dtype=np.int64)
         if not (here.has_coordinates and there.has_coordinates):
             return by_name
@@ -391,6 +391,11 @@ def clock_minutes(start: str) -> int:
     except (AttributeError, ValueError):
         pass
     raise InvalidParameter(f'`start` must be a local time "HH:MM" between "00:00" and "23:59", got {start!r}.')
+
+
+def clock_text(minutes: float) -> str:
+    """Return minutes since midnight as a local time "HH:MM"."""
+    return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -391,8 +391,8 @@ def majority(words: Words, R: int) -> dict[str, Any]:
     voice, count = np.unique((user * R + place) * W + word, return_counts=True)
     order = np.lexsort((voice % W, -count, voice // W))
     _, first = np.unique(voice[order] // W, return_index=True)
-    said = voice[order][first]
-    vote, people = np.unique(said // W % R * W + said % W, return_counts=True)
+    choice = voice[order][first]
+    vote, people = np.unique(choice // W % R * W + choice % W, return_counts=True)
     order = np.lexsort((vote % W, -people, vote // W))
     where, first = np.unique(vote[order] // W, return_index=True)
     categories, users = np.full(R, "", dtype=object), np.zeros(R, dtype=np.int64)
@@ -484,8 +484,8 @@ def evidence_of(
 
     k = min(MOST_PLACES, len(locations))
     points = in_space(lat, lon)
-    found = cKDTree(locations.points()).query(points, k=k)
-    away, near = (np.reshape(side, (len(row), k)) for side in found)
+    nearest = cKDTree(locations.points()).query(points, k=k)
+    away, near = (np.reshape(side, (len(row), k)) for side in nearest)
     radius = np.where(np.isfinite(radius_metres) & (radius_metres > 0), radius_metres, 1e-3)[:, None] / 1000
     weight = np.exp(-0.5 * WITHIN_ONE_RADIUS**2 * (away**2 - away[:, :1] ** 2) / radius**2)
     weight[:, 1:][away[:, 1:] > radius] = 0

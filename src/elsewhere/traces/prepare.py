@@ -72,12 +72,12 @@ def seconds_of(name: str, length: str | float | timedelta) -> int:
     (1200, 1200)
 
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", length) if isinstance(length, str) else None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", length) if isinstance(length, str) else None
     seconds = float("nan")
     if isinstance(length, timedelta):
         seconds = length.total_seconds()
-    elif found:
-        seconds = float(found[1]) * UNITS.get(found[2], UNITS.get(found[2].removesuffix("s"), float("nan")))
+    elif match:
+        seconds = float(match[1]) * UNITS.get(match[2], UNITS.get(match[2].removesuffix("s"), float("nan")))
     elif isinstance(length, (int, float)) and not isinstance(length, bool):
         seconds = 60.0 * length
     if not (np.isfinite(seconds) and 0 <= seconds <= 366 * SECONDS_PER_DAY and seconds == int(seconds)):
@@ -169,11 +169,11 @@ class Settings:
         if SECONDS_PER_DAY % self.width:
             raise InvalidParameter(f"`step` must divide the day into equal slots, got {self.step!r}.")
 
-    def made_of(self, found: Fixes | Slots) -> str:
+    def made_of(self, entries: Fixes | Slots) -> str:
         """Return what places are made of: `places`, or of few points, which somebody has made already, these alone."""
-        if self.places != "shared" or self.cells is None or not few_points(found, self.cells):
+        if self.places != "shared" or self.cells is None or not few_points(entries, self.cells):
             return self.places
-        return "points" if are_places(found) else "grid"
+        return "points" if are_places(entries) else "grid"
 
 
 def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tuple[Traces, Preparation]:
@@ -187,12 +187,12 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     airliner is dropped. Both are counted; `so_far` is what the reader has counted already.
     """
     settings.require_equal_slots()
-    width, gaps, drawn, evidence = settings.width, settings.gaps, settings.regions, settings.evidence
+    width, gaps, regions, evidence = settings.width, settings.gaps, settings.regions, settings.evidence
     short = 0
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
     places = settings.made_of(fixes)
-    raw = evidence or drawn is not None or places == "stays" or fixes.word is not None
+    raw = evidence or regions is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
     fixes, fixed, jumps, fast, calm = cleaned(
         fixes, width, None if raw else settings.grid_metres, settings.box, jitter, so_far.name
@@ -229,7 +229,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     way = None
     if gaps == "interpolate" and fixes.lat is not None and fixes.lon is not None:
         way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
-    located = locate(fixes, off, second, way, area, places, drawn, settings.grid_metres, settings.cells, so_far.name)
+    located = locate(fixes, off, second, way, area, places, regions, settings.grid_metres, settings.cells, so_far.name)
     r = fill.r
     taken, winner = most_common(instant[~off], located.place[~off], weight[~off])
     # a slot in which most fixes are outside the map stays unknown
@@ -256,7 +256,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         tz=fixes.tz,
         cells=located.cells,
         settings=settings,
-        all_places=(fixes.locations is not None and settings.cells is None) or drawn is not None,
+        all_places=(fixes.locations is not None and settings.cells is None) or regions is not None,
         uncertain=uncertain,
         words=_words(fixes, located.place),
         so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
@@ -381,44 +381,48 @@ def _counted(
     )
 
 
-def _area(found: Fixes | Slots, slot: Ints, where: str, settings: Settings, name: str) -> tuple[Area, Mask, list[str]]:
+def _area(
+    entries: Fixes | Slots, slot: Ints, where: str, settings: Settings, name: str
+) -> tuple[Area, Mask, list[str]]:
     """Return the map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
-    position, box, drawn = _position(found), settings.box, settings.regions
+    position, box, regions = _position(entries), settings.box, settings.regions
     if position is None:
-        return area_of(where, box, drawn, found.user, slot, None, name), np.zeros(len(found), dtype=bool), []
+        return area_of(where, box, regions, entries.user, slot, None, name), np.zeros(len(entries), dtype=bool), []
     lat, lon = position
     real = np.isfinite(lat) & np.isfinite(lon)
     zero = (lat == 0) & (lon == 0)
-    told = real & ~zero if np.any(real & ~zero) else real
-    area = area_of(where, box, drawn, found.user[told], slot[told], (lat[told], lon[told]), name)
+    located = real & ~zero if np.any(real & ~zero) else real
+    area = area_of(where, box, regions, entries.user[located], slot[located], (lat[located], lon[located]), name)
     if not zero.any():
         return area, zero, []
     here = bool(area.holds(np.zeros(1), np.zeros(1))[0])
     if here and where == "auto" and area.by == "whole":
         # nobody else is anywhere near
-        here = bool(np.any((np.abs(lat[told]) < NEAR_ZERO) & (np.abs(lon[told]) < NEAR_ZERO)))
+        here = bool(np.any((np.abs(lat[located]) < NEAR_ZERO) & (np.abs(lon[located]) < NEAR_ZERO)))
     kept = f"{int(zero.sum())} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"
     return area, zero & (not here), [kept] if here else []
 
 
-def _position(found: Fixes | Slots) -> tuple[Floats, Floats] | None:
+def _position(entries: Fixes | Slots) -> tuple[Floats, Floats] | None:
     """Return where each entry is, NaN where it is nowhere; None where places have no coordinates."""
-    if found.lat is not None and found.lon is not None:
-        return found.lat, found.lon
-    known = found.locations
-    if found.place is None or known is None or known.lat is None or known.lon is None:
+    if entries.lat is not None and entries.lon is not None:
+        return entries.lat, entries.lon
+    locations = entries.locations
+    if entries.place is None or locations is None or locations.lat is None or locations.lon is None:
         return None
-    somewhere = found.place >= 0
-    return np.where(somewhere, known.lat[found.place], np.nan), np.where(somewhere, known.lon[found.place], np.nan)
+    somewhere = entries.place >= 0
+    return np.where(somewhere, locations.lat[entries.place], np.nan), np.where(
+        somewhere, locations.lon[entries.place], np.nan
+    )
 
 
-def _off(found: Fixes | Slots, area: Area) -> Mask:
+def _off(entries: Fixes | Slots, area: Area) -> Mask:
     """Tell which entries are outside the map."""
-    position = None if area.by == "whole" else _position(found)
+    position = None if area.by == "whole" else _position(entries)
     if position is None:
-        return np.zeros(len(found), dtype=bool)
+        return np.zeros(len(entries), dtype=bool)
     real = np.isfinite(position[0]) & np.isfinite(position[1])
-    off = np.zeros(len(found), dtype=bool)
+    off = np.zeros(len(entries), dtype=bool)
     off[real] = ~area.holds(position[0][real], position[1][real])
     return off
 
@@ -432,8 +436,8 @@ def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
     return rows if len(np.unique(rows, axis=0)) == len(rows) else alone
 
 
-def _words(found: Fixes | Slots, place: Ints) -> Words | None:
-    return None if found.word is None else Words(found.user, place, found.word, found.words)
+def _words(entries: Fixes | Slots, place: Ints) -> Words | None:
+    return None if entries.word is None else Words(entries.user, place, entries.word, entries.words)
 
 
 def _unknown(n_rows: int, L: int, name: str) -> Ints:
@@ -530,7 +534,7 @@ def finish(
         )
     r, observed, known, row = r[enough], observed[enough], known[enough], np.flatnonzero(enough)
     visits = np.bincount(r[known], minlength=len(locations))
-    found = int((visits > 0).sum())
+    visited_places = int((visits > 0).sum())
     number = np.append(np.arange(len(locations)), -1)  # of each place that was found; the last is that of -1
     if not all_places and (locations.has_coordinates or locations.names is not None):  # plain numbers stay
         visited = np.flatnonzero(visits)
@@ -573,7 +577,7 @@ def finish(
         slots_observed=int(observed.sum()),
         slots_held=int((known & ~observed).sum()),
         slots_missing=int((~known).sum()),
-        places_found=found,
+        places_found=visited_places,
         places=len(locations),
         places_rare=_rare(traces),
     )
@@ -631,8 +635,10 @@ def _share(share: float) -> str:
 
 
 def _on_words(locations: Locations) -> str:
-    said = [word for word in locations.categories or () if word]
-    return f"{len(said)} of {len(locations)} places have a category, that of most people there; {len(set(said))} differ"
+    words = [word for word in locations.categories or () if word]
+    return (
+        f"{len(words)} of {len(locations)} places have a category, that of most people there; {len(set(words))} differ"
+    )
 
 
 def _evidence(

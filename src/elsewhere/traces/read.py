@@ -17,7 +17,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, require_between
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import WIDE, check_columns, meaning
+from elsewhere.traces.columns import WIDE, check_columns, meaning_of
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.inputs import open_parts
 from elsewhere.traces.kept import kept_in, refuse_pool
@@ -186,12 +186,12 @@ def read_traces(
         grid_metres=grid_metres,
         evidence=evidence,
     )
-    given = None if locations is None else read_places(locations, encoding=encoding)
+    own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
         container=format,
         encoding=encoding,
-        roles=lambda names, headed, records: meaning(names, headed, records, columns),
+        roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
         plain_times=date_format is None,
         allow_truncated=allow_truncated,
     )
@@ -204,11 +204,11 @@ def read_traces(
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)
-    told: list[str] = []
-    if given is None and "place" in roles:
+    more_notes: list[str] = []
+    if own_map is None and "place" in roles:
         ids = () if "lat" in roles else labels(parts.sample if wide is None else wide, roles["place"])[1]
         if (beside := places_beside(source, ids, encoding)) is not None:
-            given, told = beside[0], [f"places are where {shown(beside[1].name)} says"]
+            own_map, more_notes = beside[0], [f"places are where {shown(beside[1].name)} says"]
     shape = Shape(
         wide or (parts.sample if "slot" not in roles else parts.joined(max_bad=1.0)),
         roles,
@@ -220,27 +220,27 @@ def read_traces(
         lon360=lon360,
         latest=None if any_date else _tomorrow(),
     )
-    if given is not None:
+    if own_map is not None:
         settings = replace(settings, map="whole")
     if "slot" in roles:
         base = 1 if shape.table.format == "sglt" else 0
         width = None if settings.step == "auto" else settings.width
-        slots, counted = slots_of(shape, given, width, start, base=base)
+        slots, counted = slots_of(shape, own_map, width, start, base=base)
         traces, prepared = prepare_slots(slots, settings, counted, aligned=kept is not None)
     else:
         # the sample has told what there is: all that can be refused is, before the input is read
         settings = replace(settings, step="20min") if settings.step == "auto" else settings
         settings.require_equal_slots()
-        fixes, counted = fixes_of(shape, parts, given, accuracy=evidence)
+        fixes, counted = fixes_of(shape, parts, own_map, accuracy=evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
-        if given is not None:
+        if own_map is not None:
             settings = replace(settings, cells=None)
         handed = [fixes]
         del fixes  # so that they can go as soon as they are reduced
         traces, prepared = prepare_fixes(handed.pop(), settings, counted)
     if report is not None:
         by = "slots" if "slot" in roles else "fixes"
-        report(replace(prepared, by=by, notes=(*prepared.notes, *told)))
+        report(replace(prepared, by=by, notes=(*prepared.notes, *more_notes)))
     return traces if kept is None else traces.on(kept.locations)
 
 
@@ -281,12 +281,12 @@ def _check_options(start: str | None, date_format: str | None, encoding: str) ->
         raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
 
 
-def _roles(table: Table, asked: str) -> dict[str, str]:
+def _roles(table: Table, requested: str) -> dict[str, str]:
     """Return what the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
-    found = table.found
-    if asked == "sglt" and (table.headed or len(table.names) != 3):
+    meaning = table.meaning
+    if requested == "sglt" and (table.headed or len(table.names) != 3):
         raise table.refuse("SGLT traces are lines `user,time,location` of whole numbers, without names.", "E_COLUMN")
-    roles = dict(found.roles) if found is not None else {}
+    roles = dict(meaning.roles) if meaning is not None else {}
     if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
         del roles["date"]  # arrivals that tell their day themselves
     return roles
@@ -385,14 +385,14 @@ def read_apart(
     others = read_traces(
         source, people=lambda label: not coin(key, label), report=reports.append, **{**options, "evidence": False}
     )
-    found = reports[0]
-    if found.places_by in OF_OTHERS or found.by == "slots":
+    of_others = reports[0]
+    if of_others.places_by in OF_OTHERS or of_others.by == "slots":
         return read_traces(source, report=report, **options)
     fewer = others if joined is None else joined(others)
     place = FoundMap(
         fewer.locations,
         (),
-        reach=COARSE_METRES / 1000 if found.map == "auto" else np.inf,
+        reach=COARSE_METRES / 1000 if of_others.map == "auto" else np.inf,
         box=parsed_box(options.get("box")),
     )
     # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
@@ -403,19 +403,19 @@ def read_apart(
             **options,
             "regions": place,
             "columns": {**(options.get("columns") or {}), "place": None},
-            "tz": found.tz,
-            "places": "grid" if found.places_by == "points" else found.places_by,
-            "max_gap": found.max_gap_minutes,
+            "tz": of_others.tz,
+            "places": "grid" if of_others.places_by == "points" else of_others.places_by,
+            "max_gap": of_others.max_gap_minutes,
         },
     )
     alike = ("places_by", "cells", "grid_metres", "map", "map_km", "max_gap_auto", "people_by_gap", "times", "columns")
-    told = replace(
+    of_all = replace(
         reports[1],
-        **{name: getattr(found, name) for name in alike},
+        **{name: getattr(of_others, name) for name in alike},
         places_joined=fewer is not others,
         seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
         notes=(*reports[1].notes, "the map was found in people who are no seeds"),
     )
     if report is not None:
-        report(told)
+        report(of_all)
     return traces

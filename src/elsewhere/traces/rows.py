@@ -26,11 +26,11 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_both,
 )
-from elsewhere.traces.columns import AT_ITS_END, FILE, WIDE, Found, missing_roles, what_is_missing
+from elsewhere.traces.columns import AT_ITS_END, FILE, WIDE, Meaning, missing_roles, what_is_missing
 from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import Map
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, clock_minutes, clock_text, in_space
 from elsewhere.traces.places import as_keys, mean_points
 from elsewhere.traces.sources import refuse_rows
 from elsewhere.traces.tables import TABLES, Parts, Table, labels, lines, numbers, points, sorted_labels, words
@@ -125,9 +125,9 @@ class Shape:
         """Refuse a table that lacks a role, with all that are missing, all columns, and what to type."""
         missing = missing_roles(self.roles)
         if missing:
-            found = self.table.found or Found(self.roles)
-            said = what_is_missing(missing, self.table.names, found._replace(roles=self.roles), self.table.headed)
-            raise self.table.refuse(said, "E_COLUMN")
+            meaning = self.table.meaning or Meaning(self.roles)
+            message = what_is_missing(missing, self.table.names, meaning._replace(roles=self.roles), self.table.headed)
+            raise self.table.refuse(message, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
         """Return rows without a time, or with one that no trace is from (B31)."""
@@ -166,8 +166,8 @@ class Shape:
         extra = [
             self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
         ]
-        shown = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
-        return [f"{len(extra)} columns were not read: {shown}"] if extra else []
+        listed = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
+        return [f"{len(extra)} columns were not read: {listed}"] if extra else []
 
 
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
@@ -239,7 +239,7 @@ def number_places(
     good: Mask | None,
     codes: Ints,
     names: tuple[str, ...],
-    given: Map | None,
+    own_map: Map | None,
     here: tuple[Floats, Floats] | None,
     base: int = 0,
 ) -> tuple[Locations, Ints]:
@@ -247,7 +247,7 @@ def number_places(
     Return places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
     `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
-    numbers of the `given` places. Without any, places have the mean coordinates of their rows, the
+    numbers of the `own_map` places. Without any, places have the mean coordinates of their rows, the
     order of their labels, and these as names; without coordinates whole numbers stay what they are.
     """
     missing = names.index("-1") if "-1" in names else -1
@@ -262,37 +262,37 @@ def number_places(
         row = None if good is None else int(np.flatnonzero(good)[np.argmax(codes == label)])
         return shape.table.refuse(what, "E_INDEX", row)
 
-    if given is not None and given.number is not None and not base:
+    if own_map is not None and own_map.number is not None and not base:
         for c in used:
-            if names[c] not in given.number:
+            if names[c] not in own_map.number:
                 raise refuse(c, "a place that is not among the locations.")
-            number[c] = given.number[names[c]]
-        return given.locations, number[codes]
-    if given is None and here is not None:
+            number[c] = own_map.number[names[c]]
+        return own_map.locations, number[codes]
+    if own_map is None and here is not None:
         group = np.searchsorted(used, codes)
         seen = codes >= 0
         lat, lon = mean_points(here[0][seen], here[1][seen], group[seen], len(used))
         number[used] = np.arange(len(used))
         return Locations(lat, lon, names=[names[c] for c in used]), number[codes]
     if not whole:
-        if given is not None:
+        if own_map is not None:
             raise refuse(int(used[0]), "a place that is no number; `locations` without ids are numbered from 0.")
         number[used] = np.arange(len(used))
         return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
     values = [int(names[c]) for c in used]
-    if given is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
+    if own_map is None and max(values) >= max(PLAIN_NUMBERS, 10 * len(used)):
         number[used] = np.arange(len(used))
         return Locations(n=len(used), names=[names[c] for c in used]), number[codes]
-    R = max(values) - base + 1 if given is None else len(given.locations)
+    R = max(values) - base + 1 if own_map is None else len(own_map.locations)
     for c, value in zip(used, values, strict=True):
         if not base <= value < base + R:
             hint = "; are they counted from 1?" if not base and min(values) >= 1 and max(values) == R else ""
             raise refuse(int(c), f"a place outside {base} .. {base + R - 1}{hint}.")
         number[c] = value - base
-    if given is None:
+    if own_map is None:
         return Locations(n=R), number[codes]
     # the caller's numbers are the caller's names
-    where = given.locations if given.locations.names else given.locations.called(names=list(map(str, range(R))))
+    where = own_map.locations if own_map.locations.names else own_map.locations.called(names=list(map(str, range(R))))
     return where, number[codes]
 
 
@@ -304,8 +304,8 @@ class _Ids:
 
     def add(self, codes: Ints, names: tuple[str, ...]) -> NDArray[np.int32]:
         """Return the same codes, by the numbers of all tables; those below 0 stay."""
-        known = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
-        return known[codes]
+        numbers = np.array([*(self.number.setdefault(n, len(self.number)) for n in names), -2, -1], dtype=np.int32)
+        return numbers[codes]
 
     def sorted(self, codes: NDArray[np.int32]) -> tuple[NDArray[Any], tuple[str, ...]]:
         """Return the codes of all rows by the order of labels, and these."""
@@ -316,7 +316,7 @@ class _Ids:
         return rank[codes], tuple(names)
 
 
-def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
+def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
     Return fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
@@ -330,7 +330,7 @@ def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = 
     refuse_positions(shape, position)
     notes: list[str] = []
     named = "place" in shape.roles
-    if named and given is None and "place" not in shape.chosen:
+    if named and own_map is None and "place" not in shape.chosen:
         place, place_names = labels(shape.table, shape.roles["place"])
         if spread(place, len(place_names), position) > shape.max_bad:
             notes.append(
@@ -343,20 +343,20 @@ def fixes_of(shape: Shape, parts: Parts, given: Map | None, *, accuracy: bool = 
             shape.table, shape.roles, shape.tz, shape.date_format, position, tables=parts, several=several
         )
         try:
-            return _gathered(shape, parts, given, plan, named, accuracy, notes)
+            return _gathered(shape, parts, own_map, plan, named, accuracy, notes)
         except OtherOffsets:
             several = True  # the sample had one offset, and the input has others
 
 
 def _gathered(
-    shape: Shape, parts: Parts, given: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
+    shape: Shape, parts: Parts, own_map: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
 ) -> tuple[Fixes, Preparation]:
     shape.tally.clear()
     roles = shape.roles
     users, places, categories = _Ids(), _Ids(), _Ids()
     kept: dict[str, list[NDArray[Any]]] = {}
     fixed: Counter[str] = Counter()
-    said: dict[str, set[str]] = {}
+    table_notes: dict[str, set[str]] = {}
     both: list[WallClock] = []
     exact, tz, n = False, "UTC", 0
     for table in parts:
@@ -389,7 +389,9 @@ def _gathered(
         line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
         row = {name: values[good] for name, values in row.items()} if line is None else _along(row, line, good)
         if line is not None:
-            said.setdefault(f"a line of points is read as a point every {LINE_SECONDS} s from its time on", set())
+            table_notes.setdefault(
+                f"a line of points is read as a point every {LINE_SECONDS} s from its time on", set()
+            )
         n += len(row["user"])
         for name, values in row.items():
             kept.setdefault(name, []).append(values)
@@ -401,24 +403,26 @@ def _gathered(
         fixed.update(clock.fixed)
         fixed.update(table.fixed)
         for note in table.notes:
-            said.setdefault(note, set()).add(table.name)
+            table_notes.setdefault(note, set()).add(table.name)
     shape.tally.check(shape.max_bad)
-    told = list(parts.notes)
-    told += [f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in said.items()]
-    told += [*(shape.table.found.notes if shape.table.found is not None else ()), *plan.notes]
+    all_notes = list(parts.notes)
+    all_notes += [
+        f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in table_notes.items()
+    ]
+    all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
     if "local" in plan.roles and "utc" in plan.roles:
         tz, heard = _zone_of_both(plan, both)
-        told += heard
+        all_notes += heard
     columns = {name: _concatenated(kept.pop(name)) for name in list(kept)}
     who, names = users.sorted(columns["user"])
     here = (columns["lat"], columns["lon"]) if "lat" in columns else None
-    notes = [*told, *notes, *odd_positions(here)]
+    notes = [*all_notes, *notes, *odd_positions(here)]
     locations, at = None, None
     if named:
         codes, place_names = places.sorted(columns["place"])
-        locations, at = number_places(shape, None, codes.astype(np.int64), place_names, given, here)
-    elif given is not None and here is not None:
-        locations, at = given.locations, given.place_of(*here)
+        locations, at = number_places(shape, None, codes.astype(np.int64), place_names, own_map, here)
+    elif own_map is not None and here is not None:
+        locations, at = own_map.locations, own_map.place_of(*here)
     by_word, said_by = categories.sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
     in_utc = plan.zone is not None or "utc" in plan.roles
     fixes = Fixes(
@@ -458,9 +462,11 @@ def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good
     of = np.repeat(np.arange(len(count)), count)
     real = good[of] & (np.abs(lat) <= 90) & (np.abs(lon) <= 180)
     nth = (np.arange(len(of)) - (np.cumsum(count) - count)[of])[real]
-    found = {name: values[of[real]] for name, values in row.items()}
+    points = {name: values[of[real]] for name, values in row.items()}
     later = (nth * LINE_SECONDS).astype("timedelta64[s]")
-    return found | {"lat": lat[real], "lon": lon[real]} | {n: found[n] + later for n in ("wall", "utc") if n in found}
+    return (
+        points | {"lat": lat[real], "lon": lon[real]} | {n: points[n] + later for n in ("wall", "utc") if n in points}
+    )
 
 
 def _zone_of_both(plan: ClockPlan, clocks: list[WallClock]) -> tuple[str, tuple[str, ...]]:
@@ -475,7 +481,7 @@ def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def slots_of(
-    shape: Shape, given: Map | None, width: int | None, start: str | None, base: int = 0
+    shape: Shape, own_map: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
     """
     Return slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
@@ -493,7 +499,7 @@ def slots_of(
     position = positions(shape, table)
     codes, place_names = labels(table, roles["place"]) if "place" in roles else (np.zeros_like(user), ())
     faults["E_ENCODING"] |= codes == -2
-    if "place" not in roles or given is None:
+    if "place" not in roles or own_map is None:
         # a slot that is marked as missing needs no coordinates
         refuse_positions(shape, position)
         for code, fault in position_faults(position).items():
@@ -510,7 +516,7 @@ def slots_of(
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
         raise table.refuse(f"a slot below {base}, the first.", "E_INDEX", row)
     wall = None if clock is None else clock.wall[good]
-    width, told = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
+    width, notes = (width, []) if width is not None else _slot_width(slot, wall, shape.max_bad)
     trace = labels(table, roles["trace"])[0][good] if "trace" in roles else None
     here = None if position is None else (position[0][good], position[1][good])
     begun = _day_begun(wall, slot, width)
@@ -518,12 +524,12 @@ def slots_of(
     if date is None and trace is None and begun is None:
         where = codes[good] if here is None else np.unique(as_keys(*here), return_inverse=True)[1]
         row_key, noted = _days_in_order(user, slot, where)
-        told += noted
+        notes += noted
     locations, place = None, None
     if "place" in roles:
-        locations, place = number_places(shape, good, codes[good], place_names, given, here, base)
-    elif given is not None and here is not None:
-        locations, place = given.locations, given.place_of(*here)
+        locations, place = number_places(shape, good, codes[good], place_names, own_map, here, base)
+    elif own_map is not None and here is not None:
+        locations, place = own_map.locations, own_map.place_of(*here)
     tz = clock.tz if clock is not None else shape.tz or "UTC"
     word, categories = words(table, roles.get("category"))
     slots = Slots(
@@ -543,8 +549,8 @@ def slots_of(
         words=categories,
     )
     fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
-    told = [*table.notes, *(table.found.notes if table.found is not None else ()), *told, *_look_alikes(names)]
-    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, told)
+    notes = [*table.notes, *(table.meaning.notes if table.meaning is not None else ()), *notes, *_look_alikes(names)]
+    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, notes)
 
 
 def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
@@ -580,13 +586,13 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
         texts.append(np.array([*known, "\ufffd", ""], dtype=object)[code])
     columns |= {"slot": np.repeat(np.arange(L), n), "location": pa.array(np.concatenate(texts), pa.string())}
     kept |= {"slot": "slot", "place": "location"}
-    found = Found(kept, table.found.notes if table.found is not None else ())
+    meaning = Meaning(kept, table.meaning.notes if table.meaning is not None else ())
     origin = line if table.origin is None else table.origin[line]
-    long = replace(table, columns=columns, rows=n * L, names=tuple(columns), found=found, origin=origin)
+    long = replace(table, columns=columns, rows=n * L, names=tuple(columns), meaning=meaning, origin=origin)
     if ":" not in slots[0]:
         return long, kept, None, None
-    first, second = (60 * int(name.split(":")[0]) + int(name.split(":")[1]) for name in slots[:2])
-    return long, kept, f"{first // 60:02}:{first % 60:02}", 60 * (second - first)
+    first, second = (clock_minutes(name.removesuffix(":00") if name.count(":") == 2 else name) for name in slots[:2])
+    return long, kept, clock_text(first), 60 * (second - first)
 
 
 def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
@@ -718,7 +724,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
             "slots are counted from 0, and there is none; give `start`, the time of slot 1.", "E_INDEX"
         )
     minute = second % SECONDS_PER_DAY // 60
-    return f"{minute // 60:02}:{minute % 60:02}"
+    return clock_text(minute)
 
 
 def _look_alikes(names: tuple[str, ...]) -> list[str]:

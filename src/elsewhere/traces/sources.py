@@ -92,14 +92,14 @@ class Source:
 
     def head(self, size: int) -> bytes:
         """Return the first bytes."""
-        found = bytearray()
+        first = bytearray()
         if self.path is not None and not self.packed:
             return self.piece(0, size)
         for part in self.blocks():
-            found += part or b""
-            if len(found) >= size:
+            first += part or b""
+            if len(first) >= size:
                 break
-        return bytes(found[:size])
+        return bytes(first[:size])
 
     def piece(self, at: int, size: int) -> bytes:
         """Return bytes from within, of a file that is not packed."""
@@ -204,13 +204,13 @@ def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False
     """
     root = Path(source)
     try:
-        found = []
+        paths_found = []
         for folder, inner, files in os.walk(root, followlinks=False):
             inner[:] = sorted(name for name in inner if not name.startswith("."))
-            found += [Path(folder, name) for name in files if not name.startswith((".", "_"))]
-            if len(found) > MOST_FILES:
+            paths_found += [Path(folder, name) for name in files if not name.startswith((".", "_"))]
+            if len(paths_found) > MOST_FILES:
                 raise InvalidTraces(f"{shown(root.name)} holds more than {MOST_FILES} files.", code="E_TOO_LARGE")
-        paths = sorted(p for p in found if p.is_file() and not p.is_symlink())
+        paths = sorted(p for p in paths_found if p.is_file() and not p.is_symlink())
     except OSError as error:
         raise InvalidTraces(f"{shown(root.name)} cannot be opened: {error.strerror}.", code="E_OPEN") from None
     if not paths:
@@ -328,10 +328,10 @@ def whole_characters(content: bytes) -> bytes:
 
 def as_utf8(content: bytes, name: str, encoding: str = "utf-8") -> bytes:
     """Return a document in UTF-8 without a mark of byte order; bytes that are no text are refused (B3-B6)."""
-    known = encoding_of(content, encoding)
+    found_encoding = encoding_of(content, encoding)
     try:
-        text = content.decode(known)
-        content = text.encode("utf-8") if known != "utf-8" else content
+        text = content.decode(found_encoding)
+        content = text.encode("utf-8") if found_encoding != "utf-8" else content
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InvalidTraces(f"{name}, line {line}: not {encoding} text; give `encoding`.", code="E_ENCODING") from None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, WIDE, Found, Roles, plain
+from elsewhere.traces.columns import NUMBER, PAIR_OF_NUMBERS, WIDE, Meaning, Roles, plain
 from elsewhere.traces.model import Floats, Ints
 from elsewhere.traces.sources import refuse_rows
 
@@ -60,7 +60,7 @@ class Table:
     Named columns of equal length, and where they came from.
 
     `headed` is False for a text file without a line of names: its columns are called #1, #2, ... `names` are all
-    columns of the file, `columns` those that were asked for, `found` what they mean where that was asked. `unequal`
+    columns of the file, `columns` those that were asked for, `meaning` what they mean where that was asked. `unequal`
     lines, which had more or fewer fields than the first, are no rows of it; `fault` tells the first of them. A block of
     a text has `before` lines before it, and `skip` lines before its first row.
     """
@@ -76,7 +76,7 @@ class Table:
     files: tuple["Table", ...] = field(default=(), repr=False)
     unequal: int = 0
     fault: InvalidTraces | None = field(default=None, repr=False)
-    found: Found | None = None
+    meaning: Meaning | None = None
     dialect: "Dialect | None" = field(default=None, repr=False)
     skip: int = 0
     before: int = 0
@@ -108,8 +108,8 @@ class Table:
 
     def shown(self, name: str) -> str:
         """Tell how messages call a column: by number where its name could be somebody's data."""
-        shown = self.found.shown if self.found is not None else ()
-        return dict(zip(self.names, shown, strict=False)).get(name, name)
+        labels = self.meaning.shown if self.meaning is not None else ()
+        return dict(zip(self.names, labels, strict=False)).get(name, name)
 
     def at(self, row: int) -> str:
         """Return where data row `row` (from 0) stands: the line of a text file, else the row, both from 1."""
@@ -221,9 +221,9 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
 
     first = tables[0]
     notes = list(notes)
-    said = [note for t in tables for note in t.notes]
+    all_notes = [note for t in tables for note in t.notes]
     several = len({t.name for t in tables}) > 1
-    notes += [f"{note} ({said.count(note)} files)" if several else note for note in dict.fromkeys(said)]
+    notes += [f"{note} ({all_notes.count(note)} files)" if several else note for note in dict.fromkeys(all_notes)]
     if len(tables) == 1:
         return replace(first, name=name, notes=tuple(notes))
     columns = {}
@@ -243,9 +243,9 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
     files = tuple(replace(t, columns={}) for t in tables)
     rows = sum(t.rows for t in tables)
     refuse_rows(rows, name, HELD_ROW)
-    found = first.found
-    if found is not None:
-        found = found._replace(roles={role: n for role, n in found.roles.items() if n in names})
+    meaning = first.meaning
+    if meaning is not None:
+        meaning = meaning._replace(roles={role: n for role, n in meaning.roles.items() if n in names})
     fixed = {what: sum(t.fixed.get(what, 0) for t in tables) for t in tables for what in t.fixed}
     unequal = sum(t.unequal for t in tables)
     return Table(
@@ -258,7 +258,7 @@ def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> 
         notes=tuple(notes),
         files=files,
         unequal=unequal,
-        found=found,
+        meaning=meaning,
         fixed=fixed,
     )
 
@@ -273,11 +273,11 @@ def check_names(names: Sequence[str], name: str) -> None:
             )
 
 
-def has_positions(found: Found | None) -> bool:
+def has_positions(meaning: Meaning | None) -> bool:
     """Tell whether anything tells where rows are, and when, as far as that was asked."""
-    roles = set() if found is None else set(found.roles)
+    roles = set() if meaning is None else set(meaning.roles)
     when = {"time", "utc", "local", "date", "arrived", "slot"}
-    return found is None or f"{WIDE}0" in roles or bool({"lat", "geometry", "place"} & roles and when & roles)
+    return meaning is None or f"{WIDE}0" in roles or bool({"lat", "geometry", "place"} & roles and when & roles)
 
 
 def first_records(table: Table) -> list[tuple[str, ...]]:
@@ -422,8 +422,8 @@ def points(table: Table, name: str) -> tuple[Floats, Floats]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if (found := lines(table, name)) is not None:
-        lat, lon, count = found
+    if (polylines := lines(table, name)) is not None:
+        lat, lon, count = polylines
         lat, lon = (np.append(side, np.nan)[np.where(count > 0, np.cumsum(count) - count, -1)] for side in (lat, lon))
         return lat, lon
     column = table.column(name)

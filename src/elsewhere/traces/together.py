@@ -17,7 +17,7 @@ import numpy as np
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import Map
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, in_space
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, clock_text, in_space
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.rows import SAME_PLACE_KM
 from elsewhere.traces.sources import opened_once
@@ -69,10 +69,10 @@ class First:
         source = opened_once(source, allow_truncated=bool(self.keywords.get("allow_truncated")))
         on = self.traces
         nameless = on.tz == "UTC" and _says(self.made, NO_ZONE)
-        fine, told, notes = self._finely(source, what)
-        if told.tz != on.tz and self.keywords.get("tz") is None and not nameless:
-            fine, told, notes = self._finely(source, what, tz=on.tz)
-        if nameless and _says(told, IN_UTC) and told.tz == "UTC":
+        fine, report, notes = self._finely(source, what)
+        if report.tz != on.tz and self.keywords.get("tz") is None and not nameless:
+            fine, report, notes = self._finely(source, what, tz=on.tz)
+        if nameless and _says(report, IN_UTC) and report.tz == "UTC":
             notes += (
                 f"{what}: its times are UTC, those of the real traces name no zone; give `tz` if they are local.",
             )
@@ -81,17 +81,17 @@ class First:
         if fine.locations.lat is not None and not on.locations.has_coordinates:
             fine = self._without_coordinates(source) or fine
         if fine.locations.lat is None or on.locations.lat is None:
-            found, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
-            return found, (*notes, *more)
+            placed_traces, more = onto(fine, on, what, numbered=self.made.grid_metres is None)
+            return placed_traces, (*notes, *more)
         merged = self.made.places < self.made.places_found
-        if (merged or self.made.places_by in ("stays", "points")) and told.places_found <= on.R:
+        if (merged or self.made.places_by in ("stays", "points")) and report.places_found <= on.R:
             placed = self._on_places(source)
             if placed is not None:
                 return placed, notes
         if merged:
             return self._where_it_went(fine, what, notes)
-        found, more = onto(fine, on, what, cut=self._cut)
-        return found, (*notes, *more)
+        placed_traces, more = onto(fine, on, what, cut=self._cut)
+        return placed_traces, (*notes, *more)
 
     def on(self, locations: Locations) -> "First":
         """Return the same on a larger map that begins with its own, as `further` may give."""
@@ -115,14 +115,14 @@ class First:
 
     def _settled(self) -> dict[str, Any]:
         """Return what the first reading has found out for itself, so that another one does the same."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if self.keywords.get("step", "auto") == "auto" and self.made.step_minutes is not None:
-            found["step"] = self.made.step_minutes
+            settings["step"] = self.made.step_minutes
         if self.made.grid_metres is not None:
-            found["grid_metres"] = self.made.grid_metres
+            settings["grid_metres"] = self.made.grid_metres
         if self.made.max_gap_minutes is not None:
-            found["max_gap"] = self.made.max_gap_minutes
-        return found
+            settings["max_gap"] = self.made.max_gap_minutes
+        return settings
 
     def _without_coordinates(self, source: Any) -> Traces | None:
         """Return the source with its places as names or numbers, as the first has them; None where it has neither."""
@@ -166,8 +166,8 @@ class First:
         """Return each cell at the place that the nearest cell of the first source became."""
         on, cells = self.traces, self._cells
         if cells is None:
-            found, more = onto(fine, on, what, cut=self._cut)
-            return found, (*notes, *more)
+            placed, more = onto(fine, on, what, cut=self._cut)
+            return placed, (*notes, *more)
         first, becomes = cells
         if same_map(fine.locations, first.locations) and np.array_equal(fine.r, first.r):
             return fine.on(on.locations, on.r), notes  # the same content: the same places
@@ -180,8 +180,8 @@ class First:
         if not _same_names(fine.locations, first.locations, called):
             called[:] = -1
         cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
-        found, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
-        return found, (*notes, *more)
+        placed, more = _put(fine, on.locations, becomes[cell], km, what, cut=self._cut)
+        return placed, (*notes, *more)
 
 
 def _says(made: Preparation, what: str) -> bool:
@@ -309,7 +309,7 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
 
     """
     step = like.step_minutes
-    ahead = (_minute(traces.start) - _minute(like.start)) / step
+    ahead = (clock_minutes(traces.start) - clock_minutes(like.start)) / step
     slots = [f"{t.L} slots of {t.step_minutes:g} minutes from {t.start}" for t in (traces, like)]
     text = f"{what} has {slots[0]} in a day, the real traces have {slots[1]}"
     if traces.step_minutes != step:
@@ -338,21 +338,16 @@ def cropped(traces: Traces, slots: slice) -> Traces:
     rows = np.flatnonzero((r >= 0).any(axis=1))
     if len(rows) == 0:
         raise InvalidTraces("no trace is known at the times of day that both have.", code="E_EMPTY")
-    minute = (_minute(traces.start) + slots.start * traces.step_minutes) % MINUTES_PER_DAY
+    minute = (clock_minutes(traces.start) + slots.start * traces.step_minutes) % MINUTES_PER_DAY
     return Traces(
         r[rows],
         traces.locations,
         users=traces.users[rows],
         dates=None if traces.dates is None else traces.dates[rows],
         step_minutes=traces.step_minutes,
-        start=f"{int(minute) // 60:02}:{int(minute) % 60:02}",
+        start=clock_text(minute),
         tz=traces.tz,
     )
-
-
-def _minute(start: str) -> int:
-    hour, minute = (int(part) for part in start.split(":"))
-    return 60 * hour + minute
 
 
 def _put(
@@ -410,10 +405,10 @@ def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str,
     """
     (name, source), *others = sources.items()
     first = First.read(source, **options)
-    found, notes = {name: first.traces}, [f"{name}: {note}" for note in first.made.notes]
+    traces_by_name, notes = {name: first.traces}, [f"{name}: {note}" for note in first.made.notes]
     for name, source in others:
-        found[name], more = first.further(source, name)
-        common_slots(found[name], first.traces, name)
-        first = first.on(found[name].locations)
+        traces_by_name[name], more = first.further(source, name)
+        common_slots(traces_by_name[name], first.traces, name)
+        first = first.on(traces_by_name[name].locations)
         notes += more
-    return {name: traces.on(first.traces.locations) for name, traces in found.items()}, tuple(notes)
+    return {name: traces.on(first.traces.locations) for name, traces in traces_by_name.items()}, tuple(notes)

@@ -21,7 +21,7 @@ from elsewhere.files import write_files
 from elsewhere.traces.clock import TIMES_AS, Times
 from elsewhere.traces.columns import NUMBER, ROLES
 from elsewhere.traces.maps import name_beside
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Traces, clock_minutes
 from elsewhere.traces.zones import zone_of
 
 OUT_AS = ("slots", "visits", "events")
@@ -228,8 +228,7 @@ def _dates(traces: Traces, names: list[str]) -> Times:
 
 def _instants(traces: Traces, names: list[str]) -> Instants:
     N, L = traces.r.shape
-    hour, minute = (int(part) for part in traces.start.split(":"))
-    seconds = 60 * (60 * hour + minute) + 60 * traces.step_minutes * np.arange(L)
+    seconds = 60 * clock_minutes(traces.start) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
     wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
@@ -243,8 +242,8 @@ def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
     if tz == "UTC":
         return wall
     first = np.ones(len(wall), dtype=bool)
-    known = pd.DatetimeIndex(wall).tz_localize(zone_of(tz), ambiguous=first, nonexistent=skipped)  # type: ignore[arg-type]
-    return np.asarray(known.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")
+    localized = pd.DatetimeIndex(wall).tz_localize(zone_of(tz), ambiguous=first, nonexistent=skipped)  # type: ignore[arg-type]
+    return np.asarray(localized.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")
 
 
 def _stays(traces: Traces, instants: Instants) -> Instants:
@@ -273,9 +272,9 @@ def _usual_columns(traces: Traces, names: list[str]) -> dict[str, str]:
     return columns | ({} if traces.locations.categories is None else {"category": "category"})
 
 
-def _columns(traces: Traces, names: list[str], asked: Mapping[str, str] | None, out_as: str) -> dict[str, str]:
+def _columns(traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str) -> dict[str, str]:
     """Return the columns to write: those asked for, as far as they fit slots, visits or events."""
-    if asked is None:
+    if requested is None:
         own = _usual_columns(traces, names)
         where = {role: name for role, name in (VISITS | own).items() if role not in WHEN}
         if traces.locations.lat is None:
@@ -283,7 +282,7 @@ def _columns(traces: Traces, names: list[str], asked: Mapping[str, str] | None, 
         if out_as == "visits":
             return {"user": "uid", "arrived": "arrived", "left": "left"} | where | {"place": "place"}
         return own if out_as == "slots" else {"user": "uid", "time": "datetime"} | where
-    columns = dict(asked)
+    columns = dict(requested)
     if "left" in columns and "arrived" not in columns and "time" in columns:  # scikit-mobility's stops
         columns = {"arrived" if role == "time" else role: name for role, name in columns.items()}
     taken = set(columns.values())
@@ -308,15 +307,17 @@ def _columns(traces: Traces, names: list[str], asked: Mapping[str, str] | None, 
 
 
 def _table(
-    traces: Traces, names: list[str], asked: Mapping[str, str] | None, out_as: str, times: str
+    traces: Traces, names: list[str], requested: Mapping[str, str] | None, out_as: str, times: str
 ) -> list[tuple[str, str, Any]]:
     """Return (role, name, values) of every column, one value per line."""
-    if asked is not None and (not ({"user"} <= set(asked) <= set(ROLES)) or len(set(asked.values())) < len(asked)):
+    if requested is not None and (
+        not ({"user"} <= set(requested) <= set(ROLES)) or len(set(requested.values())) < len(requested)
+    ):
         raise InvalidParameter(
             f"`columns` must give the roles {', '.join(ROLES)}, or some of them, user always, a name each, no two "
-            f"equal, got {dict(asked)!r}."
+            f"equal, got {dict(requested)!r}."
         )
-    columns = _columns(traces, names, asked, out_as)
+    columns = _columns(traces, names, requested, out_as)
     if times == "clock" and not {"time", "date"} <= columns.keys():
         times = "local"  # a time of day alone is no time
     instants = _instants(traces, names)
@@ -469,9 +470,9 @@ def _features(
     names: list[str],
     instants: Instants,
     more: Callable[[int], list[int]],
-    told: Callable[[Ints], dict[str, Any]],
+    extra: Callable[[Ints], dict[str, Any]],
 ) -> str:
-    """Return a feature per row, with `more` coordinates of each instant and what is `told` of a line."""
+    """Return a feature per row, with `more` coordinates of each instant and what is `extra` of a line."""
     lat, lon = (np.round(side, 6) for side in _degrees(traces))
     features = []
     for name, known in zip(names, _stretches(traces, instants), strict=True):
@@ -479,7 +480,7 @@ def _features(
         shape: dict[str, Any] = {"type": "LineString", "coordinates": line}
         if len(line) == 1:
             shape = {"type": "Point", "coordinates": line[0]}
-        properties = {"uid": name, **told(known)}
+        properties = {"uid": name, **extra(known)}
         features.append({"type": "Feature", "geometry": shape if line else None, "properties": properties})
     return json.dumps({"type": "FeatureCollection", "features": features}, separators=(",", ":"))
 

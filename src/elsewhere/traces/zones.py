@@ -72,8 +72,8 @@ def land_share(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> float:
         from tzfpy import get_tz
     except ImportError:
         return 1.0
-    known = np.flatnonzero((np.abs(lat) <= 90) & (np.abs(lon) <= 180))
-    chosen = known[np.linspace(0, len(known) - 1, min(ASKED, len(known))).astype(np.int64)] if len(known) else known
+    valid = np.flatnonzero((np.abs(lat) <= 90) & (np.abs(lon) <= 180))
+    chosen = valid[np.linspace(0, len(valid) - 1, min(ASKED, len(valid))).astype(np.int64)] if len(valid) else valid
     zones = [get_tz(float(lon[i]), float(lat[i])) for i in chosen]
     return sum(bool(zone) and not zone.startswith("Etc/") for zone in zones) / max(1, len(zones))
 
@@ -88,8 +88,8 @@ def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | N
         from tzfpy import get_tz
     except ImportError:
         return None, "install tzfpy to find the zone from the coordinates"
-    known = np.flatnonzero(np.isfinite(lat) & np.isfinite(lon) & (np.abs(lat) <= 90) & (np.abs(lon) <= 180))
-    chosen = known[np.linspace(0, len(known) - 1, min(ASKED, len(known))).astype(np.int64)] if len(known) else known
+    valid = np.flatnonzero(np.isfinite(lat) & np.isfinite(lon) & (np.abs(lat) <= 90) & (np.abs(lon) <= 180))
+    chosen = valid[np.linspace(0, len(valid) - 1, min(ASKED, len(valid))).astype(np.int64)] if len(valid) else valid
     names = [get_tz(float(lon[i]), float(lat[i])) for i in chosen]
     counts = {name: names.count(name) for name in sorted(set(names)) if name and not name.startswith("Etc/")}
     if not counts:

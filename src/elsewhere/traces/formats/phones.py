@@ -35,8 +35,8 @@ def instant_of(value: Any) -> tuple[int, int | None]:
         try:
             time = datetime.fromisoformat(value)
             offset = time.utcoffset()
-            known = time if offset is not None else time.replace(tzinfo=UTC)
-            return (known - EPOCH) // MICROSECOND, None if offset is None else int(offset.total_seconds())
+            in_utc = time if offset is not None else time.replace(tzinfo=UTC)
+            return (in_utc - EPOCH) // MICROSECOND, None if offset is None else int(offset.total_seconds())
         except (ValueError, OverflowError):
             return UNKNOWN, None
     try:
@@ -223,8 +223,8 @@ def e7(value: Any, limit: float) -> float:
 
 def point(text: Any) -> tuple[float, float]:
     """Return latitude and longitude of "43.77°, 9.07°" or "geo:43.77,9.07"; NaN where it is neither."""
-    found = POINT.fullmatch(text) if isinstance(text, str) else None
-    lat, lon = (number_of(found[1]), number_of(found[2])) if found else (math.nan, math.nan)
+    match = POINT.fullmatch(text) if isinstance(text, str) else None
+    lat, lon = (number_of(match[1]), number_of(match[2])) if match else (math.nan, math.nan)
     return (lat, lon) if not math.isnan(lat + lon) else (math.nan, math.nan)
 
 

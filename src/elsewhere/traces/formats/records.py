@@ -63,8 +63,8 @@ def items(source: Source, reading: Reading, names: tuple[str, ...] = ()) -> Iter
 
 
 def _skip(text: str, at: int) -> int:
-    found = BLANK.match(text, at)
-    return found.end() if found else at
+    match = BLANK.match(text, at)
+    return match.end() if match else at
 
 
 def _is_lines(text: str, at: int) -> bool:
@@ -334,9 +334,9 @@ def _fourth(points: Any) -> list[Any] | None:
 def _times(geometry: Any, properties: dict[str, Any]) -> Any:
     for holder in (geometry, properties):
         for path in TIMES:
-            found = part_of(holder, *path)
-            if isinstance(found, list):
-                return found
+            times = part_of(holder, *path)
+            if isinstance(times, list):
+                return times
     return None
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidTraces, MissingExtra
 from elsewhere.traces.clock import times
-from elsewhere.traces.columns import Found
+from elsewhere.traces.columns import Meaning
 from elsewhere.traces.formats.text import read_text
 from elsewhere.traces.sources import MAX_HELD, Source
 from elsewhere.traces.tables import (
@@ -60,8 +60,8 @@ def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Tab
         file = pq.ParquetFile(at, read_dictionary=texts)
         names = schema.names
         check_names(names, name)
-        found = None if roles is None else roles(names, True, _head_of(file, name))
-        wanted = None if found is None else list(dict.fromkeys(n for n in found.roles.values() if n in names))
+        meaning = None if roles is None else roles(names, True, _head_of(file, name))
+        wanted = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
         if reading.sample and len(groups) > 3:
             groups = [groups[0], groups[len(groups) // 2], groups[-1]]
@@ -73,7 +73,13 @@ def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Tab
                 if table.num_rows:
                     columns = dict(zip(table.column_names, table.columns, strict=True))
                     yield Table(
-                        name, columns, table.num_rows, format="parquet", names=tuple(names), found=found, before=before
+                        name,
+                        columns,
+                        table.num_rows,
+                        format="parquet",
+                        names=tuple(names),
+                        meaning=meaning,
+                        before=before,
                     )
                 before += table.num_rows
                 if reading.sample:
@@ -182,14 +188,14 @@ def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[
     encoding = "latin-1" if reading.encoding == "utf-8" and not _is_utf8(head) else reading.encoding
     skip = len(head) - len(head.lstrip())  # blank lines
     dialect = Dialect("\t", names, True, head[:skip].count(b"\n"), quotes=False)
-    for table in read_text(source, replace(reading, encoding=encoding, roles=None), fixed=(dialect, Found({}))):
+    for table in read_text(source, replace(reading, encoding=encoding, roles=None), fixed=(dialect, Meaning({}))):
         if names == VENUE:
             yield replace(table, format="foursquare")
             continue
         utc, minutes = times(table, "utc").time, numbers(table, "offset")
-        known = np.isfinite(minutes) & (np.abs(minutes) <= 24 * 60)
-        shift = np.where(known, minutes, 0).astype("timedelta64[m]")
-        local = np.where(known, utc + shift, np.datetime64("NaT", "us"))
+        plausible = np.isfinite(minutes) & (np.abs(minutes) <= 24 * 60)
+        shift = np.where(plausible, minutes, 0).astype("timedelta64[m]")
+        local = np.where(plausible, utc + shift, np.datetime64("NaT", "us"))
         columns: dict[str, Any] = {
             n: table.columns[n] for n in ("user", "venue", "lat", "lon", "category") if n in table.columns
         }

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Found, is_known, is_number, is_time
+from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Meaning, is_known, is_number, is_time
 from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of, whole_characters
 from elsewhere.traces.tables import BLANKS, CUT, Dialect, Reading, Table, check_names, has_positions, records_in
 
@@ -37,8 +37,8 @@ TIMES = ("time", "utc", "local", "arrived", "left")
 def read_text(
     source: Source,
     reading: Reading,
-    like: tuple[Dialect, Found] | None = None,
-    fixed: tuple[Dialect, Found] | None = None,
+    like: tuple[Dialect, Meaning] | None = None,
+    fixed: tuple[Dialect, Meaning] | None = None,
 ) -> Iterator[Table]:
     """
     Return the columns of delimited text, one table per block of lines.
@@ -47,8 +47,8 @@ def read_text(
     line, it was cut off (B8): it is refused, or left out if the caller allows that. A file of a folder is cut as the
     others (`like`) if its first line is; where the format is known, so is the dialect (`fixed`).
     """
-    known = fixed or (like if like is not None and _alike(source, reading, like[0]) else None)
-    dialect, found = known or (None, Found({}))
+    settled = fixed or (like if like is not None and _alike(source, reading, like[0]) else None)
+    dialect, meaning = settled or (None, Meaning({}))
     before, rows = 0, 0
     for block, last, cut in _blocks(source, reading, dialect is None or dialect.quotes):
         if dialect is None:
@@ -58,12 +58,12 @@ def read_text(
                 continue
             dialect = dialect_of(block if last else sampled(source, reading, block), source.name)
             if reading.roles is not None:
-                found = reading.roles(dialect.names, dialect.headed, dialect.records)
-                if like is not None and not has_positions(found):
+                meaning = reading.roles(dialect.names, dialect.headed, dialect.records)
+                if like is not None and not has_positions(meaning):
                     # in a folder of tables, a text beside them
-                    yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, found=found)
+                    yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, meaning=meaning)
                     return
-        table = _table(block, source.name, dialect, found, reading, before, last and not reading.sample, cut)
+        table = _table(block, source.name, dialect, meaning, reading, before, last and not reading.sample, cut)
         if table is not None:
             rows += table.rows + table.unequal
             yield table
@@ -103,10 +103,10 @@ def dialect_of(content: bytes, name: str) -> Dialect:
         lines.pop()
     at, delimiter, commented = 0, None, -1
     while at < len(lines):
-        said, comment = SEPARATOR.fullmatch(lines[at]), lines[at].lstrip().startswith(COMMENT)
-        if lines[at].strip() and not said and not comment:
+        separator, comment = SEPARATOR.fullmatch(lines[at]), lines[at].lstrip().startswith(COMMENT)
+        if lines[at].strip() and not separator and not comment:
             break
-        delimiter, commented = (said[1] if said else delimiter), (at if comment else commented)
+        delimiter, commented = (separator[1] if separator else delimiter), (at if comment else commented)
         at += 1
     if at == len(lines):
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
@@ -220,12 +220,12 @@ def _is_units(records: list[list[str]]) -> bool:
 def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
     """Yield whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
     first = source.head(1 << 16)
-    known = encoding_of(first, reading.encoding)
-    _refuse_bytes(first, source.name, known)
-    if reading.sample and not source.packed and known == "utf-8" and source.size > BLOCK:
+    encoding = encoding_of(first, reading.encoding)
+    _refuse_bytes(first, source.name, encoding)
+    if reading.sample and not source.packed and encoding == "utf-8" and source.size > BLOCK:
         yield sampled(source, reading, source.piece(0, PIECE)).removeprefix(codecs.BOM_UTF8), True, False
         return
-    decoder = None if known == "utf-8" else codecs.getincrementaldecoder(known)(errors="replace")
+    decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     waiting, cut, started = bytearray(), source.cut, False
     for part in source.blocks():
         if part is None:
@@ -291,7 +291,7 @@ def _table(
     block: bytes,
     name: str,
     dialect: Dialect,
-    found: Found,
+    meaning: Meaning,
     reading: Reading,
     before: int,
     last: bool,
@@ -306,9 +306,9 @@ def _table(
     body, again = _repeated(block, dialect, before == 0)
     body = _one_blank(body) if dialect.delimiter == BLANKS else body
     odd = _Unequal(body[slice(*_last_line(body))].decode() if last and not cut else None)
-    parsed = _parse(body, dialect, skip, found.roles, _guessed(dialect, found.roles, reading.plain_times), odd)
+    parsed = _parse(body, dialect, skip, meaning.roles, _guessed(dialect, meaning.roles, reading.plain_times), odd)
     if odd.cut and reading.allow_truncated:
-        return _table(block, name, dialect, found, reading, before, last, True)
+        return _table(block, name, dialect, meaning, reading, before, last, True)
     fault = None
     if parsed is None or odd.cut or odd.met:
         fault = _unequal_record(body, name, dialect, skip, before, odd.cut)
@@ -322,13 +322,13 @@ def _table(
         dict(zip(parsed.column_names, parsed.columns, strict=True)),
         parsed.num_rows,
         dialect.headed,
-        "sglt" if found.sglt else "csv",
+        "sglt" if meaning.sglt else "csv",
         body,
         names=dialect.names,
         notes=(*(dialect.notes if before == 0 else ()), *([CUT] if cut else [])),
         unequal=odd.met,
         fault=fault,
-        found=found if reading.roles is not None else None,
+        meaning=meaning if reading.roles is not None else None,
         dialect=dialect,
         skip=skip,
         before=before,

@@ -11,7 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from elsewhere.errors import InvalidTraces
-from elsewhere.traces.columns import Found
+from elsewhere.traces.columns import Meaning
 from elsewhere.traces.formats.text import read_text
 from elsewhere.traces.sources import Source
 from elsewhere.traces.tables import AS_IT_COMES, Dialect, Reading, Table
@@ -121,7 +121,7 @@ def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
 
 HEADING = 6
 PLT = Dialect(",", ("lat", "lon", "zero", "altitude", "days", "date", "clock"), True, HEADING)
-WANTED = Found({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
+WANTED = Meaning({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
 
 
 def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
