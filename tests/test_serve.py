@@ -227,8 +227,9 @@ def test_a_bucket_read_by_the_client_is_the_pool(tmp_path):
 
 def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     service = Asked(tmp_path, pool_of(12), rate=60)
-    for rates in (service.client.app.by_token, service.client.app.by_address):
-        rates.clock = lambda: 0.0  # a slow machine must not earn requests
+    app = service.client.app
+    for rates in (app.by_token, app.by_address, app.of_all):
+        rates.clock = lambda: 0.0  # a slow machine would be given more
     one, two = service.device()["token"], service.device()["token"]
     answers = [service("GET", "/v1/buckets/0", one).status_code for _ in range(12)]
     late = service("GET", "/v1/buckets/0", one)
@@ -239,8 +240,8 @@ def test_rates_are_per_token_and_for_strangers_per_address(tmp_path):
     assert service("GET", "/v1/buckets/0", two).status_code == 200
     assert 429 in [service("GET", "/v1/buckets/0", "guess").status_code for _ in range(80)]
     assert service("GET", "/v1/health").status_code == 200
-    service.client.app.of_all.most, service.client.app.of_all.clock = 3, lambda: 0.0
-    service.client.app.of_all.left.clear()
+    app.of_all.most = 3
+    app.of_all.left.clear()
     assert [service("GET", "/v1/health").status_code for _ in range(4)] == [200] * 3 + [429]
 
 
@@ -422,7 +423,9 @@ def test_killed_under_load_it_loses_no_token_and_gives_no_life_twice(pool):
 
             threads = [threading.Thread(target=client) for _ in range(8)]
             [t.start() for t in threads]
-            time.sleep(0.4)
+            enough, until = len(given_away) + 4, time.monotonic() + 20
+            while len(given_away) < enough and time.monotonic() < until:
+                time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
             stop.set()
             [t.join() for t in threads]
@@ -439,7 +442,7 @@ def test_killed_under_load_it_loses_no_token_and_gives_no_life_twice(pool):
     every = [life for lives in given_away.values() for life in lives]
 
     assert odd == []
-    assert len(given_away) > 3
+    assert len(given_away) >= 12
     assert len(every) == len(set(every))
 
 
@@ -496,10 +499,10 @@ def test_slow_clients_and_large_heads_are_cut_off(tmp_path, pool):
                 return got, time.monotonic() - begun
 
         head = f"Host: x\r\nAuthorization: Bearer {told['owner_token']}\r\n".encode()
-        assert sent(b"GET /v1/hea")[1] < 5  # half a request line
-        assert sent(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")[1] < 5  # half a head
+        assert sent(b"GET /v1/hea")[1] < 9  # half a request line
+        assert sent(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n")[1] < 9  # half a head
         slow, seconds = sent(b"POST /v1/devices HTTP/1.1\r\nContent-Length: 10\r\n" + head + b"\r\n{")  # half a body
-        assert seconds < 5
+        assert seconds < 9
         assert slow.startswith(b"HTTP/1.1 408")
         large = sent(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n")[0]
         assert large.startswith(b"HTTP/1.1 4")

@@ -271,16 +271,16 @@ def test_the_call_ends_when_all_are_answered_whichever_was_the_true_one(slow):
 
     begun = time.monotonic()
     assert wallet.ask(fn, *HERE, NOON, decoys=2) == 60.1235
-    assert 0.3 <= time.monotonic() - begun < 2
+    assert 0.3 <= time.monotonic() - begun < 20
 
 
 def test_a_service_that_hangs_is_given_up():
     hang = threading.Event()
-    wallet = wallet_of(wait=0.2)
+    wallet = wallet_of(wait=1)
     with pytest.raises(ElsewhereError) as late:
-        wallet.ask(lambda *_: hang.wait(5), *HERE, NOON)
+        wallet.ask(lambda *_: hang.wait(20), *HERE, NOON)
     # a decoy that hangs does not keep the answer
-    assert wallet.ask(lambda y, x: y if y == 60.1235 else hang.wait(5), *HERE, NOON) == 60.1235
+    assert wallet.ask(lambda y, x: y if y == 60.1235 else hang.wait(20), *HERE, NOON) == 60.1235
     hang.set()
     assert late.value.code == "E_TIMEOUT"
 
@@ -384,21 +384,16 @@ def test_what_a_service_captures_tells_neither_by_order_time_decimals_nor_header
 
 
 def test_queries_leave_together():
-    wallet, times = wallet_of(), []
-
-    def fn(*_):
-        times.append(time.monotonic())
-        time.sleep(0.05)
-
-    wallet.ask(fn, *HERE, NOON, decoys=5)
-    assert max(times) - min(times) < 0.05  # one after the other would take .25
+    all_there = threading.Barrier(6)
+    # one after the other, the first would wait for ever
+    assert wallet_of().ask(lambda *_: all_there.wait(20) >= 0, *HERE, NOON, decoys=5)
 
 
 def test_with_a_pause_queries_leave_one_after_the_other():
     times = []
-    wallet_of(pause=0.05).ask(lambda *_: times.append(time.monotonic()), *HERE, NOON, decoys=3)
+    wallet_of(pause=0.2).ask(lambda *_: times.append(time.monotonic()), *HERE, NOON, decoys=3)
 
-    assert np.diff(sorted(times)).min() > 0.04
+    assert max(times) - min(times) > 0.4
 
 
 # adapters
