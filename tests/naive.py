@@ -1199,7 +1199,7 @@ def walk_columns(history, lengths, sectors, L):
 
 
 def walk_further_columns(history, lengths, sectors):
-    """The further columns of a walk's weights after `history`: the two of moving, and of every place the four of where."""
+    """The further columns of a walk's weights after `history`: two of moving, and of every place the four of where."""
     now = history[-1]
     stays = [(place, len(list(run))) for place, run in itertools.groupby(history)]
     moves = list(itertools.pairwise(place for place, _ in stays))
@@ -1255,9 +1255,10 @@ def walk_step(history, w, L):
     now = history[-1]
     places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]
     moving, where = walk_columns(history, w["lengths"], w["sectors"], L)
-    more, further = walk_further_columns(history, w["lengths"], w["sectors"])
-    moving += more
-    where = {r: columns + further[r] for r, columns in where.items()}
+    if len(w["moving"]) > 100:  # the private preset's walk has no further weights
+        more, further = walk_further_columns(history, w["lengths"], w["sectors"])
+        moving += more
+        where = {r: columns + further[r] for r, columns in where.items()}
     p = 1 / (1 + math.exp(-sum(w["moving"][c] for c in moving) - w["leaving"][now]))
     weight = {}
     for r in w["places"]:

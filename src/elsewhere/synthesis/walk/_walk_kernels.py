@@ -322,7 +322,8 @@ def stroll(w, uniform, out):
                             w.factor[(kind * 2 + still) * LENGTHS + b]
                             * w.factor[TURN + (turn * 2 + still) * 2 + long]
                             * w.factor[DRIFT + turned * 2 + long]
-                            * (w.factor[further[0]] * w.factor[further[1]] * w.factor[further[2]] * w.factor[further[3]])
+                            * (w.factor[further[0]] * w.factor[further[1]])
+                            * (w.factor[further[2]] * w.factor[further[3]])
                         )
                 row, kinds = steps[now], shape[now]
                 for j in range(P):
