@@ -5,10 +5,11 @@ The next place of a person is far from a first-order chain: people go on in thei
 take, do not come back at once, and are movers or not. Two laws, both over all that a trace has been so far:
 
 - whether a step is a move: logistic in the last four steps, the dwell, the share of moves so far, the part of the day,
-  the lengths of earlier moves, and the place;
+  the lengths of earlier moves, the last bend, the stay before, and the place;
 - where a move leads: softmax over all other places of
     ln of smoothed counts of the move r -> r', ln of how often r' is arrived at, ln of smoothed counts of r' after the
-    move into r, and weights by length of the move, turn from the last move and from the last four, places visited.
+    move into r, and weights by length of the move and of the last, turn from the last move, by pace and after the last
+    turn, from the last four moves and the last eight, places visited (docs/decisions/0037-course.md).
 
 Counts that enter a person's own likelihood leave that person out, so the weights are right for strangers.
 
