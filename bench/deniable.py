@@ -22,7 +22,7 @@ from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
 from elsewhere.privacy.deniable.release import codes_of
-from elsewhere.run.model import carrying
+from elsewhere.run.model import Learnt, carrying
 from elsewhere.run.presets import preset_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
@@ -47,7 +47,7 @@ class Bench:
         start = time.process_time()
         settings = preset_of("deniable", archetypes=archetypes)
         self.learnt = carrying(
-            ew.Learnt(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
+            Learnt(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
         )
         self.laws = self.learnt.carried.laws(
             self.learnt.model.locations, self.label, self.learnt.known, size=pool_for(FAKES), rng=self.rng

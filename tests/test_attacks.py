@@ -672,7 +672,7 @@ def test_reviews_hold():
 
     assert names == {"parquet", "json"}
     assert not re.search(rb"p_bar|pi_bar|mass|visitors", b"".join(pool.files().values()))
-    with pytest.raises(ew.PublicationRefused):
+    with pytest.raises(ew.errors.PublicationRefused):
         ew.publish(fakes)
 
 
@@ -917,11 +917,11 @@ def test_filters_throw_out_what_nobody_does():
 
 
 def test_referee_refuses_what_it_cannot_read():
-    with pytest.raises(ew.InvalidParameter, match="`axis`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`axis`"):
         tm_emd([[0, 1]], [[0, 1]], axis=[0.5, 1.0])
-    with pytest.raises(ew.InvalidTraces, match="`fakes`"):
+    with pytest.raises(ew.errors.InvalidTraces, match="`fakes`"):
         tp_tv([[0, 5]], ew.Traces([[0, 1]], ew.Locations(n=2)))
-    with pytest.raises(ew.InvalidParameter, match="`seed_index`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`seed_index`"):
         reidentification_rate([[0, 1], [1, 0]], [[0, 1]], [2])
 
 
