@@ -139,6 +139,18 @@ def test_paper_map_leaves_no_public_name_out():
     assert sorted(ew._HOME.keys() - {"ElsewhereError"} - mapped) == []
 
 
+LABELS = """
+def:ds1 eq:as1 eq:ds1 eq:ds1ex eq:emdprob eq:hdk eq:hdkp eq:hs0 eq:hs1 eq:p_and_pi fig:alg fig:dataset
+fig:deltas-fakeset2 fig:fake-fake-semantic-similarity-qq fig:locationprivacy fig:procedure
+fig:real-fake-semantic-similarity fig:real-gs-similarity fig:semantic-clusters fig:visited-locs sec:alg-disc
+sec:eval-metrics sec:privacy-test sec:sampling tbl:timealloc-kl tbl:vistprob-kl tbl:vistprob-kl-50mp
+"""
+
+
+def test_every_equation_table_and_figure_of_the_paper_is_found():
+    assert [label for label in LABELS.split() if f"`{label}`" not in PAPER] == []
+
+
 # --- every number that is cited stands in one of three pages, under an anchor of its own
 
 KEYS = {"E": "readings", "A": "attacks", **dict.fromkeys("BCFRS", "reliability")}

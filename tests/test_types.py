@@ -89,15 +89,18 @@ def test_right_programs_pass_and_every_wrong_call_is_refused(checker, tmp_path):
     assert [call for i, call in enumerate(WRONG) if first + i not in refused] == []
 
 
-@pytest.mark.parametrize("call", WRONG[:-1])
-def test_wrong_calls_are_refused_with_errors_of_ours(call, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def names():
     town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
-    known = {"ew": ew, "traces": town, "rng": np.random.default_rng(4)}
-    if "fakes" in call.split("(", 1)[1]:
-        known["fakes"] = ew.generate_fakes(town, kappa=6, m_min=2, c_min=1, k=3)
+    fakes = ew.generate_fakes(town, kappa=6, m_min=2, c_min=1, k=3)
+    return {"ew": ew, "traces": town, "fakes": fakes, "rng": np.random.default_rng(4)}
+
+
+@pytest.mark.parametrize("call", WRONG[:-1])
+def test_wrong_calls_are_refused_with_errors_of_ours(call, names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ew.ElsewhereError, match="E_"):
-        eval(call, known)  # noqa: S307 - the calls above
+        eval(call, dict(names))  # noqa: S307 - the calls above
 
 
 def test_no_public_function_has_more_than_a_dozen_named_parameters():
