@@ -264,7 +264,7 @@ def _one_per_user(user: Ints, rng: np.random.Generator) -> Ints:
 
 
 def unique_places(ground: Ground) -> Finding:
-    """A13."""
+    """Return which places of few people the fakes visit (A13)."""
     m_min = ground.parameters["m_min"]
     users = users_per_place(ground.seeds, ground.R)
     used = np.unique(ground.fakes)
