@@ -18,7 +18,7 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatte
 from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks, users_per_place
+from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
 
@@ -326,7 +326,7 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
     groups = [People(np.array([[0, 1], [0, 1], [2, 0]]), np.arange(3), 3)]
     walks = free_walks(groups, 200, R=3, m_min=2, rng=np.random.default_rng(1))
 
-    assert users_per_place(groups[0], 3).tolist() == [3, 2, 1]
+    assert groups[0].visitors(3).tolist() == [3, 2, 1]
     assert set(walks.ravel()) <= {0, 1}
 
 
