@@ -21,7 +21,6 @@ from elsewhere.evaluation.judge import class_agreement
 from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
-from elsewhere.privacy.deniable.release import codes_of
 from elsewhere.run.model import Learnt, carrying
 from elsewhere.run.presets import preset_of
 
@@ -53,7 +52,7 @@ class Bench:
             self.learnt.model.locations, self.label, self.learnt.known, size=pool_for(FAKES), rng=self.rng
         )
         self.seconds = time.process_time() - start
-        self.codes = codes_of(self.learnt, self.seeds.r, self.seeds.user)
+        self.codes = self.learnt.carried.archetypes.nearest(self.learnt.classes_of(self.seeds.r), self.seeds.user)
 
     def release(self, eps0, n=FAKES, k=None):
         """Fakes, the archetypes they were drawn from, and seconds of the processor for count and draws."""

@@ -245,8 +245,8 @@ def learn(
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
-    >>> ew.learn(town.traces, "product", m_min=2, kappa=6, rng=np.random.default_rng(2)).classes.kappa
-    6
+    >>> ew.learn(town.traces, "product", m_min=2, kappa=5, rng=np.random.default_rng(2)).classes.kappa
+    5
 
     """
     settings = preset_of(preset, **options)
