@@ -13,6 +13,8 @@ _HOME = {
     "AggregateModel": "profiles.aggregate",
     "AuditResult": "evaluation.attacks.audit",
     "Certificate": "privacy.certificate",
+    "Cluster": "scale",
+    "ClusterUnavailable": "errors",
     "ElsewhereError": "errors",
     "Fakes": "run.fakes",
     "InvalidModel": "errors",

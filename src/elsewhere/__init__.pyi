@@ -1,6 +1,7 @@
 """The front door, for editors and type checkers; `__init__.py` loads each name when it is first used."""
 
 from elsewhere._version import __version__ as __version__
+from elsewhere.errors import ClusterUnavailable as ClusterUnavailable
 from elsewhere.errors import ElsewhereError as ElsewhereError
 from elsewhere.errors import InvalidModel as InvalidModel
 from elsewhere.errors import InvalidParameter as InvalidParameter
@@ -44,6 +45,7 @@ from elsewhere.run.presets import Reading as Reading
 from elsewhere.run.publish import publish as publish
 from elsewhere.run.synthesize import Result as Result
 from elsewhere.run.synthesize import synthesize as synthesize
+from elsewhere.scale import Cluster as Cluster
 from elsewhere.semantics.classes import SemanticClasses as SemanticClasses
 from elsewhere.semantics.classes import semantic_clustering as semantic_clustering
 from elsewhere.semantics.graph import LocationGraph as LocationGraph

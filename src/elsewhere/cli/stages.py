@@ -12,6 +12,7 @@ from elsewhere.cli.options import (
     BY_DEFAULT,
     EXPERT,
     MODEL,
+    Dask,
     Folder,
     Force,
     Formats,
@@ -23,6 +24,7 @@ from elsewhere.cli.options import (
     Private,
     Source,
     Workers,
+    cluster_at,
     kappa_of,
     make_fakes,
     makes,
@@ -165,6 +167,7 @@ def generate(
     ] = None,
     per_seed: PerSeed = 1,
     workers: Workers = 2,
+    dask: Dask = None,
     force: Force = False,
     as_json: Json = False,
     making: Making = BY_DEFAULT,
@@ -174,11 +177,12 @@ def generate(
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     told_by = None if model is None else made_by(model)
-    with stage("reading"):
-        traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
     from elsewhere.run.publish import as_read, with_withheld
 
-    fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)
+    with cluster_at(dask) as executor:
+        with stage("reading"):
+            traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
+        fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     keep_links(traces, fakes, out)

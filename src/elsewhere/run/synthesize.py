@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -95,6 +96,7 @@ def synthesize(
     holdout: float = 0.0,
     force: bool = False,
     laboratory: bool = False,
+    executor: Executor | None = None,
     workers: int = 2,
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
@@ -116,8 +118,9 @@ def synthesize(
         Folder for what may be published; refused if it holds anything, unless `force` is given.
     preset
         "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
-    kappa, workers
-        As for `generate_fakes`.
+    kappa, executor, workers
+        As for `generate_fakes`. What runs on an `executor`, such as a `Cluster`: files of a folder are read, walks
+        drawn, paired and tested, attacks run.
     report
         Whether to evaluate and attack the fakes, and to write reports.
     private
@@ -174,6 +177,7 @@ def synthesize(
             n=n,
             kappa=kappa,
             rng=rng,
+            executor=executor,
             workers=workers,
             progress=lambda done, total: tell(MAKE, done, total),
             seeds=read.seeds,
@@ -200,6 +204,7 @@ def synthesize(
                 pool,
                 rows,
                 holdout=aside,
+                executor=executor,
                 progress=lambda done, total: tell(ATTACK, done, total),
                 rng=_apart(rng) or np.random.default_rng(np.random.SeedSequence()),
             )
