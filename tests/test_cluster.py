@@ -150,6 +150,7 @@ def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, alone, das
 
     assert re.search(r"Pairs-[0-9a-f]{32}", shown)  # what was asked for is there, by the name of its code
     assert re.search(r"Attacking-[0-9a-f]{32}", shown)
+    assert re.search(r"Opening-[0-9a-f]{32}", shown)
     entropy = str(int.from_bytes(np.random.default_rng(7).bytes(16), "little"))
     places = {f"{x:.4f}" for x in np.concatenate([traces.locations.lat, traces.locations.lon])}
     for secret in [*ids, *(i.removeprefix("person-") for i in ids), entropy, *places]:
@@ -218,7 +219,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
                 at_work.append(victim.pid)
                 victim.kill()
 
-        found = made(people, tmp_path, executor=cluster, progress=kill)
+        found = made(people, tmp_path / "out", executor=cluster, progress=kill)
 
     assert at_work
     assert found == alone

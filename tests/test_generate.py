@@ -166,6 +166,7 @@ class TestPresets:
             "n",
             "also",
             "out_as",
+            "executor",
         }
 
 

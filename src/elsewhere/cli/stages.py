@@ -54,6 +54,7 @@ from elsewhere.run.reading import read_whole
 def prepare(
     source: Source,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Private folder.", show_default=False)],
+    dask: Dask = None,
     force: Force = False,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
@@ -71,8 +72,8 @@ def prepare(
     from elsewhere.traces.read import read_traces
 
     told: list[Preparation] = []
-    with stage("reading"):
-        traces = read_traces(source, report=told.append, **reading.keywords(PRESETS["product"]))
+    with cluster_at(dask) as executor, stage("reading"):
+        traces = read_traces(source, executor=executor, report=told.append, **reading.keywords(PRESETS["product"]))
     with stage("writing"), whole_folder(out, force=force) as new:
         written = keep_traces(traces, told[0], new)
         write(new / "prepare.html", preparation_page(traces, told[0]))
@@ -181,7 +182,8 @@ def generate(
 
     with cluster_at(dask) as executor:
         with stage("reading"):
-            traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
+            fewest = None if model is None else 1
+            traces, read = read_whole(source, reading, settings, fewest, told_by, making.rng(), executor)
         fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -96,7 +95,6 @@ def synthesize(
     holdout: float = 0.0,
     force: bool = False,
     laboratory: bool = False,
-    executor: Executor | None = None,
     workers: int = 2,
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
@@ -118,9 +116,8 @@ def synthesize(
         Folder for what may be published; refused if it holds anything, unless `force` is given.
     preset
         "paper", "product", "deniable" or "private"; every parameter of a preset can be given by keyword.
-    kappa, executor, workers
-        As for `generate_fakes`. What runs on an `executor`, such as a `Cluster`: files of a folder are read, walks
-        drawn, paired and tested, attacks run.
+    kappa, workers
+        As for `generate_fakes`.
     report
         Whether to evaluate and attack the fakes, and to write reports.
     private
@@ -136,7 +133,8 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `also`: further forms of the fakes, "gpx", "geojson", "kepler" or
+        `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
+        walks drawn, paired and tested, and attacks run. `also`: further forms of the fakes, "gpx", "geojson", "kepler" or
         "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default visits where
         the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields, those of
         `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads: `k`, `eps`,
@@ -161,12 +159,13 @@ def synthesize(
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
     per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
+    executor = options.pop("executor", None)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
     tell = progress or _in_silence
     tell(READ, 0, 0)
-    traces, read = read_whole(source, reading, settings, rng=rng)
+    traces, read = read_whole(source, reading, settings, rng=rng, executor=executor)
     traces, aside = _aside(traces, holdout, rng)
     tell(MAKE, 0, 0)
     with advised(traces, settings):
@@ -227,7 +226,7 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
+    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n", "executor"}))
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:

@@ -9,6 +9,7 @@ filled; then everybody, on what those gave.
 import codecs
 import hmac
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -59,6 +60,7 @@ def read_traces(
     any_date: bool = False,
     allow_truncated: bool = False,
     people: Callable[[str], bool] | None = None,
+    executor: Executor | None = None,
     report: Callable[[Preparation], None] | None = None,
 ) -> Traces:
     """
@@ -151,6 +153,8 @@ def read_traces(
         so. Of a gzip file that is cut off, read what is there.
     people
         Which ids are read, of a file with fixes or slots; rows of others are as if they were not there.
+    executor
+        Where the files of a folder are read, such as a `Cluster`; the result does not depend on it.
     report
         Called with the `Preparation`: what was read, dropped, repaired, and why.
 
@@ -194,6 +198,7 @@ def read_traces(
         roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
         plain_times=date_format is None,
         allow_truncated=allow_truncated,
+        executor=executor,
     )
     roles = _roles(parts.sample, format)
     if people is not None and "user" in roles:
