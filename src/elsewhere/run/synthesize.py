@@ -134,9 +134,9 @@ def synthesize(
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
         `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
-        walks drawn, paired and tested, and attacks run. `also`: further forms of the fakes, "gpx", "geojson", "kepler" or
-        "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default visits where
-        the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields, those of
+        walks drawn, paired and tested, and attacks run. `also`: further forms of the fakes, "gpx", "geojson", "kepler"
+        or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default visits
+        where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields, those of
         `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads: `k`, `eps`,
         `m_min` ...
 
@@ -226,7 +226,8 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n", "executor"}))
+    beside = names | {"also", "out_as", "per_seed", "n", "executor"}
+    return replace(reading, **changes), check_names(others, sorted(beside))
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:
