@@ -46,6 +46,7 @@ from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
 
 Progress = Callable[[str, int, int], None]
+TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
 READ, MAKE, ATTACK, WRITE = "reading", "making fakes", "attacking the fakes", "writing the reports"
 
 
@@ -134,11 +135,12 @@ def synthesize(
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
         `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
-        walks drawn, paired and tested, and attacks run. `also`: further forms of the fakes, "gpx", "geojson", "kepler"
-        or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default visits
-        where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields, those of
-        `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads: `k`, `eps`,
-        `m_min` ...
+        walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the likelier of ten
+        times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
+        by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
+        fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
+        reads: `k`, `eps`, `m_min` ...
 
     Examples
     --------
@@ -172,7 +174,7 @@ def synthesize(
         fakes = generate_fakes(
             traces,
             preset=settings,
-            per_seed=per_seed,
+            per_seed=per_seed * _to_choose(settings),
             n=n,
             kappa=kappa,
             rng=rng,
@@ -228,6 +230,11 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     others = {name: value for name, value in options.items() if name not in names}
     beside = names | {"also", "out_as", "per_seed", "n", "executor"}
     return replace(reading, **changes), check_names(others, sorted(beside))
+
+
+def _to_choose(settings: Preset) -> int:
+    """How many fakes are made for each that is published."""
+    return TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:
