@@ -95,7 +95,7 @@ def test_results_come_in_order_and_each_piece_is_done_once(dask, tmp_path):
 def test_errors_are_the_callers_and_nobody_else_reads_them(dask):
     started, cluster = dask
 
-    with pytest.raises(ew.InvalidTraces, match="E_PURPOSE: refused on purpose"):
+    with pytest.raises(ew.errors.InvalidTraces, match="E_PURPOSE: refused on purpose"):
         scale.map_over(refuse, [0], executor=cluster)
     with pytest.raises(KeyError, match="person-77"):
         scale.map_over(refuse, [77], executor=cluster)
@@ -192,11 +192,13 @@ def test_workers_end_and_come_and_only_their_pieces_are_done_again(start, tmp_pa
         monkeypatch.setattr(scale, "ALONE", 2.0)
         monkeypatch.setattr(scale, "LOOK", 0.5)
         third = Slow(begun(tmp_path / "third"))
-        with pytest.raises(ew.ClusterUnavailable, match=r"has no worker: start one, `dask worker tcp://127.0.0.1:\d+`"):
+        with pytest.raises(
+            ew.errors.ClusterUnavailable, match=r"has no worker: start one, `dask worker tcp://127.0.0.1:\d+`"
+        ):
             scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.workers[2].kill())
         started.add()
         cluster._client.wait_for_workers(1, timeout=PATIENCE)
-        with pytest.raises(ew.ClusterUnavailable, match=r"E_CLUSTER_LOST: .* went away"):
+        with pytest.raises(ew.errors.ClusterUnavailable, match=r"E_CLUSTER_LOST: .* went away"):
             scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.scheduler.kill())
 
 
@@ -232,7 +234,7 @@ def test_other_versions_and_other_software_are_refused_before_anything_is_sent(s
     started = start(0)
     with monkeypatch.context() as hurried:
         hurried.setattr(scale, "CONNECT", 1.0)
-        with pytest.raises(ew.ClusterUnavailable, match="E_CLUSTER_WORKERS"):
+        with pytest.raises(ew.errors.ClusterUnavailable, match="E_CLUSTER_WORKERS"):
             ew.Cluster(started.address)
     monkeypatch.setattr(scale, "CONNECT", PATIENCE)
     for code, said in [
@@ -240,7 +242,7 @@ def test_other_versions_and_other_software_are_refused_before_anything_is_sent(s
         ("import sys\nsys.modules['elsewhere'] = None", "cannot load elsewhere"),
     ]:
         worker = started.add(code)
-        with pytest.raises(ew.ClusterUnavailable, match=f"E_CLUSTER_VERSION: .*{said}"):
+        with pytest.raises(ew.errors.ClusterUnavailable, match=f"E_CLUSTER_VERSION: .*{said}"):
             ew.Cluster(started.address)
         worker.kill()
         worker.wait()
@@ -248,22 +250,22 @@ def test_other_versions_and_other_software_are_refused_before_anything_is_sent(s
     with ew.Cluster(started.address) as cluster:
         started.add(OTHER)
         cluster._client.wait_for_workers(2, timeout=PATIENCE)
-        with pytest.raises(ew.ClusterUnavailable, match=r"a worker that came later has elsewhere 0\.0\.0"):
+        with pytest.raises(ew.errors.ClusterUnavailable, match=r"a worker that came later has elsewhere 0\.0\.0"):
             scale.map_over(Slow(begun(tmp_path / "late")), range(30), executor=cluster)
 
 
 @pytest.mark.parametrize("address", ["nonsense", "foo://127.0.0.1:1", "tcp://127.0.0.1:1", "tls://127.0.0.1:1"])
 def test_a_bad_address_is_refused(address, monkeypatch):
     monkeypatch.setattr(scale, "CONNECT", 1.0)
-    with pytest.raises(ew.ClusterUnavailable, match=f"E_CLUSTER: no Dask scheduler answers at {re.escape(address)}"):
+    with pytest.raises(ew.errors.ClusterUnavailable, match=f"E_CLUSTER: no .* answers at {re.escape(address)}"):
         ew.Cluster(address)
 
 
 def test_what_is_no_executor_is_refused(dask):
     _, cluster = dask
-    with pytest.raises(ew.InvalidParameter, match=r"`executor` must be a concurrent\.futures\.Executor, got Client"):
+    with pytest.raises(ew.errors.InvalidParameter, match=r"`executor` must be .*Executor, got Client"):
         scale.map_over(abs, [1], executor=cluster._client)
-    with pytest.raises(ew.InvalidParameter, match="`address` must be"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`address` must be"):
         ew.Cluster("")
 
 
