@@ -168,7 +168,7 @@ def _differ(who: str, theirs: dict[str, str], asked: dict[str, str]) -> str:
 
 class Cluster(Executor):
     """
-    The workers of a Dask scheduler, as the `executor` of any function that takes one.
+    Do work on the workers of a Dask scheduler: an `executor` for any function that takes one.
 
     Results are those of one process, byte by byte. A worker that ends costs the pieces that it was at. The data of a
     run go to scheduler and workers as arguments; task names hold the name of a function and a random number.
@@ -212,7 +212,7 @@ class Cluster(Executor):
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Any]:
         """
-        Yield `fn` of every item, in their order; a few pieces for each thread are on their way at a time.
+        Return `fn` of every item, one by one and in their order; a few pieces for each thread are on their way at a time.
 
         `fn` is sent to every worker once, however many items there are; `timeout` and `chunksize` are not looked at.
         """
@@ -355,7 +355,7 @@ class Cluster(Executor):
             self._client.cancel(begun, force=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which goes on without us."""
+        """Say good-bye to the cluster, which goes on without us."""
         self._client.close(timeout=LOOK)
 
 
