@@ -212,7 +212,7 @@ class Cluster(Executor):
         self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
     ) -> Iterator[Any]:
         """
-        Return `fn` of every item, one by one and in their order; a few pieces for each thread are on their way at a time.
+        Return `fn` of every item, one by one, in order; a few pieces for each thread are on their way at a time.
 
         `fn` is sent to every worker once, however many items there are; `timeout` and `chunksize` are not looked at.
         """
