@@ -50,9 +50,11 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
     return filled(fakes), owner.astype(np.int64)
 
 
-def shadow_scores(inputs: AttackInputs, people: People, found: dict[str, Floats]) -> dict[str, Floats]:
+def shadow_scores(
+    inputs: AttackInputs, people: People, found: dict[str, Floats], rng: np.random.Generator
+) -> dict[str, Floats]:
     """ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow runs."""
-    rng, runs = inputs.rng("A10"), inputs.parameters["shadows"]
+    runs = inputs.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
     shadow = {name: np.zeros((runs, people.U)) for name in found}
     for run in range(runs):
@@ -242,7 +244,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
     found = scores(people, inputs.fakes, inputs.R, inputs.hour)
     free = scores(people, inputs.null_walks(rng), inputs.R, inputs.hour)
     if inputs.generator is not None:
-        found |= shadow_scores(inputs, people, found)
+        found |= shadow_scores(inputs, people, found, rng)
     curves, early = judge(found, U)
     null_curves, null_early = judge(free, U)
     # the attacker may know the direction: below one half tells as much as above
