@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from elsewhere.errors import OutputRefused
 
@@ -28,7 +28,7 @@ try:
 except ImportError:  # Windows: whether the writer of a folder still lives cannot be asked there
     fcntl = None  # type: ignore[assignment]
 
-PARTIAL, READY, OUTDATED = ".partial-", ".ready-", ".outdated"
+PARTIAL, READY, OUTDATED, HALF = ".partial-", ".ready-", ".outdated", ".half"
 
 Outdated = Callable[[Path], Collection[str]]  # the files in a folder that its new ones make obsolete
 
@@ -79,11 +79,11 @@ def whole_folders(
     stages: list[_Stage] = []
     try:
         for folder in folders:
-            with _as_refusal(folder):
+            with as_refusal(folder):
                 stages.append(_Stage.of(folder.resolve()))
         yield tuple(stage.new for stage in stages)
         for stage in stages:
-            with _as_refusal(stage.folder):
+            with as_refusal(stage.folder):
                 stage.put(force, outdated)
     except BaseException:
         for stage in reversed(stages):
@@ -106,7 +106,7 @@ class _Stage:
 
     @staticmethod
     def of(folder: Path) -> "_Stage":
-        above = _make(folder.parent)
+        above = make_folder(folder.parent)
         clean_up(folder)
         # a folder that is there may be mounted, or somebody's working directory: it is filled, never renamed
         where = folder if folder.is_dir() else folder.parent
@@ -153,7 +153,7 @@ def clean_up(folder: Path) -> None:
         if path.is_symlink() or not path.is_dir():
             continue
         try:
-            lock = _lock(path)
+            lock = lock_folder(path)
         except BlockingIOError:
             continue  # its process lives
         except OSError:
@@ -203,7 +203,7 @@ def _held(where: Path, prefix: str) -> tuple[Path, int | None]:
     while True:
         new = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
         try:
-            lock = _lock(new)
+            lock = lock_folder(new)
         except (BlockingIOError, FileNotFoundError):
             continue  # before it was held, another run took it for one that was left behind, and removes it
         except OSError:
@@ -213,7 +213,7 @@ def _held(where: Path, prefix: str) -> tuple[Path, int | None]:
         os.close(lock)
 
 
-def _lock(folder: Path) -> int:
+def lock_folder(folder: Path) -> int:
     """
     Hold a folder until this process ends, however it ends; `BlockingIOError` if another one does.
 
@@ -231,7 +231,8 @@ def _lock(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def _as_refusal(folder: Path) -> Iterator[None]:
+def as_refusal(folder: Path) -> Iterator[None]:
+    """Say of what the system refuses in the block that this folder cannot be written (C6)."""
     try:
         yield
     except OSError as error:
@@ -248,13 +249,13 @@ def write_folder(
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
     """Write `files` (name -> content) into `folder`, which is made if need be, one after the other, each whole."""
-    with _as_refusal(folder):
-        _make(folder)
+    with as_refusal(folder):
+        make_folder(folder)
         for name, content in files.items():
             _write_whole(folder / name, content)
 
 
-def _make(folder: Path) -> list[Path]:
+def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it, each for its owner alone; those that were missing, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
     made = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
@@ -304,10 +305,17 @@ def listed(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file for its owner alone that takes its name when the block has ended well (C1)."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=HALF, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)

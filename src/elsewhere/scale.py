@@ -5,11 +5,12 @@ The caller owns the executor. Results come back in the order of the items, so th
 number of workers nor the order in which they finish.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from elsewhere.checkpoint import Stages, at_once, kept
 from elsewhere.errors import InvalidParameter, require_whole
 
 Item = TypeVar("Item")
@@ -22,18 +23,22 @@ def map_over(
     *,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    stages: Stages = at_once,
+    name: str = "",
 ) -> list[Result]:
     """
     `[work(item) for item in items]`, on `executor` if there is one.
 
-    `progress(done, total)` is called in this process after every item.
+    `progress(done, total)` is called in this process after every item. With `stages` every result is kept as it comes,
+    under `name` and its number, and of a run that was stopped only what is missing is done.
     """
     if executor is not None and not callable(getattr(executor, "map", None)):
         raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
-    finished: Iterable[Result] = map(work, items) if executor is None else executor.map(work, items)
+    left = [item for i, item in enumerate(items) if not kept(stages, f"{name}-{i}")]
+    finished: Iterator[Result] = iter(map(work, left) if executor is None else executor.map(work, left))
     results: list[Result] = []
-    for result in finished:
-        results.append(result)
+    for i in range(len(items)):
+        results.append(stages(f"{name}-{i}", lambda: next(finished)))
         if progress is not None:
             progress(len(results), len(items))
     return results
