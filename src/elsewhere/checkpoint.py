@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import ElsewhereError, OutputRefused
+from elsewhere.errors import AGAIN, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
     PARTIAL,
@@ -42,7 +42,6 @@ from elsewhere.files import (
 T = TypeVar("T")
 JOB, PART, KIND = "job.json", ".part", "elsewhere unfinished run"
 NO_WORK = {"secret", "written"}  # stages that nobody waits for
-KEPT = "What is done is kept"
 
 
 class Stages(Protocol):
@@ -312,7 +311,7 @@ class _Writer:
             return ["dict", [[self.node(k), self.node(v)] for k, v in value.items()]]
         if isinstance(value, Path):
             return ["path", str(value)]
-        if kind.__module__.startswith("pandas.") and hasattr(value, "to_dict"):
+        if kind.__module__.partition(".")[0] == "pandas" and hasattr(value, "to_dict"):
             return self._table(value)
         if kind.__module__.startswith("scipy.sparse.") and hasattr(value, "tocsr"):
             return ["sparse", kind.__name__, self.node(_csr(value))]
@@ -432,11 +431,11 @@ def going_on(folder: Path, key: str | None, spent: frozenset[str], *, force: boo
         refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused)
         if refused and names & spent:
             error.add_note(
-                f"The noise that was drawn is kept in {checkpoint.folder}: the same command tells the same, and costs "
+                f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} tells the same, and costs "
                 "nobody more. To draw again is another release, at its price: remove the folder first."
             )
         elif not refused and names - NO_WORK:
-            error.add_note(f"{KEPT} in {checkpoint.folder}, for you alone: the same command goes on from there.")
+            error.add_note(f"What is done is kept in {checkpoint.folder}, for you alone: {AGAIN} goes on from there.")
         else:
             checkpoint.remove()
         checkpoint.close()

@@ -12,7 +12,7 @@ import numpy as np
 from elsewhere.checkpoint import derived, generator, going_on
 from elsewhere.errors import InvalidParameter, PublicationRefused, public, require_between, require_whole
 from elsewhere.evaluation.judge import Judgement, judge_run
-from elsewhere.files import check_folder, whole_folders
+from elsewhere.files import check_folder, clean_up, whole_folders
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.run.fakes import Fakes
@@ -166,6 +166,7 @@ def synthesize(
     given = None if rng is None else rng.bytes(32)
     mine = private_folder(out, None if private is None else Path(private), force=True)
     spare = unfinished_folder(out, mine)
+    clean_up(spare)
     stopped = spare.exists()  # what the folders hold may be its own
     for folder in (out, mine):
         check_folder(folder, force=force or stopped)
