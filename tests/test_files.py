@@ -256,7 +256,7 @@ def no_space(*given, **_named):
     raise ew.OutputRefused("no space left on device.")
 
 
-@pytest.mark.filterwarnings("ignore:.* classes instead of")
+@pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:going on with")
 @pytest.mark.parametrize(
     ("stage", "how", "status", "code"),
     [
@@ -298,7 +298,7 @@ def test_whatever_stops_synthesize_it_goes_on_and_nothing_else_is_left(
     assert stat.S_IMODE(links.stat().st_mode) == 0o600
 
 
-@pytest.mark.filterwarnings("ignore:.* classes instead of")
+@pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:going on with")
 def test_with_force_the_old_folders_stay_until_the_new_ones_are_complete(run, people, tmp_path, monkeypatch):
     words = ["synthesize", people, "-o", tmp_path / "fakes", *SMALL, "--no-report"]
     assert run(*words)[0] == 0
@@ -334,7 +334,7 @@ WAITS = textwrap.dedent("""
 
 
 @posix
-@pytest.mark.filterwarnings("always:removed .* killed")
+@pytest.mark.filterwarnings("always:removed .* killed", "always:going on with")
 @pytest.mark.parametrize(("how", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGKILL", -9)])
 def test_a_signal_while_the_fakes_are_judged(people, tmp_path, how, status, capsys):
     out = tmp_path / "fakes"

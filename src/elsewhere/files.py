@@ -84,10 +84,15 @@ def whole_folders(
         yield tuple(stage.new for stage in stages)
         for stage in stages:
             with as_refusal(stage.folder):
-                stage.put(force, outdated)
+                stage.complete(force, outdated)
+        # from here on nothing needs room on the disk
+        for stage in stages:
+            with as_refusal(stage.folder):
+                stage.put()
     except BaseException:
+        begun = any(stage.moving for stage in stages)
         for stage in reversed(stages):
-            stage.take_back()
+            stage.take_back(begun)
         raise
     finally:
         for stage in stages:
@@ -103,6 +108,7 @@ class _Stage:
     above: list[Path]  # folders that were made to hold it
     lock: int | None
     ready: Path | None = None
+    moving: bool = False  # into a folder that is there
 
     @staticmethod
     def of(folder: Path) -> "_Stage":
@@ -113,10 +119,9 @@ class _Stage:
         new, lock = _held(where, _hidden(folder, PARTIAL))
         return _Stage(folder, new, above, lock)
 
-    def put(self, force: bool, outdated: Outdated | None) -> None:
+    def complete(self, force: bool, outdated: Outdated | None) -> None:
+        """Make the new files ready to be put in their place, whatever happens from then on."""
         if not self.folder.exists():
-            self.new.rename(self.folder)
-            _sync(self.folder.parent)
             return
         if not force and _contents(self.folder):
             raise OutputRefused(f"{self.folder} is no longer empty: something else was written there meanwhile.")
@@ -126,13 +131,23 @@ class _Stage:
         ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
         self.new.rename(ready)
         self.ready = ready
-        _move_in(ready, self.folder)
 
-    def take_back(self) -> None:
-        """Leave everything as it was; but what was complete and had begun to move in is moved in."""
+    def put(self) -> None:
+        if self.ready is not None:
+            self.moving = True
+            _move_in(self.ready, self.folder)
+        else:
+            self.new.rename(self.folder)
+            _sync(self.folder.parent)
+
+    def take_back(self, begun: bool) -> None:
+        """Leave everything as it was; but where files have `begun` to move in, what is complete is moved in."""
         if self.ready is not None:
             with contextlib.suppress(OSError):
-                _move_in(self.ready, self.folder)
+                if begun:
+                    _move_in(self.ready, self.folder)
+                else:
+                    shutil.rmtree(self.ready)
             return
         if self.new.parent == self.folder.parent and not self.new.exists() and self.folder.exists():
             self.folder.rename(self.new)
