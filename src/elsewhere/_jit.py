@@ -5,7 +5,7 @@ import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
 
@@ -21,14 +21,14 @@ def njit(function: Callable[..., Any]) -> Any:
     try:
         return numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:
-        folder, usual = _temporary(), numba.config.CACHE_DIR
+        folder, config = _temporary(), cast("Any", numba.config)
     if folder is None:
         return numba.njit(nogil=True)(function)
-    numba.config.CACHE_DIR = str(folder)
+    usual, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         return numba.njit(cache=True, nogil=True)(function)
     finally:
-        numba.config.CACHE_DIR = usual
+        config.CACHE_DIR = usual
 
 
 def _temporary() -> Path | None:
