@@ -78,7 +78,7 @@ def forked(*given, seconds=None, **named):
         try:
             job(*given, **named)
             os._exit(0)
-        except ew.OutputRefused:
+        except ew.errors.OutputRefused:
             os._exit(2)
         except BaseException:
             traceback.print_exc()

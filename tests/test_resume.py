@@ -204,14 +204,14 @@ def test_no_noise_is_drawn_twice_for_one_release(tmp_path, monkeypatch, how):
     assert drawn == [1]
     assert not (folder / f"{stage}.part").exists()
     # stopped, or refused, when it is on disk
-    for error in (KeyboardInterrupt, ew.NotEnoughUsers("too few.")):
+    for error in (KeyboardInterrupt, ew.errors.NotEnoughUsers("too few.")):
 
         def fail(*_given, error=error, **_named):
             raise error
 
         with monkeypatch.context() as patch:
             patch.setattr(release, later, fail)
-            with pytest.raises((KeyboardInterrupt, ew.NotEnoughUsers)) as stopped:
+            with pytest.raises((KeyboardInterrupt, ew.errors.NotEnoughUsers)) as stopped:
                 go_on()
         assert drawn == [1, 1]
         assert (folder / f"{stage}.part").exists()
@@ -246,13 +246,13 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
     assert "out-unfinished/reading.part" in before
     for changed in ({"k": 4}, {"holdout": 0.1}, {"kappa": 7}, {"step": "30min"}, {"per_seed": 2}):
         with pytest.raises(
-            ew.OutputRefused, match=r"this is another.*remove the folder, or pass `force=True`"
+            ew.errors.OutputRefused, match=r"this is another.*remove the folder, or pass `force=True`"
         ) as other:
             ew.synthesize(mine, tmp_path / "out", **{**SMALL, **changed}, report=False)
         assert other.value.code == "E_UNFINISHED"
     text = mine.read_text()
     mine.write_text(text + text.splitlines()[-1] + "\n")
-    with pytest.raises(ew.OutputRefused, match="the input has changed"):
+    with pytest.raises(ew.errors.OutputRefused, match="the input has changed"):
         ew.synthesize(mine, tmp_path / "out", **SMALL, report=False)
     mine.write_text(text)
     assert holds(tmp_path) == before
@@ -373,7 +373,7 @@ def test_the_seed_of_a_laboratory_run_is_not_repeated_in_a_message(town, tmp_pat
 
 
 def test_a_refusal_and_a_run_that_had_hardly_begun_leave_nothing(town, tmp_path, monkeypatch):
-    with pytest.raises(ew.NotEnoughUsers):
+    with pytest.raises(ew.errors.NotEnoughUsers):
         ew.synthesize(town, tmp_path / "out", **{**SMALL, "k": 1000})
     with monkeypatch.context() as patch:
         patch.setattr(JOB, "read_whole", stop)
@@ -388,7 +388,7 @@ def test_a_folder_of_somebody_elses_and_a_damaged_one_are_refused(town, tmp_path
     spare.mkdir()
     (spare / "mine.txt").write_text("mine")
     for force in (False, True):
-        with pytest.raises(ew.OutputRefused, match="something else than a run that was stopped"):
+        with pytest.raises(ew.errors.OutputRefused, match="something else than a run that was stopped"):
             ew.synthesize(town, tmp_path / "out", **SMALL, force=force)
     assert holds(tmp_path) == {"out-unfinished/mine.txt": b"mine"}
     shutil.rmtree(spare)
@@ -397,7 +397,7 @@ def test_a_folder_of_somebody_elses_and_a_damaged_one_are_refused(town, tmp_path
     data = part.read_bytes()
     for damaged in (data[:-1], data[:40], b"", data[:100] + bytes([data[100] ^ 1]) + data[101:]):
         part.write_bytes(damaged)
-        with pytest.raises(ew.OutputRefused, match=r"reading.part is damaged.*Remove .*out-unfinished") as refused:
+        with pytest.raises(ew.errors.OutputRefused, match=r"reading.part is damaged.*Remove .*out-unfinished") as refused:
             ew.synthesize(town, tmp_path / "out", **SMALL)
         assert refused.value.code == "E_UNFINISHED"
     part.write_bytes(data)
@@ -498,7 +498,7 @@ def test_what_is_one_thing_stays_one_thing_and_what_cannot_be_kept_is_refused(tm
         read_value(file, b"")
     # a part of one job, or of one stage, is none of another
     shutil.copy(tmp_path / "x" / "shared.part", tmp_path / "x" / "other.part")
-    with pytest.raises(ew.OutputRefused, match="damaged"):
+    with pytest.raises(ew.errors.OutputRefused, match="damaged"):
         checkpoint.kept("other")
     checkpoint.remove()
 
