@@ -397,7 +397,7 @@ def test_a_folder_of_somebody_elses_and_a_damaged_one_are_refused(town, tmp_path
     data = part.read_bytes()
     for damaged in (data[:-1], data[:40], b"", data[:100] + bytes([data[100] ^ 1]) + data[101:]):
         part.write_bytes(damaged)
-        with pytest.raises(ew.errors.OutputRefused, match=r"reading.part is damaged.*Remove .*out-unfinished") as refused:
+        with pytest.raises(ew.errors.OutputRefused, match=r"reading.part is damaged.*Remove .*-unfinished") as refused:
             ew.synthesize(town, tmp_path / "out", **SMALL)
         assert refused.value.code == "E_UNFINISHED"
     part.write_bytes(data)
