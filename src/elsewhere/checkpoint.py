@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import AGAIN, ElsewhereError, OutputRefused
+from elsewhere.errors import AGAIN, ClusterUnavailable, ElsewhereError, OutputRefused
 from elsewhere.files import (
     HALF,
     PARTIAL,
@@ -428,7 +428,7 @@ def going_on(folder: Path, key: str | None, spent: frozenset[str], *, force: boo
         yield checkpoint
     except BaseException as error:
         names = checkpoint.names()
-        refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused)
+        refused = isinstance(error, ElsewhereError) and not isinstance(error, OutputRefused | ClusterUnavailable)
         if refused and names & spent:
             error.add_note(
                 f"The noise that was drawn is kept in {checkpoint.folder}: {AGAIN} tells the same, and costs "

@@ -8,19 +8,17 @@ fakes are written and whether they are judged is no part of it: a job that was s
 
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from elsewhere._version import __version__
 from elsewhere.checkpoint import Checkpoint, Stages, derived, digest, file_digest, kept
 from elsewhere.errors import InvalidTraces
 from elsewhere.privacy.deniable.release import COUNT
 from elsewhere.privacy.private.release import SUMS
 from elsewhere.run.presets import Preset, Reading
+from elsewhere.scale import versions
 from elsewhere.traces.sources import Source
 
-COMPUTES = ("numpy", "numba", "scipy", "scikit-learn", "pandas", "pyarrow")
 SECRET, READ, WRITTEN = "secret", "reading", "written"  # stages
 SPENT = frozenset({COUNT, SUMS})
 
@@ -31,7 +29,7 @@ def key_of(source: Any, reading: Reading, settings: Preset, given: bytes | None,
     try:
         return digest(
             {
-                "versions": [__version__, *(version(name) for name in COMPUTES)],
+                "versions": versions(),
                 "source": _content(source),
                 "reading": fields | {name: _content(fields[name]) for name in ("locations", "regions")},
                 "preset": settings,
