@@ -121,7 +121,8 @@ def generate_fakes(
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, Learnt) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
+    learnt = _learn(roles, settings, kappa, classes, model, disjoint, executor, draw)
+    roles = replace(roles, notes=(*roles.notes, *(() if learnt.graph is None else learnt.graph.notes)))
     if kappa == "auto" and classes is None and not isinstance(model, Learnt):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
@@ -360,6 +361,7 @@ def _learn(
     classes: SemanticClasses | ArrayLike | None,
     model: AggregateModel | Learnt | None,
     disjoint: bool,
+    executor: Executor | None,
     rng: np.random.Generator,
 ) -> Learnt:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
@@ -393,7 +395,7 @@ def _learn(
         learnt = Learnt(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False)
+        learnt = learn(roles.model, settings, kappa=kappa, executor=executor, rng=rng, carry=False)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":
