@@ -22,9 +22,9 @@ from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import Learnt, carrying, learn, require_one_map
+from elsewhere.run.model import FittedModel, carrying, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
-from elsewhere.run.public_map import WEEKS, Frame, weekdays
+from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, split_users
 from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
@@ -46,7 +46,7 @@ def generate_fakes(
     per_seed: int = 1,
     kappa: Kappa = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
-    model: AggregateModel | Learnt | None = None,
+    model: AggregateModel | FittedModel | None = None,
     alternates: Traces | Literal["all", "split"] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -106,8 +106,8 @@ def generate_fakes(
             raise InvalidParameter(
                 f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
             )
-    if not isinstance(model, AggregateModel | Learnt | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
+    if not isinstance(model, AggregateModel | FittedModel | None):
+        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
@@ -119,11 +119,11 @@ def generate_fakes(
             )
         return _private(traces, settings, n, entropy, rng is not None, progress)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
-    given = isinstance(model, Learnt) or (model is not None and classes is not None)
+    given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
     learnt = _learn(roles, settings, kappa, classes, model, disjoint, executor, draw)
     roles = replace(roles, notes=(*roles.notes, *(() if learnt.graph is None else learnt.graph.notes)))
-    if kappa == "auto" and classes is None and not isinstance(model, Learnt):
+    if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
         fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given)
@@ -164,7 +164,7 @@ class Drawn(NamedTuple):
 def _deniable(
     traces: Traces,
     roles: Roles,
-    learnt: Learnt,
+    learnt: FittedModel,
     settings: Preset,
     n: int | None,
     per_seed: int,
@@ -196,7 +196,7 @@ def _deniable(
         attempts=np.array([number]),
         tally={"tested": number, "passed": number},
         seeds=traces,
-        frame=Frame.of(traces, learnt, roles.model),
+        frame=PublicMap.of(traces, learnt, roles.model),
         learnt=learnt,
         preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
         kappa=learnt.classes.kappa,
@@ -232,7 +232,7 @@ def _private(
         attempts=np.array([number]),
         tally={"tested": number, "passed": number},
         seeds=traces,
-        frame=Frame(
+        frame=PublicMap(
             traces.locations,
             np.ones(traces.R, dtype=bool),
             WEEKS if lives else None,  # which days people have data on is theirs
@@ -260,7 +260,7 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
     out = np.empty(weekend.shape, dtype=np.int64)
     kinds, of = np.unique(weekend, axis=0, return_inverse=True)
     for i, kind in enumerate(kinds):
-        # only kinds count: on which weekday a life begins is drawn when it is published (`Frame.weeks`)
+        # only kinds count: on which weekday a life begins is drawn when it is published (`PublicMap.weeks`)
         out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
     return out.ravel()
 
@@ -272,7 +272,7 @@ def _gathered(
     people: People,
     shown: NDArray[np.bool_],
     roles: Roles,
-    learnt: Learnt,
+    learnt: FittedModel,
     settings: Preset,
     laboratory: bool,
 ) -> Fakes:
@@ -305,7 +305,7 @@ def _gathered(
         attempts=attempts,
         tally=tally,
         seeds=traces,
-        frame=Frame.of(traces, learnt, roles.model if roles.model is not None else traces),
+        frame=PublicMap.of(traces, learnt, roles.model if roles.model is not None else traces),
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,
@@ -327,7 +327,7 @@ def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[n
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
 
 
-def _papers_number(learnt: Learnt) -> tuple[str, ...]:
+def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
     if learnt.preset.method != "kmeans":
         return ()
@@ -337,7 +337,7 @@ def _papers_number(learnt: Learnt) -> tuple[str, ...]:
     return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
-def _one_class(learnt: Learnt) -> tuple[str, ...]:
+def _one_class(learnt: FittedModel) -> tuple[str, ...]:
     if learnt.classes.kappa > 1:
         return ()
     return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
@@ -359,11 +359,11 @@ def _learn(
     settings: Preset,
     kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
-    model: AggregateModel | Learnt | None,
+    model: AggregateModel | FittedModel | None,
     disjoint: bool,
     executor: Executor | None,
     rng: np.random.Generator,
-) -> Learnt:
+) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
         raise InvalidParameter(
             "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
@@ -375,13 +375,13 @@ def _learn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=4
         )
     given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
-    known = model.contributors if settings.name == "deniable" and isinstance(model, Learnt) else None
+    known = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
     if known is not None and (met := known.met(roles.seeds)):
         raise InvalidParameter(
             f"{met} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
             code="E_DISJOINT",
         )
-    if isinstance(model, Learnt):
+    if isinstance(model, FittedModel):
         if model.preset.m_min < settings.m_min:
             raise InvalidParameter(
                 f"`model` was learnt with `m_min` = {model.preset.m_min}: what it knows may rest on fewer than `m_min` "
@@ -392,7 +392,7 @@ def _learn(
         carried = model.carried if given is None else None
         learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
     elif model is not None and given is not None:
-        learnt = Learnt(model, given, settings, np.arange(model.R))
+        learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, executor=executor, rng=rng, carry=False)
@@ -409,7 +409,7 @@ def _learn(
     return learnt
 
 
-def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
+def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
     """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
@@ -429,7 +429,7 @@ def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
     )
 
 
-def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+def _maker(learnt: FittedModel, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
     how = settings.generator
     assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
     blur = Blur(
@@ -447,7 +447,7 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
 
 
 def _pairs(
-    learnt: Learnt,
+    learnt: FittedModel,
     roles: Roles,
     seeds: Traces,
     people: People,
@@ -473,7 +473,7 @@ def _pairs(
     return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
 
 
-def _test(learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
+def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
     alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
     if settings.k == 1 and settings.against == "own":
         alternates = None
