@@ -295,6 +295,17 @@ Number = Annotated[
 ]
 
 
+Feasible = Annotated[
+    str | None,
+    typer.Option(
+        "--feasible",
+        metavar="FILE|data",
+        help="The only moves that fakes make from one slot to the next: a table with columns from and to (ids of "
+        "places) or from_lat, from_lon, to_lat and to_lon; data: those that enough of the people make who are learnt "
+        "from.",
+        rich_help_panel=MODEL,
+    ),
+]
 Choose = Annotated[
     str | None,
     typer.Option(
@@ -315,6 +326,7 @@ class Making:
         str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
     ] = "product"
     kappa: Kappa = "auto"
+    feasible: Feasible = None
     k: K = None
     eps0: Eps0 = None
     eps: Eps = None
@@ -421,6 +433,7 @@ def make_fakes(
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
+            feasible=making.feasible,
             rng=making.rng(),
             workers=workers,
             progress=progress,

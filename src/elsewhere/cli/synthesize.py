@@ -79,6 +79,7 @@ def synthesize(
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
+            feasible=making.feasible,
             also=also or (),
             out_as=out_as,
             report=report,

@@ -454,9 +454,10 @@ class PresetOptions(LearningOptions, total=False):
 
 
 class GeneratingOptions(PresetOptions, total=False):
-    """Further keywords of `generate_fakes`: `n`, `disjoint`, `seeds`, and the parameters of the preset."""
+    """Further keywords of `generate_fakes`: `n`, `feasible`, `disjoint`, `seeds`, and parameters of the preset."""
 
     n: int | None
+    feasible: Any
     disjoint: bool
     seeds: Collection[str] | None
 
@@ -466,6 +467,7 @@ class WholeJobOptions(PresetOptions, total=False):
 
     per_seed: int
     n: int | None
+    feasible: Any
     also: str | Sequence[str]
     out_as: str | None
     alternates: str

@@ -29,7 +29,8 @@ from elsewhere.run.finish import (
     write_links,
     write_reports,
 )
-from elsewhere.run.generate import generate_fakes
+from elsewhere.run.generate import generate_fakes, require_given
+from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan
 from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
@@ -44,6 +45,7 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
+from elsewhere.traces.moves import read_moves
 
 Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
@@ -134,12 +136,12 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `choose`: "uniform", or "likelihood" for the likelier of ten times as
-        many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx", "geojson",
-        "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default
-        visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields,
-        those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads:
-        `k`, `eps`, `m_min` ...
+        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `choose`: "uniform", or "likelihood" for the likelier of
+        ten times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
+        by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
+        fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
+        reads: `k`, `eps`, `m_min` ...
 
     Examples
     --------
@@ -159,10 +161,13 @@ def synthesize(
     also = options.pop("also", ())
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
-    per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
+    per_seed, n, feasible = options.pop("per_seed", 1), options.pop("n", None), options.pop("feasible", None)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
+    require_given(feasible, settings)
+    if feasible is not None and not is_data(feasible) and not hasattr(feasible, "shape"):
+        feasible = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
     tell = progress or _in_silence
     tell(READ, 0, 0)
     traces, read = read_whole(source, reading, settings, rng=rng)
@@ -175,6 +180,7 @@ def synthesize(
             per_seed=per_seed * _to_choose(settings),
             n=n,
             kappa=kappa,
+            feasible=feasible,
             rng=rng,
             workers=workers,
             progress=lambda done, total: tell(MAKE, done, total),
@@ -224,7 +230,9 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
+    return replace(reading, **changes), check_names(
+        others, sorted(names | {"also", "out_as", "per_seed", "n", "feasible"})
+    )
 
 
 def _to_choose(settings: Preset) -> int:

@@ -30,6 +30,7 @@ from elsewhere.privacy.private.sums import (
 )
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Ints, Places, Traces
 
@@ -114,8 +115,9 @@ def release_private(
     in_laboratory: bool,
     entropy: int,
     progress: Callable[[int, int], None] | None,
+    ways: Ways | None = None,
 ) -> Release:
-    """Release `n` fakes that live for `days`, or as many as the noisy sum counts people."""
+    """Release `n` fakes that live for `days`, or as many as the noisy sum counts people; by public `ways` if given."""
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
     noise_rng, rng = (np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2))
@@ -133,6 +135,8 @@ def release_private(
     model = fit_walk(sums, maps, rng)
     next(done)
     lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    if ways is not None:
+        lives = lives._replace(r=ways.keep(lives.r.reshape(len(lives.r) // days, -1)).reshape(lives.r.shape))
     _require_a_match(lives.r, maps.day, len(lives.r) // days)
     next(done, None)
     certificate = certificate_of(eps, delta, design.cells)
