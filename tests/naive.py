@@ -2503,3 +2503,27 @@ def next_on_the_way(moves, xy, here, goal):
         return best[b][0] + 1, best[b][1] + length
 
     return min((b for b in after[here] if b in best), key=way_by)
+
+
+def posterior_of_fillings(rows, places, prior, evidence):
+    """
+    E4 by enumeration: the probability of every way to fill one person's rows, slots one after the other, T = 1.
+
+    The person's chain is on `places` with all moves between them; see `chain_posterior`.
+    """
+    a = prior / len(places)
+
+    def log_evidence(counts):
+        total = sum(counts)
+        value = math.lgamma(a * len(counts)) - math.lgamma(a * len(counts) + total)
+        return value + sum(math.lgamma(a + n) - math.lgamma(a) for n in counts)
+
+    weight = {}
+    for filled in itertools.product(*(list(completions(r, places, e)) for r, e in zip(rows, evidence, strict=True))):
+        steps = [step for row, _ in filled for step in itertools.pairwise(row)]
+        log = sum(math.log(w) for _, w in filled)
+        log += log_evidence([sum(row[0] == p for row, _ in filled) for p in places])
+        log += sum(log_evidence([steps.count((i, j)) for j in places]) for i in places)
+        weight[tuple(place for row, _ in filled for place in row)] = math.exp(log)
+    total = sum(weight.values())
+    return {way: w / total for way, w in weight.items()}

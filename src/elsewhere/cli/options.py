@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from elsewhere.cli.output import bar
-from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.run.presets import BY_COORDINATES, CHOICES, Reading
+from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.run.presets import BY_COORDINATES, CHOICES, MISSING, Reading
 from elsewhere.run.reading import advised
 
 if TYPE_CHECKING:
@@ -295,6 +295,16 @@ Number = Annotated[
 ]
 
 
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="|".join(MISSING),
+        help="Slots that stay unknown: leave out their days, or draw them from the person's own other slots (gibbs); a "
+        "fix that may be at several places by its accuracy is drawn too.",
+        rich_help_panel=READ,
+    ),
+]
 Feasible = Annotated[
     str | None,
     typer.Option(
@@ -325,6 +335,7 @@ class Making:
     preset: Annotated[
         str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
     ] = "product"
+    missing: Missing = "drop"
     kappa: Kappa = "auto"
     feasible: Feasible = None
     k: K = None
@@ -366,6 +377,7 @@ class Making:
             require_whole("--seed", self.seed, 0)
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
+        require_choice("--missing", self.missing, MISSING)
         settings = preset_of(self.preset, **self.settings())
         if self.number is not None:
             require_whole("-n", self.number, 1)

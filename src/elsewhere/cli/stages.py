@@ -125,7 +125,7 @@ def fit(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, rng=making.rng())
+        traces, read = read_whole(source, reading, settings, rng=making.rng(), missing=making.missing)
     import numpy as np
 
     from elsewhere.files import write_folder
@@ -176,7 +176,8 @@ def generate(
     settings = making.check(per_seed, workers)
     told_by = None if model is None else made_by(model)
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
+        least = None if model is None else 1
+        traces, read = read_whole(source, reading, settings, least, told_by, making.rng(), making.missing)
     from elsewhere.run.publish import as_read, with_withheld
 
     fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)

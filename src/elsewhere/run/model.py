@@ -269,8 +269,7 @@ def learn(
         raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
     shared, place = merge_rare(traces, settings.m_min)
-    missing = "refuse" if settings.m_min == 1 else "skip"
-    profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
+    profiles = fit_profiles(shared, periods=settings.periods, missing="skip")
     model = aggregate(
         profiles,
         traces.locations,
@@ -282,7 +281,7 @@ def learn(
     )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
-    finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
+    finer = fit_profiles(shared, periods=_class_periods(settings), missing="skip")
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = _classes(graph, kappa, settings, shared, rng)
     learnt = Learnt(model, classes, settings, place, graph, Contributors.of(traces))

@@ -8,7 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, PublicationRefused, public, require_between, require_whole
+from elsewhere.errors import (
+    InvalidParameter,
+    PublicationRefused,
+    public,
+    require_between,
+    require_choice,
+    require_whole,
+)
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, whole_folders
 from elsewhere.pool import Pool
@@ -32,7 +39,7 @@ from elsewhere.run.finish import (
 from elsewhere.run.generate import generate_fakes, require_given
 from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
+from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -136,8 +143,9 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `choose`: "uniform", or "likelihood" for the likelier of
-        ten times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
+        draws what is not known from the person's own days (E4). `choose`: "uniform", or "likelihood" for the likelier
+        of ten times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
         "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
         by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
         fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
@@ -162,6 +170,7 @@ def synthesize(
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
     per_seed, n, feasible = options.pop("per_seed", 1), options.pop("n", None), options.pop("feasible", None)
+    missing = require_choice("missing", options.pop("missing", "drop"), MISSING)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
@@ -170,7 +179,7 @@ def synthesize(
         feasible = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
     tell = progress or _in_silence
     tell(READ, 0, 0)
-    traces, read = read_whole(source, reading, settings, rng=rng)
+    traces, read = read_whole(source, reading, settings, rng=rng, missing=missing)
     traces, aside = _aside(traces, holdout, rng)
     tell(MAKE, 0, 0)
     with advised(traces, settings):
@@ -231,7 +240,7 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
     return replace(reading, **changes), check_names(
-        others, sorted(names | {"also", "out_as", "per_seed", "n", "feasible"})
+        others, sorted(names | {"also", "out_as", "per_seed", "n", "feasible", "missing"})
     )
 
 
