@@ -601,7 +601,8 @@ def _feasible(visited: Ints, made: Ints, R: int) -> Moves:
 def _seen(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     if evidence is None:
         return Seen(np.zeros(len(rows) * L + 1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-    mine = _entries(evidence, rows)
+    first, last = (np.searchsorted(evidence.row, rows, side=side) for side in ("left", "right"))  # in order of rows
+    mine = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
     slot = np.searchsorted(rows, evidence.row[mine]) * L + evidence.slot[mine]
     place = evidence.place[mine].astype(np.int64)
     # rare places that were merged may name one place twice: either of them was meant
@@ -610,14 +611,6 @@ def _seen(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     weight = np.bincount(group, evidence.weight[mine], len(key))
     start = np.searchsorted(key // R, np.arange(len(rows) * L + 1)).astype(np.int64)
     return Seen(start, key % R, np.log(weight))
-
-
-def _entries(evidence: Evidence, rows: Ints) -> Ints:
-    """The entries of these rows; entries are in the order of rows as a rule, and then found without looking at all."""
-    if np.all(evidence.row[:-1] <= evidence.row[1:]):
-        first, last = (np.searchsorted(evidence.row, rows, side=side) for side in ("left", "right"))
-        return np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
-    return np.flatnonzero(np.isin(evidence.row, rows))
 
 
 def _observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], moves: Moves, pair: Ints) -> None:
