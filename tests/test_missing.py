@@ -108,13 +108,13 @@ def test_rows_with_gaps_are_learnt_from_and_are_no_seeds(preset):
         met = fakes.learnt.contributors.met
         named = ew.Traces(r[::3], town.locations, users=[f"{u}" for u in range(0, 90, 3)])
         assert met(named) == 30
-    with pytest.raises(ew.InvalidTraces, match="all 30 rows have missing slots") as refused:
+    with pytest.raises(ew.errors.InvalidTraces, match="all 30 rows have missing slots") as refused:
         ew.generate_fakes(gaps.select(np.arange(0, 90, 3)), preset="product", rng=np.random.default_rng(1))
     assert refused.value.code == "E_GAPS"
 
 
 def test_a_word_that_is_none_of_the_two_is_refused(tmp_path, run):
-    with pytest.raises(ew.InvalidParameter, match="`missing` must be one of"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`missing` must be one of"):
         ew.synthesize("nowhere.csv", tmp_path / "out", missing="magic")
     status, _, err = run("synthesize", "nowhere.csv", "-o", tmp_path / "out", "--missing", "magic")
     assert status == 2

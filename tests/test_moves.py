@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.run.model import is_data
+from elsewhere.run.model import Learnt
 from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.moves import read_moves
@@ -107,7 +107,7 @@ def test_the_private_preset_refuses_moves_of_its_people_before_anything_is_read(
         lambda: ew.generate_fakes(many, preset="private", feasible="data", eps=10.0),
         lambda: ew.synthesize("nowhere.csv", tmp_path / "out", preset="private", feasible="data", grid="1,1,2,2,9"),
     ):
-        with pytest.raises(ew.InvalidParameter, match="must not be found in the file") as refused:
+        with pytest.raises(ew.errors.InvalidParameter, match="must not be found in the file") as refused:
             call()
         assert refused.value.code == "E_MAP"
 
@@ -133,14 +133,14 @@ def test_walks_do_not_pass_through_places_that_too_few_people_visit(preset, town
 @pytest.mark.parametrize("preset", ["product", "deniable", "private"])
 def test_a_table_that_lets_nobody_go_anywhere_is_refused(preset, town, many):
     people = people_of(preset, town, many, None)
-    with pytest.raises(ew.InvalidParameter, match="`feasible` allows no move") as refused:
+    with pytest.raises(ew.errors.InvalidParameter, match="`feasible` allows no move") as refused:
         ew.generate_fakes(people, preset=preset, feasible=np.eye(people.R), rng=lab(), **ASKED[preset])
     assert refused.value.code == "E_FEASIBLE"
 
 
 def test_where_no_way_leads_through_the_candidates_the_paper_says_so(town):
     moving = town.select((town.r != town.r[:, :1]).any(axis=1))
-    with pytest.raises(ew.NoFeasiblePath, match="`feasible` allows") as refused:
+    with pytest.raises(ew.errors.NoFeasiblePath, match="`feasible` allows") as refused:
         ew.generate_fakes(moving, preset="paper", feasible=np.eye(town.R), par_m=0, kappa=12, max_tries=2, rng=lab())
     assert refused.value.code == "E_PATH"
 
@@ -150,11 +150,11 @@ def test_a_given_model_brings_its_moves_and_a_table_replaces_them(town, tmp_path
     table = {n: pd.DataFrame(sorted(moves), columns=["from", "to"]) for n, moves in ((1, one), (2, two))}
     learnt = ew.learn(town, preset_of("product", m_min=3, c_min=1), kappa=6, feasible=table[1], rng=lab())
     learnt.save(tmp_path / "model")
-    run = {"model": ew.Learnt.load(tmp_path / "model"), "rng": lab(), **ASKED["product"]}
+    run = {"model": Learnt.load(tmp_path / "model"), "rng": lab(), **ASKED["product"]}
 
     assert made_by(ew.generate_fakes(town, **run)) <= one
     assert made_by(ew.generate_fakes(town, feasible=table[2], **run)) <= two
-    with pytest.raises(ew.InvalidParameter, match="found in the people a model is learnt from") as refused:
+    with pytest.raises(ew.errors.InvalidParameter, match="found in the people a model is learnt from") as refused:
         ew.generate_fakes(town, feasible="data", **run)
     assert refused.value.code == "E_FEASIBLE"
 
@@ -171,7 +171,7 @@ def test_ways_are_those_of_the_slow_twin(data):
     matrix[tuple(np.array(sorted(moves)).T)] = 1
     start, target = np.cumsum([0, *matrix.sum(axis=1).astype(int)]), np.nonzero(matrix)[1]
     if not any(a != b for a, b in inside):
-        with pytest.raises(ew.InvalidParameter, match="allows no move"):
+        with pytest.raises(ew.errors.InvalidParameter, match="allows no move"):
             Ways.of((start, target), known, ew.Locations(xy=xy))
         return
     ways = Ways.of((start, target), known, ew.Locations(xy=xy))
@@ -197,7 +197,7 @@ class TestTables:
         where = ew.Locations([46.0, 46.5, 47.0], [6.0, 6.0, 6.0])
         at = {"from_lat": [46.1], "from_lon": [6.01], "to_lat": [46.9], "to_lon": [5.9]}
         assert read_moves(at).matrix(where).toarray().tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 1]]
-        with pytest.raises(ew.InvalidParameter, match="have no latitude") as refused:
+        with pytest.raises(ew.errors.InvalidParameter, match="have no latitude") as refused:
             read_moves(at).matrix(ew.Locations(n=3))
         assert refused.value.code == "E_FEASIBLE"
 
@@ -205,7 +205,7 @@ class TestTables:
         with pytest.warns(UserWarning, match="1 of 2 rows of `feasible`"):
             found = read_moves({"from": ["0", "x"], "to": ["1", "0"]}).matrix(ew.Locations(n=2))
         assert found.toarray().tolist() == [[1, 1], [0, 1]]
-        with pytest.raises(ew.InvalidParameter, match="no move between two places of the map") as refused:
+        with pytest.raises(ew.errors.InvalidParameter, match="no move between two places of the map") as refused:
             read_moves({"from": ["x"], "to": ["y"]}).matrix(ew.Locations(n=2))
         assert refused.value.code == "E_FEASIBLE"
 
@@ -220,7 +220,7 @@ class TestTables:
     )
     def test_other_tables_are_refused(self, text, said, tmp_path):
         (tmp_path / "moves.csv").write_text(text)
-        with pytest.raises(ew.InvalidTraces, match=said) as refused:
+        with pytest.raises(ew.errors.InvalidTraces, match=said) as refused:
             read_moves(tmp_path / "moves.csv")
         assert refused.value.code == "E_FEASIBLE"
 
@@ -246,4 +246,3 @@ def test_the_commands_take_the_same_table(run, tmp_path):
     status, _, err = run("synthesize", "nowhere.csv", "-o", tmp_path / "no", "--feasible", tmp_path / "none.csv")
     assert status == 2
     assert "none.csv" in err  # before anything else is read
-    assert is_data("data")
