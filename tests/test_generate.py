@@ -207,6 +207,7 @@ class TestPresets:
             "missing",
             "also",
             "out_as",
+            "executor",
         }
 
 

@@ -7,6 +7,7 @@ Where there are too few people for any fake, errors carry advice: what there is,
 import math
 import secrets
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -191,6 +192,7 @@ def read_whole(
     least: int | None = None,
     told: Mapping[str, Any] | None = None,
     rng: "np.random.Generator | None" = None,
+    executor: Executor | None = None,
     missing: str = "drop",
 ) -> "tuple[Traces, Preparation]":
     """
@@ -224,7 +226,7 @@ def read_whole(
         return fill_slots(traces, periods=1 if settings.learning is None else settings.learning.periods, rng=draw)
 
     reports: list[Preparation] = []
-    keywords = (reading if told is None else reading.as_made(told)).keywords(settings)
+    keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)

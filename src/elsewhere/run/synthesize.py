@@ -144,8 +144,9 @@ def synthesize(
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
         `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
-        draws what is not known from the person's own days (E4). `choose`: "uniform", or "likelihood" for the likelier
-        of ten times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        draws what is not known from the person's own days (E4). `executor`, such as a `Cluster`: where the files of a
+        folder are read, walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the
+        likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further forms, "gpx",
         "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
         by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
         fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
@@ -171,6 +172,7 @@ def synthesize(
     check_forms(also, out_as)
     per_seed, n, feasible = options.pop("per_seed", 1), options.pop("n", None), options.pop("feasible", None)
     missing = require_choice("missing", options.pop("missing", "drop"), MISSING)
+    executor = options.pop("executor", None)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
@@ -179,7 +181,7 @@ def synthesize(
         feasible = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
     tell = progress or _in_silence
     tell(READ, 0, 0)
-    traces, read = read_whole(source, reading, settings, rng=rng, missing=missing)
+    traces, read = read_whole(source, reading, settings, rng=rng, executor=executor, missing=missing)
     traces, aside = _aside(traces, holdout, rng)
     tell(MAKE, 0, 0)
     with advised(traces, settings):
@@ -191,6 +193,7 @@ def synthesize(
             kappa=kappa,
             feasible=feasible,
             rng=rng,
+            executor=executor,
             workers=workers,
             progress=lambda done, total: tell(MAKE, done, total),
             seeds=read.seeds,
@@ -217,6 +220,7 @@ def synthesize(
                 pool,
                 rows,
                 holdout=aside,
+                executor=executor,
                 progress=lambda done, total: tell(ATTACK, done, total),
                 rng=_apart(rng) or np.random.default_rng(np.random.SeedSequence()),
             )
@@ -239,9 +243,8 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    return replace(reading, **changes), check_names(
-        others, sorted(names | {"also", "out_as", "per_seed", "n", "feasible", "missing"})
-    )
+    beside = names | {"also", "out_as", "per_seed", "n", "feasible", "missing", "executor"}
+    return replace(reading, **changes), check_names(others, sorted(beside))
 
 
 def _to_choose(settings: Preset) -> int:
