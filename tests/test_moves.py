@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.moves import read_moves
@@ -150,7 +150,7 @@ def test_a_given_model_brings_its_moves_and_a_table_replaces_them(town, tmp_path
     table = {n: pd.DataFrame(sorted(moves), columns=["from", "to"]) for n, moves in ((1, one), (2, two))}
     learnt = ew.learn(town, preset_of("product", m_min=3, c_min=1), kappa=6, feasible=table[1], rng=lab())
     learnt.save(tmp_path / "model")
-    run = {"model": Learnt.load(tmp_path / "model"), "rng": lab(), **ASKED["product"]}
+    run = {"model": FittedModel.load(tmp_path / "model"), "rng": lab(), **ASKED["product"]}
 
     assert made_by(ew.generate_fakes(town, **run)) <= one
     assert made_by(ew.generate_fakes(town, feasible=table[2], **run)) <= two

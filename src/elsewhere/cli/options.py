@@ -507,10 +507,10 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     """Whom the model has met are the product's seeds, and never those of the deniable mode."""
     import numpy as np
 
-    from elsewhere.run.model import Learnt
+    from elsewhere.run.model import FittedModel
     from elsewhere.run.roles import contributed
 
-    given: dict[str, Any] = {"model": Learnt.load(model)}
+    given: dict[str, Any] = {"model": FittedModel.load(model)}
     met = contributed(model, traces)
     if preset == "deniable":
         if met is None:

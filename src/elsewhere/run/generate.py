@@ -22,9 +22,9 @@ from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import Learnt, allowed_moves, carrying, is_data, learn, require_one_map
+from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
-from elsewhere.run.public_map import WEEKS, Frame, weekdays
+from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, split_users
 from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
@@ -47,7 +47,7 @@ def generate_fakes(
     per_seed: int = 1,
     kappa: Kappa = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
-    model: AggregateModel | Learnt | None = None,
+    model: AggregateModel | FittedModel | None = None,
     alternates: Traces | Literal["all", "split"] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -70,7 +70,7 @@ def generate_fakes(
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
     classes, model
-        Learnt beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
+        FittedModel beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
     alternates
         Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
         preset takes all other users ("all").
@@ -111,8 +111,8 @@ def generate_fakes(
             raise InvalidParameter(
                 f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
             )
-    if not isinstance(model, AggregateModel | Learnt | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
+    if not isinstance(model, AggregateModel | FittedModel | None):
+        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
     entropy = _entropy(rng)
@@ -124,11 +124,11 @@ def generate_fakes(
             )
         return _private(traces, settings, n, feasible, entropy, rng is not None, progress)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
-    given = isinstance(model, Learnt) or (model is not None and classes is not None)
+    given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
     learnt = _learn(roles, settings, kappa, classes, model, feasible, disjoint, draw)
     roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible)))
-    if kappa == "auto" and classes is None and not isinstance(model, Learnt):
+    if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
         fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given)
@@ -169,7 +169,7 @@ class Drawn(NamedTuple):
 def _deniable(
     traces: Traces,
     roles: Roles,
-    learnt: Learnt,
+    learnt: FittedModel,
     settings: Preset,
     n: int | None,
     per_seed: int,
@@ -202,7 +202,7 @@ def _deniable(
         attempts=np.array([number]),
         tally={"tested": number, "passed": number},
         seeds=traces,
-        frame=Frame.of(traces, learnt, roles.model),
+        frame=PublicMap.of(traces, learnt, roles.model),
         learnt=learnt,
         preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
         kappa=learnt.classes.kappa,
@@ -249,7 +249,7 @@ def _private(
         attempts=np.array([number]),
         tally={"tested": number, "passed": number},
         seeds=traces,
-        frame=Frame(
+        frame=PublicMap(
             traces.locations,
             np.ones(traces.R, dtype=bool),
             WEEKS if lives else None,  # which days people have data on is theirs
@@ -277,7 +277,7 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
     out = np.empty(weekend.shape, dtype=np.int64)
     kinds, of = np.unique(weekend, axis=0, return_inverse=True)
     for i, kind in enumerate(kinds):
-        # only kinds count: on which weekday a life begins is drawn when it is published (`Frame.weeks`)
+        # only kinds count: on which weekday a life begins is drawn when it is published (`PublicMap.weeks`)
         out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
     return out.ravel()
 
@@ -289,7 +289,7 @@ def _gathered(
     people: People,
     shown: NDArray[np.bool_],
     roles: Roles,
-    learnt: Learnt,
+    learnt: FittedModel,
     settings: Preset,
     laboratory: bool,
 ) -> Fakes:
@@ -327,7 +327,7 @@ def _gathered(
         attempts=attempts,
         tally=tally,
         seeds=traces,
-        frame=Frame.of(traces, learnt, roles.model if roles.model is not None else traces),
+        frame=PublicMap.of(traces, learnt, roles.model if roles.model is not None else traces),
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,
@@ -364,7 +364,7 @@ def require_given(feasible: Any, settings: Preset) -> None:
         )
 
 
-def _on_moves(learnt: Learnt, feasible: Any) -> tuple[str, ...]:
+def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
     if learnt.model.feasible is None:
         return ()
     if feasible is None or is_data(feasible):
@@ -376,7 +376,7 @@ def _on_moves(learnt: Learnt, feasible: Any) -> tuple[str, ...]:
     return (said + apart,) if ways is not None and not ways.connected else (said,)
 
 
-def _papers_number(learnt: Learnt) -> tuple[str, ...]:
+def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
     if learnt.preset.method != "kmeans":
         return ()
@@ -386,7 +386,7 @@ def _papers_number(learnt: Learnt) -> tuple[str, ...]:
     return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
-def _one_class(learnt: Learnt) -> tuple[str, ...]:
+def _one_class(learnt: FittedModel) -> tuple[str, ...]:
     if learnt.classes.kappa > 1:
         return ()
     return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
@@ -408,11 +408,11 @@ def _learn(
     settings: Preset,
     kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
-    model: AggregateModel | Learnt | None,
+    model: AggregateModel | FittedModel | None,
     feasible: Any,
     disjoint: bool,
     rng: np.random.Generator,
-) -> Learnt:
+) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
         raise InvalidParameter(
             "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
@@ -424,13 +424,13 @@ def _learn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=4
         )
     given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
-    known = model.contributors if settings.name == "deniable" and isinstance(model, Learnt) else None
+    known = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
     if known is not None and (met := known.met(roles.seeds)):
         raise InvalidParameter(
             f"{met} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
             code="E_DISJOINT",
         )
-    if isinstance(model, Learnt):
+    if isinstance(model, FittedModel):
         if model.preset.m_min < settings.m_min:
             raise InvalidParameter(
                 f"`model` was learnt with `m_min` = {model.preset.m_min}: what it knows may rest on fewer than `m_min` "
@@ -441,7 +441,7 @@ def _learn(
         carried = model.carried if given is None else None
         learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
     elif model is not None and given is not None:
-        learnt = Learnt(model, given, settings, np.arange(model.R))
+        learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
         learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False, feasible=feasible)
@@ -467,7 +467,7 @@ def _learn(
     return learnt
 
 
-def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
+def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
     """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
@@ -487,7 +487,7 @@ def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
     )
 
 
-def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+def _maker(learnt: FittedModel, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
     how = settings.generator
     assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
     blur = Blur(
@@ -505,7 +505,7 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
 
 
 def _pairs(
-    learnt: Learnt,
+    learnt: FittedModel,
     roles: Roles,
     seeds: Traces,
     people: People,
@@ -531,7 +531,7 @@ def _pairs(
     return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
 
 
-def _test(learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
+def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
     alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
     if settings.k == 1 and settings.against == "own":
         alternates = None

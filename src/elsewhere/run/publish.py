@@ -34,7 +34,7 @@ from elsewhere.errors import (
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
 from elsewhere.run.presets import Preset
-from elsewhere.run.public_map import Frame
+from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import Ints, Traces
@@ -274,7 +274,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
         require_choice("out_as", out_as, LINES)
 
 
-def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as: str | None = None) -> list[str]:
+def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.maps import name_beside
     from elsewhere.traces.write import write_traces
@@ -294,7 +294,7 @@ def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as
     return names
 
 
-def on_output(pool: Pool, frame: Frame, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
+def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
     """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
     import numpy as np
 
