@@ -58,9 +58,7 @@ def test_what_is_drawn_is_where_the_person_was(files):
     from elsewhere.run.reading import read_whole
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", max_gap="0min", min_coverage=0.2)
-    whole, read = read_whole(
-        files / "some.csv", reading, PRESETS["product"], rng=np.random.default_rng(2), missing="gibbs"
-    )
+    whole, read = read_whole(files / "some.csv", reading, PRESETS["product"], coins=b"2" * 32, missing="gibbs")
     known = ew.read_traces(files / "some.csv", **reading.keywords(PRESETS["product"]))
 
     assert (known.r < 0).mean() > 0.2
@@ -86,7 +84,7 @@ def test_an_uncertain_fix_is_drawn_by_its_weights(tmp_path):
     from elsewhere.run.reading import read_whole
 
     reading = ew.Reading(tz="Europe/Paris", places="grid", cells=2)
-    whole, _ = read_whole(tmp_path / "a.csv", reading, PRESETS["paper"], rng=np.random.default_rng(2), missing="gibbs")
+    whole, _ = read_whole(tmp_path / "a.csv", reading, PRESETS["paper"], coins=b"2" * 32, missing="gibbs")
     # what the person does says that they were not away for a slot, and that fix cannot tell; the sharp one at 50 can
     assert np.mean(whole.r[:, 40] == whole.r[:, 39]) > 0.7
     assert (whole.r[:, 50] != whole.r[:, 49]).all()

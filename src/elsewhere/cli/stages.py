@@ -128,7 +128,7 @@ def fit(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, rng=making.rng(), missing=making.missing)
+        traces, read = read_whole(source, reading, settings, coins=making.coins(), missing=making.missing)
     import numpy as np
 
     from elsewhere.files import write_folder
@@ -185,7 +185,7 @@ def generate(
         with stage("reading"):
             fewest = None if model is None else 1
             traces, read = read_whole(
-                source, reading, settings, fewest, told_by, making.rng(), executor, making.missing
+                source, reading, settings, fewest, told_by, making.coins(), executor, making.missing
             )
         fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)

@@ -16,8 +16,6 @@ from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, No
 from elsewhere.run.presets import DRAWN_GAP, PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from elsewhere.run.presets import Preset
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
@@ -191,7 +189,7 @@ def read_whole(
     settings: "Preset",
     least: int | None = None,
     told: Mapping[str, Any] | None = None,
-    rng: "np.random.Generator | None" = None,
+    coins: bytes | None = None,
     executor: Executor | None = None,
     missing: str = "drop",
 ) -> "tuple[Traces, Preparation]":
@@ -200,9 +198,10 @@ def read_whole(
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
-    The deniable preset finds its map in people who are no seeds; `rng` makes their coins those of a laboratory run.
-    With `missing` "gibbs" no day is left out for a gap: slots that are not known, and those of which the accuracy of a
-    fix leaves several places, are drawn from the person's own chain, and gaps up to an hour are filled before.
+    The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide who is one, by
+    default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are not known, and
+    those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too,
+    and gaps up to an hour are filled before.
     """
     from elsewhere.run.roles import least_users
     from elsewhere.traces.kept import kept_in
@@ -214,16 +213,16 @@ def read_whole(
             "own: give the file it was made from, with `grid`, `locations` or `regions`.",
             code="E_MAP",
         )
-    import numpy as np
-
+    from elsewhere.checkpoint import generator
     from elsewhere.profiles.markov import fill_slots, uncertain_slots
 
-    draw = None if missing == "drop" else np.random.default_rng(np.random.SeedSequence()) if rng is None else rng
+    coins = secrets.token_bytes(32) if coins is None else coins
 
     def usable(traces: "Traces") -> "Traces":
-        if draw is None:
+        if missing == "drop":
             return whole_rows(traces)
-        return fill_slots(traces, periods=1 if settings.learning is None else settings.learning.periods, rng=draw)
+        periods = 1 if settings.learning is None else settings.learning.periods
+        return fill_slots(traces, periods=periods, rng=generator(coins, "missing"))
 
     reports: list[Preparation] = []
     keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
@@ -236,7 +235,7 @@ def read_whole(
 
         traces = read_apart(
             source,
-            key=secrets.token_bytes(32) if rng is None else rng.bytes(32),
+            key=secrets.token_bytes(32) if coins is None else coins,
             report=reports.append,
             joined=(lambda others: join_places(usable(others), settings)[0]) if joins else None,
             **keywords,
@@ -253,7 +252,7 @@ def read_whole(
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least
-    if draw is not None:
+    if missing == "gibbs":
         uncertain = uncertain_slots(traces)
         drawn = (
             f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
