@@ -127,7 +127,7 @@ def split_users(
         raise InvalidParameter(f'`seeds` are for preset "deniable"; "{settings.name}" chooses its own.')
     if np.any(traces.r < 0):
         raise InvalidTraces(
-            f"{int((traces.r < 0).sum())} instants are missing (-1); a seed must be complete: fill or drop them first.",
+            f"{int((traces.r < 0).sum())} slots are missing (-1); a seed must be complete: fill or drop them first.",
             code="E_GAPS",
         )
     if len(np.unique(traces.r)) < 2:
