@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, public, require_whole
 from elsewhere.privacy.deniable.count import MOST
 from elsewhere.privacy.deniable.release import COINS, release_fakes
@@ -95,6 +96,46 @@ def generate_fakes(
     True
 
     """
+    return fakes_of(
+        traces,
+        _entropy(rng),
+        laboratory=rng is not None,
+        preset=preset,
+        per_seed=per_seed,
+        kappa=kappa,
+        classes=classes,
+        model=model,
+        alternates=alternates,
+        executor=executor,
+        workers=workers,
+        progress=progress,
+        **options,
+    )
+
+
+def fakes_of(
+    traces: Traces,
+    entropy: int,
+    *,
+    laboratory: bool,
+    stages: Stages = at_once,
+    preset: PresetName | Preset = "product",
+    per_seed: int = 1,
+    kappa: Kappa = "auto",
+    classes: SemanticClasses | ArrayLike | None = None,
+    model: AggregateModel | FittedModel | None = None,
+    alternates: Traces | Literal["all", "split"] | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[GeneratingOptions],
+) -> Fakes:
+    """
+    Make the fakes of `generate_fakes` from 128 secret bits, which somebody knows in a `laboratory` run.
+
+    Nothing else decides them but the noise of a theorem, so that a run which was stopped ends as if it had not been:
+    what is learnt, what is drawn with noise and every block of fakes are `stages`.
+    """
     n, disjoint, seeds = options.pop("n", None), options.pop("disjoint", False), options.pop("seeds", None)
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
@@ -110,25 +151,24 @@ def generate_fakes(
         raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
-    entropy = _entropy(rng)
     if settings.name == "private":
         if model is not None or classes is not None or alternates is not None or seeds is not None:
             raise InvalidParameter(
                 'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
                 "`alternates` and `seeds`."
             )
-        return _private(traces, settings, n, entropy, rng is not None, progress)
+        return _private(traces, settings, n, entropy, laboratory, progress, stages)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
+    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, disjoint, draw))
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
-        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given)
+        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages)
         if progress is not None:
             progress(len(fakes), len(fakes))
-        if seeds is None or rng is not None:
+        if seeds is None or laboratory:
             return fakes
         return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
     roles = _with_known_places(roles, learnt)
@@ -138,7 +178,7 @@ def generate_fakes(
     test = _test(learnt, roles, known, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy)
+        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy, stages)
     else:
         work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
@@ -148,9 +188,9 @@ def generate_fakes(
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
     with workers_or(executor, workers) as where:
-        made = map_over(work, pieces, executor=where, progress=progress)
+        made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
     shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
-    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, rng is not None)
+    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
 
 
 class Drawn(NamedTuple):
@@ -170,6 +210,7 @@ def _deniable(
     entropy: int,
     laboratory: bool,
     given: bool,
+    stages: Stages,
 ) -> Fakes:
     """Fakes by a noisy count of the seeds' archetypes (theorem 1)."""
     release = release_fakes(
@@ -185,6 +226,7 @@ def _deniable(
         given=given,
         in_laboratory=laboratory,
         entropy=entropy,
+        stages=stages,
     )
     number = len(release.r)
     return Fakes(
@@ -209,7 +251,13 @@ def _deniable(
 
 
 def _private(
-    traces: Traces, settings: Preset, n: int | None, entropy: int, laboratory: bool, progress: Progress | None
+    traces: Traces,
+    settings: Preset,
+    n: int | None,
+    entropy: int,
+    laboratory: bool,
+    progress: Progress | None,
+    stages: Stages,
 ) -> Fakes:
     """Fakes by noisy sums over everybody (theorem 2)."""
     release = release_private(
@@ -221,6 +269,7 @@ def _private(
         in_laboratory=laboratory,
         entropy=entropy,
         progress=progress,
+        stages=stages,
     )
     number, lives = len(release.r), settings.days > 1
     return Fakes(
@@ -453,14 +502,17 @@ def _pairs(
     test: PrivacyTest,
     per_seed: int,
     entropy: int,
+    stages: Stages,
 ) -> Pairs:
     """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
-    walk: WalkModel | LifeModel
-    if people.days > 1:
-        walk = LifeModel.of(roles.seeds, people.weekend, learnt, rng)
-    else:
-        walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+
+    def learn_walk() -> WalkModel | LifeModel:
+        if people.days > 1:
+            return LifeModel.of(roles.seeds, people.weekend, learnt, rng)
+        return WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+
+    walk = stages("walk", learn_walk)
     shift = int(settings.shift / seeds.step_minutes + 0.5)
     own = people.places(without_gaps(seeds.r.astype(np.int64)))
     # a fake has the days of somebody: the number of a seed's own days would tell who is who, and fakes of one seed
