@@ -333,6 +333,10 @@ class AggregateModel:
         """Return the model of the old users and these: the same as fitting all at once."""
         return replace(self, sums=self.sums.plus(Sums.of(profiles)))
 
+    def with_moves(self, feasible: Any) -> "AggregateModel":
+        """Return the same model with these moves alone: (R, R) matrix of 0 and 1, as for `aggregate`."""
+        return replace(self, feasible=feasible_moves(feasible, self.R))
+
     def visited_by(self, visitors: Ints) -> "AggregateModel":
         """Return the same model with these numbers of users who visit each place, (R,)."""
         return replace(self, sums=replace(self.sums, visitors=visitors))
@@ -502,11 +506,11 @@ def aggregate(
             f"profiles must speak of the given places: they have R = {columns.R}, `locations` {len(locations)}.",
             code="E_MISMATCH",
         )
-    moves = None if feasible is None else _feasible_moves(feasible, columns.R)
+    moves = None if feasible is None else feasible_moves(feasible, columns.R)
     return AggregateModel(Sums.of(columns), locations, float(epsilon), int(n_min), moves)
 
 
-def _feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
+def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
     """The 1s of a feasibility matrix, by rows (B51)."""
     from scipy import sparse
 
