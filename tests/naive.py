@@ -2527,6 +2527,30 @@ def first_order_graph(rows, R):
     return [[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)]
 
 
+def drawn_graph(edges, place, shifts, R):
+    """
+    w_G and the standard error of every weight from some pairs of users: those `shift` places apart in `place`.
+
+    `edges[u, v]` lists (r, r_next, weight) of an ordered pair. Cochran, Sampling Techniques, sec. 2.6: m of N totals
+    drawn without replacement, N mean(total) and N sqrt((1 - m/N) s^2 / m).
+    """
+    U = len(place)
+    totals = []
+    for shift in shifts:
+        w = [[0.0] * R for _ in range(R)]
+        for i in range(U):
+            for r, r_next, weight in edges[place[i], place[(i + shift) % U]]:
+                w[r][r_next] += weight
+        totals.append([[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)])
+    N, m = U - 1, len(shifts)
+    mean = [[sum(t[a][b] for t in totals) / m for b in range(R)] for a in range(R)]
+    error = [
+        [N * math.sqrt((1 - m / N) * sum((t[a][b] - mean[a][b]) ** 2 for t in totals) / (m - 1) / m) for b in range(R)]
+        for a in range(R)
+    ]
+    return [[N * x for x in row] for row in mean], error
+
+
 def next_on_the_way(moves, xy, here, goal):
     """
     Where one allowed move leads from `here` towards `goal`: of ways with the fewest moves the shortest (E36).
