@@ -2449,3 +2449,15 @@ def least_shared(seeds, others, share):
         common = sorted(len(set(seed) & set(other)) for other in others)
         out.append(common[max(0, math.ceil(share * len(others)) - 1)])
     return out
+
+
+def edges_between(label, w):
+    """Sums of the weights between two classes, each pair of places in either order, and the sizes of the classes."""
+    import numpy as np
+
+    kappa = max(label) + 1
+    sums = np.zeros((kappa, kappa))
+    for i, a in enumerate(label):
+        for j, b in enumerate(label):
+            sums[a, b] += w[i][j]
+    return sums, np.array([label.count(c) for c in range(kappa)])

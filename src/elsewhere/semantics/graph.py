@@ -153,6 +153,7 @@ def roles(profiles: Profiles) -> Floats:
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
+FEW_PLACES = 4_096  # with an edge, up to which w is made for sums over it; it takes 134 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
@@ -234,8 +235,9 @@ class LocationGraph:
         active = np.flatnonzero(self.visited)
         if len(active) > DENSE_LIMIT:
             raise InvalidParameter(
-                f"the graph of {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
-                f"merge places (`cells`, `m_min`) to at most {DENSE_LIMIT}.",
+                f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
+                'classes by `method="roles"` and `between` need none of it. For `method="kmeans"` merge places '
+                f"(`cells`, `m_min`) to at most {DENSE_LIMIT}.",
                 code="E_TOO_LARGE",
             )
         index = np.full(self.R, -1)
@@ -254,6 +256,42 @@ class LocationGraph:
         w[w < 1e-12 * max(1.0, w.max(initial=0.0))] = 0
         w.setflags(write=False)
         return w
+
+    def between(self, label: Ints) -> Floats:
+        """
+        Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
+
+        The same as sums over `w_visited`, of which on a map of many places nothing is made.
+        """
+        kappa = int(label.max()) + 1
+        if len(label) <= FEW_PLACES:
+            order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
+            rows = np.add.reduceat(self.w_visited[np.ix_(order, order)], np.cumsum(size) - size, axis=0)
+            return _symmetric(np.add.reduceat(rows, np.cumsum(size) - size, axis=1))
+        of_place = np.full(self.R, -1)
+        of_place[self.visited] = label
+        out = np.zeros((kappa, kappa))
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(out, ranked(self._profiles), of_place)
+        for sums in self._sums.values():
+            _add_product(out, sums, of_place)
+        if self._edges is not None:
+            np.add.at(out, (of_place[self._edges["r"]], of_place[self._edges["r_next"]]), self._edges["weight"])
+        loops = np.bincount(label, self._self_loops[self.visited], kappa)
+        return _symmetric(out - np.diag(loops))
+
+    @cached_property
+    def _self_loops(self) -> Floats:
+        """(R,) what the sums and similarities have on the diagonal of w, which is 0."""
+        out = np.zeros(self.R)
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(out, ranked(self._profiles), np.arange(self.R))
+        for sums in self._sums.values():
+            _add_product(out, sums, np.arange(self.R))
+        if self._edges is not None:
+            own = self._edges["r"] == self._edges["r_next"]
+            np.add.at(out, self._edges["r"][own], self._edges["weight"][own])
+        return out
 
     def update(
         self,
@@ -408,8 +446,12 @@ def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
     return sums
 
 
+def _symmetric(w: Floats) -> Floats:
+    return np.asarray((w + w.T) / 2)
+
+
 def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
-    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`."""
+    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`, places numbered by `index`; or its diagonal."""
     from scipy.sparse import csr_array
 
     U = len(visits.w)
@@ -425,8 +467,11 @@ def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
         users, row = np.unique(visits.user[entries], return_inverse=True)
         places, column = np.unique(index[visits.place[entries]], return_inverse=True)
         A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
-        weighted = visits.w[users, tau, None] * S[np.ix_(users, users)]
-        w[np.ix_(places, places)] += np.asarray((A.T @ weighted) @ A)
+        weighted = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
+        if w.ndim == 1:
+            w[places] += np.bincount(column, weighted[column, row] / visits.size[entries])
+        else:
+            w[np.ix_(places, places)] += np.asarray(weighted @ A)
 
 
 def _self_pairs(visits: Ranked) -> NDArray[Any]:
@@ -449,19 +494,21 @@ def _self_pairs(visits: Ranked) -> NDArray[Any]:
 
 
 def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
-    """Add left diag(level widths) right^T of one pair of ranks to `w`."""
+    """Add left diag(level widths) right^T of one pair of ranks to `w`, places numbered by `index`; or its diagonal."""
     rows, row = np.unique(index[sums.place], return_inverse=True)
     levels, level = np.unique(sums.share, return_inverse=True)
     shape = (len(rows), len(levels))
 
     def reaching(values: Floats) -> Floats:
-        table = np.zeros(shape)
-        table[row, level] = values
+        table = np.bincount(row * shape[1] + level, values, shape[0] * shape[1]).reshape(shape)
         # users whose share reaches level l: all those at l or above
         return np.asarray(np.cumsum(table[:, ::-1], axis=1)[:, ::-1])
 
     width = np.diff(levels, prepend=0.0)
-    w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
+    if w.ndim == 1:
+        w[rows] += (reaching(sums.left) * width * reaching(sums.right)).sum(axis=1)
+    else:
+        w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
 
 
 def _pair_loop(
