@@ -629,31 +629,48 @@ def agreements(skeleton, classes, out):
 
 
 @njit
-def place_bits(r, R):
-    """(N, words of 64 bits) which places each trace visits; -1 is none."""
-    out = np.zeros((len(r), (R + 63) // 64), np.uint64)
+def visitors(r, R):
+    """The traces that visit a place, each once: numbers start[p] to start[p + 1] of the second; -1 is no place."""
+    start, last = np.zeros(R + 1, dtype=np.int64), np.full(R, -1)
     for i in range(len(r)):
         for t in range(r.shape[1]):
-            if r[i, t] >= 0:
-                out[i, r[i, t] >> 6] |= np.uint64(1) << np.uint64(r[i, t] & 63)
-    return out
+            if r[i, t] >= 0 and last[r[i, t]] != i:
+                last[r[i, t]] = i
+                start[r[i, t] + 1] += 1
+    start = np.cumsum(start)
+    free, trace = start.copy(), np.empty(start[R], dtype=np.int32)
+    last[:] = -1
+    for i in range(len(r)):
+        for t in range(r.shape[1]):
+            if r[i, t] >= 0 and last[r[i, t]] != i:
+                last[r[i, t]] = i
+                trace[free[r[i, t]]] = i
+                free[r[i, t]] += 1
+    return start, trace
 
 
 @njit
-def keep_apart(seeds, walks, limit, out):
-    """Set `out` (S, N) to 0 where the places (bits) of seed s and walk f have more than `limit[s]` in common."""
-    one, words = np.uint64(1), seeds.shape[1]
+def keep_apart(seeds, walks, R, limit, out):
+    """Set `out` (S, N) to 0 where seed s and walk f have more than `limit[s]` places in common."""
+    start, trace = visitors(walks, R)
+    shared, met, last = np.zeros(len(walks), dtype=np.int64), np.empty(len(walks), dtype=np.int64), np.full(R, -1)
     for s in range(len(seeds)):
-        for f in range(len(walks)):
-            shared = 0
-            for w in range(words):
-                both = seeds[s, w] & walks[f, w]
-                while both and shared <= limit[s]:
-                    both &= both - one
-                    shared += 1
-                if shared > limit[s]:
-                    out[s, f] = 0.0
-                    break
+        n = 0
+        for t in range(seeds.shape[1]):
+            place = seeds[s, t]
+            if place < 0 or last[place] == s:
+                continue
+            last[place] = s
+            for m in range(start[place], start[place + 1]):
+                f = trace[m]
+                if shared[f] == 0:
+                    met[n] = f
+                    n += 1
+                shared[f] += 1
+        for j in range(n):
+            if shared[met[j]] > limit[s]:
+                out[s, met[j]] = 0.0
+            shared[met[j]] = 0
 
 
 @njit
