@@ -12,14 +12,15 @@ from hypothesis.extra.numpy import arrays
 
 import elsewhere as ew
 from elsewhere.reports import atlas, figures
-from elsewhere.reports.atlas import Box, clip_line, clip_ring, thinned, towns
 from elsewhere.reports.days import by_hour, hours
 from elsewhere.reports.preparation import preparation_page
+from elsewhere.traces import ground
+from elsewhere.traces.ground import Box, clip_line, clip_ring, thinned, towns
 
 LOW, HIGH = np.array([-1.0, -2.0]), np.array([3.0, 2.0])
 inside_box = st.tuples(st.floats(-0.999, 2.999), st.floats(-1.999, 1.999))
 points = st.integers(3, 12).flatmap(lambda n: arrays(float, (n, 2), elements=st.floats(-6, 6, width=32)))
-installed = pytest.mark.skipif(not atlas.there(), reason="the packages of the extra 'maps' are not installed")
+installed = pytest.mark.skipif(not ground.there(), reason="the packages of the extra 'maps' are not installed")
 NYC = (40.75, -73.98)
 
 
@@ -129,7 +130,7 @@ def test_names_are_of_the_box_the_largest_first():
 
 
 def test_without_the_packages_the_page_is_made_and_says_how_to_get_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(atlas, "find_spec", lambda name: None)
+    monkeypatch.setattr(ground, "find_spec", lambda name: None)
     fakes = traces(places())
     result = ew.evaluate_publishing(fakes.r, None, fakes.r)
     ew.report(result, tmp_path / "report.html", fakes=fakes)
@@ -256,7 +257,7 @@ def test_a_page_grows_by_little(tmp_path, monkeypatch):
     size = {}
     for there in (True, False):
         if not there:
-            monkeypatch.setattr(atlas, "find_spec", lambda name: None)
+            monkeypatch.setattr(ground, "find_spec", lambda name: None)
         arguments = {"edition": "owner", "real": real, "classes": ew.SemanticClasses(np.arange(300) % 3)}
         ew.report(result, tmp_path / "report.html", fakes=fakes, **arguments)
         size[there] = (tmp_path / "report.html").stat().st_size

@@ -7,44 +7,24 @@ Needs Chromium and the playwright package; set ELSEWHERE_SCREENSHOTS to a folder
 import io
 import os
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from browsing import MARKS, SIZES, Visit, started
 from PIL import Image
 from reports_made import HOSTILE, world
 
 import elsewhere as ew
-from elsewhere.reports import atlas
+from elsewhere.traces import ground
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-SIZES = {"desktop": 1280, "phone": 390}
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine"),
-    # the driver leaves its pipes to the garbage collector
-    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as p:
-        started = p.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
+    with started() as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
@@ -54,27 +34,6 @@ def reports(tmp_path_factory):
     ew.report(w["results"], folder / "shareable.html", **both)
     ew.report(w["results"], folder / "owner.html", edition="owner", real=w["real"], **both)
     return folder
-
-
-class Visit:
-    """A page, what it asked for, and what it complained about."""
-
-    def __init__(self, browser, path, width, scheme="light"):
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        self.page, self.asked, self.said = self.context.new_page(), [], []
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
-        self.page.goto(path.as_uri())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +109,7 @@ def test_one_can_step_through_the_days(browser, reports, edition):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_coasts_and_names_are_drawn_alike_on_every_map_and_nothing_is_fetched(browser, tmp_path, scheme):
-    if not atlas.there():
+    if not ground.there():
         pytest.skip("the packages of the extra 'maps' are not installed")
     rng = np.random.default_rng(3)
     where = ew.Locations(rng.uniform(40.58, 40.85, 40), rng.uniform(-74.06, -73.85, 40))

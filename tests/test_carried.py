@@ -15,7 +15,7 @@ import elsewhere as ew
 from elsewhere.privacy.deniable.archetypes import _counted, learn_archetypes
 from elsewhere.privacy.deniable.carried import OF_WALK, number_of_archetypes
 from elsewhere.run.presets import preset_of
-from elsewhere.synthesis.walk._walk_kernels import COLUMNS, LENGTHS, all_columns
+from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, all_columns
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
 from elsewhere.synthesis.walk.habits import geometry, ground_of
 
@@ -119,13 +119,13 @@ class TestSums:
         assert longest <= habits.reach * (1 + 1e-9) < longest * GRID * (1 + 1e-8)
         assert abs(np.log(habits.reach) / np.log(GRID) - round(np.log(habits.reach) / np.log(GRID))) < 1e-6
 
-        cols = np.empty((len(moves), R, 4), dtype=np.int16)
+        cols = np.empty((len(moves), R, 8), dtype=np.int16)
         row, step = np.array([m[:2] for m in moves]).T
         all_columns(r, row, step, R, ground_of(where), np.arange(R)[None], cols)
-        users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(COLUMNS)]
+        users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(ALL_COLUMNS)]
         thin = np.array([len(u) < m_min for u in users])
-        assert (habits.destination[:COLUMNS][thin] == 0).all()
-        assert (habits.destination[:COLUMNS][~thin] != 0).any()
+        assert (habits.destination[:ALL_COLUMNS][thin] == 0).all()
+        assert (habits.destination[:ALL_COLUMNS][~thin] != 0).any()
 
     @given(st.integers(0, 2**32), st.integers(2, 5))
     def test_lives_of_few_are_pooled(self, seed, m_min):

@@ -124,7 +124,7 @@ class TestLaw:
         assert kept[2] < 0.03
         assert apart[1] > 3 * kept[1]
 
-    @pytest.mark.parametrize("returns", [0.05, 0.6])
+    @pytest.mark.parametrize("returns", [0.25, 0.6])
     def test_as_many_come_home_as_people_do(self, returns):
         _, walk, groups = ground(9)
         lives = walk.lives.copy()

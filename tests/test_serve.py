@@ -40,7 +40,7 @@ class Asked:
         self.store = SqliteStore(folder / "live.sqlite")
         self.store.fill(pool)
         self.owner = run.owner_token(self.store)
-        self.client = TestClient(make_app(self.store, **{"bucket": 6, "rate": FAST} | options))
+        self.client = TestClient(make_app(self.store, pool, **{"bucket": 6, "rate": FAST} | options))
 
     def __call__(self, method, path, token=None, **more):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -95,6 +95,37 @@ def test_tokens_end_when_revoked_and_roles_are_kept_apart(service):
     assert service("DELETE", "/v1/devices/nobody", service.owner).status_code == 404
     service.store.admit(digest_of("old"), "device", expires="2020-01-01T00:00:00+00:00")
     assert service("GET", "/v1/buckets/0", "old").status_code == 401
+
+
+def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
+    pool = pool_of(30, days=3, instants=24)
+    service = Asked(tmp_path, pool)
+    phone, life = service.device()["token"], str(pool.traces.users[0])
+    paths = ["/v1/pool", "/v1/pool/days/0", "/v1/pool/days/99", f"/v1/lives/{life}", "/v1/lives/nobody"]
+    head = service("GET", "/v1/pool", service.owner).json()
+    days = [service("GET", f"/v1/pool/days/{n}", service.owner).json() for n in range(3)]
+    one = service("GET", f"/v1/lives/{life}", service.owner)
+
+    assert {service("GET", path, phone).status_code for path in paths} == {403}
+    assert {service("GET", path).status_code for path in paths} == {401}
+    assert head["lives"] == [str(pool.traces.labels[pool.traces.user[rows[0]]]) for rows in pool.lives()]
+    assert (head["instants"], head["days"]) == (24, 3)
+    for n, day in enumerate(days):
+        assert day["r"] == [pool.traces.r[rows[n]].tolist() for rows in pool.lives()]
+        assert set(day["dates"]) == {f"2024-03-0{4 + n}"}
+    assert one.json()["r"] == [day["r"][0] for day in days]
+    assert one.headers["content-disposition"].startswith("attachment")
+    wrong = [service("GET", path, service.owner) for path in ("/v1/pool/days/3", "/v1/lives/nobody")]
+    assert [answer.json()["error"]["code"] for answer in wrong] == ["E_DAY", "E_LIFE"]
+
+
+def test_a_shorter_life_has_no_later_day(tmp_path):
+    pool = pool_of(6, days=2, instants=4)
+    fewer = Pool(pool.traces.select(np.arange(11)), {})
+    service = Asked(tmp_path, fewer)
+
+    assert [len(r) for r in service("GET", "/v1/pool/days/1", service.owner).json()["r"]] == [4] * 5 + [0]
+    assert service("GET", "/v1/pool/days/1", service.owner).json()["dates"][5] is None
 
 
 @pytest.mark.parametrize("token", [None, "wrong", "x" * 500, "' OR 1=1 --", "\x7f"])
@@ -293,7 +324,15 @@ ODD = ["", "0", "-1", "é", "\x00", "' OR '1'='1", "../../etc/passwd", "%2e%2e",
 def test_the_interface_describes_itself(service):
     told = service("GET", "/openapi.json").json()
 
-    assert set(told["paths"]) == {"/v1/health", "/v1/buckets/{n}", "/v1/devices", "/v1/devices/{device}"}
+    assert set(told["paths"]) == {
+        "/v1/health",
+        "/v1/buckets/{n}",
+        "/v1/devices",
+        "/v1/devices/{device}",
+        "/v1/pool",
+        "/v1/pool/days/{n}",
+        "/v1/lives/{life}",
+    }
     assert told["components"]["securitySchemes"]
 
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import elsewhere as ew
 from elsewhere.synthesis.walk import fit, habits
 from elsewhere.synthesis.walk._walk_kernels import (
+    ALL_COLUMNS,
+    ALL_MOVING,
     BLOCK,
-    COLUMNS,
     LEAST,
-    MOVING,
     SHAPES,
     draw_far,
     far_pull,
@@ -49,8 +49,8 @@ class TestLaw:
         walk = learn_walk(rng.integers(0, 9, (20, 14)), ew.Locations(xy=grid), known, rng=rng)
         # weights that tell every column from every other; few moves or many
         walk = walk._replace(
-            factor=np.exp(rng.normal(size=COLUMNS)),
-            moving=rng.normal(size=MOVING),
+            factor=np.exp(rng.normal(size=ALL_COLUMNS)),
+            moving=rng.normal(size=ALL_MOVING),
             leaving=rng.normal(size=9) + leaving,
         )
         uniform, drawn = rng.random((20, 27)), np.empty((20, 14), dtype=np.int16)
@@ -198,7 +198,11 @@ class TestLargeMaps:
         R, known, n, L = 7, np.array([True] * 6 + [False]), 400_000, 5
         where = ew.Locations(xy=rng.random((R, 2)) * [9, 2])
         learnt = learn_habits(rng.integers(0, R, (8, L)), where, known, m_min=3, rng=rng)
-        change = {"factor": np.exp(rng.normal(size=COLUMNS)), "moving": rng.normal(size=MOVING), "leaving": np.ones(R)}
+        change = {
+            "factor": np.exp(rng.normal(size=ALL_COLUMNS)),
+            "moving": rng.normal(size=ALL_MOVING),
+            "leaving": np.ones(R),
+        }
         whole = plain(learnt.tables(where, known)._replace(**change))
         few(monkeypatch, 4, 2)
         walk = learnt.tables(where, known)._replace(**change)

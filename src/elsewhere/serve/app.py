@@ -6,6 +6,9 @@ The interface over HTTP: health, buckets of whole lives, and devices for the own
     POST   /v1/devices          owner: let a device in; its token is in the answer and nowhere else
     GET    /v1/devices          owner: the devices, and how many lives are left
     DELETE /v1/devices/{id}     owner: shut a device out
+    GET    /v1/pool             owner: clock, places and ids of all lives, for the page
+    GET    /v1/pool/days/{n}    owner: the n-th day of every life
+    GET    /v1/lives/{id}       owner: one life; ?format=json|geojson|gpx
 
 A bucket always has the same number of lives and, in each format, the same number of bytes, so neither the server nor
 whoever watches the line learns which of its lives are used, nor which lives they are.
@@ -14,11 +17,8 @@ whoever watches the line learns which of its lives are used, nor which lives the
 import hmac
 import json
 import secrets
-import tempfile
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from importlib import resources
-from pathlib import Path as File
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query, Request, Response, Security
@@ -30,16 +30,19 @@ from starlette.exceptions import HTTPException
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
+from elsewhere.files import page_files
+from elsewhere.pool import Pool
 from elsewhere.serve.guard import Guard
-from elsewhere.serve.store import Device, PoolSpent, Store, digest_of
+from elsewhere.serve.shown import Shown, traces_file
+from elsewhere.serve.store import Device, PoolSpent, Store, digest_of, life_text
 from elsewhere.traces.model import Locations, Traces
-from elsewhere.traces.write import write_traces
 
 BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650
-PAGE = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+PAGE = ("pool.html", "pool.js", "map.js", "parts.js", "style.css", "icon.svg")
 # bytes that an instant takes at most, and a day beside its instants (see `write_traces`)
 WIDEST = {"geojson": (56, 160), "gpx": (120, 120)}
+JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 MEDIA = {"json": "application/json", "geojson": "application/geo+json", "gpx": "application/gpx+xml"}
 
 
@@ -109,9 +112,9 @@ class Refused(ElsewhereError):
         self.status = status
 
 
-def make_app(store: Store, *, bucket: int, shared: bool = False, rate: float = 120) -> Guard:
+def make_app(store: Store, pool: Pool, *, bucket: int, shared: bool = False, rate: float = 120) -> Guard:
     """
-    Return the service of a filled store, an ASGI application.
+    Return the service of a store that was filled from `pool`, an ASGI application.
 
     `bucket` is the number of lives in a bucket, `shared` whether a life may be given to several devices, `rate` the
     requests per minute that each token may make.
@@ -123,7 +126,7 @@ def make_app(store: Store, *, bucket: int, shared: bool = False, rate: float = 1
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
     )
-    about = store.meta()
+    about, shown = store.meta(), Shown(pool)
     bearer = [Security(HTTPBearer(auto_error=False))]
     owners = {"dependencies": bearer, "tags": ["owner"]}
 
@@ -187,6 +190,7 @@ def make_app(store: Store, *, bucket: int, shared: bool = False, rate: float = 1
         if not store.revoke(device):
             raise Refused(404, "there is no such device.", code="E_DEVICE")
 
+    _add_pool(api, pool, shown, owners)
     _add_page(api)
     _add_faults(api)
     return Guard(api, store, rate=rate)
@@ -209,10 +213,7 @@ def bucket_file(about: dict[str, str], lives: list[str], size: int, kind: str) -
         dates=dated or None,
         **{name: clock[name] for name in ("step_minutes", "start", "tz")},
     )
-    with tempfile.TemporaryDirectory() as folder:
-        path = File(folder) / f"bucket.{kind}"
-        write_traces(traces, path)
-        content = path.read_bytes()
+    content = traces_file(traces, kind)
     instant, day = WIDEST[kind]
     return content.ljust(200 + size * int(about["most_days"]) * (day + instant * int(about["instants"])))
 
@@ -228,16 +229,52 @@ def _token(request: Request) -> bytes:
     return request.headers["authorization"].partition(" ")[2].encode()
 
 
+def _add_pool(api: FastAPI, pool: Pool, shown: Shown, owners: dict[str, Any]) -> None:
+    """What the page draws; for the owner alone, because whoever has the pool sees through its decoys (A19)."""
+
+    @api.get("/v1/pool", response_class=Response, responses=faults(401, 403, 429) | JSON, **owners)
+    def read_pool(request: Request) -> Response:
+        """Return clock, places and ids of all lives."""
+        _as(request, "owner")
+        return Response(shown.head, media_type=MEDIA["json"])
+
+    @api.get("/v1/pool/days/{n}", response_class=Response, responses=faults(401, 403, 404, 422, 429) | JSON, **owners)
+    def read_day(request: Request, n: Annotated[int, Path(ge=0, lt=LONGEST_DAYS)]) -> Response:
+        """Return the n-th day of every life, in the order of `/v1/pool`."""
+        _as(request, "owner")
+        if n >= shown.days:
+            raise Refused(404, f"the longest life has {shown.days} days.", code="E_DAY")
+        return Response(shown.day(n), media_type=MEDIA["json"])
+
+    @api.get(
+        "/v1/lives/{life}",
+        response_class=Response,
+        responses=faults(401, 403, 404, 422, 429) | {200: {"content": {kind: {} for kind in MEDIA.values()}}},
+        **owners,
+    )
+    def read_life(
+        request: Request,
+        life: Annotated[str, Path(max_length=64)],
+        format: Annotated[Format, Query(description="GPX and GeoJSON for maps.")] = Format.json,  # noqa: A002
+    ) -> Response:
+        """Return one life as a file."""
+        _as(request, "owner")
+        rows = shown.life(life)
+        if rows is None:
+            raise Refused(404, "there is no such life.", code="E_LIFE")
+        kind = format.value
+        content = life_text(pool, rows).encode() if kind == "json" else traces_file(pool.traces.select(rows), kind)
+        named = {"content-disposition": f'attachment; filename="fake-{rows[0]}.{kind}"'}
+        return Response(content, media_type=MEDIA[kind], headers=named)
+
+
 def _add_page(api: FastAPI) -> None:
-    """Serve the files of page/, read once: no path of a request ever reaches the disk."""
-    folder = resources.files("elsewhere.serve") / "page"
-    files = {
-        f.name: (f.read_bytes(), PAGE[File(f.name).suffix]) for f in folder.iterdir() if File(f.name).suffix in PAGE
-    }
+    """Serve the files of the page, read once: no path of a request ever reaches the disk."""
+    files = page_files(PAGE)
 
     @api.get("/", include_in_schema=False)
     def front_page() -> Response:
-        return page_file("index.html")
+        return page_file("pool.html")
 
     @api.get("/page/{name}", include_in_schema=False)
     def page_file(name: str) -> Response:

@@ -118,7 +118,7 @@ def serve(
                 name = f"[{host}]" if ":" in host else host
                 scheme = "https" if cert else "http"
                 config = uvicorn.Config(
-                    make_app(live, bucket=size, shared=shared, rate=rate),
+                    make_app(live, pool, bucket=size, shared=shared, rate=rate),
                     http=Impatient,
                     lifespan="off",
                     ws="none",

@@ -5,10 +5,11 @@ The next place of a person is far from a first-order chain: people go on in thei
 take, do not come back at once, and are movers or not. Two laws, both over all that a trace has been so far:
 
 - whether a step is a move: logistic in the last four steps, the dwell, the share of moves so far, the part of the day,
-  the lengths of earlier moves, and the place;
+  the lengths of earlier moves, the last bend, the stay before, and the place;
 - where a move leads: softmax over all other places of
     ln of smoothed counts of the move r -> r', ln of how often r' is arrived at, ln of smoothed counts of r' after the
-    move into r, and weights by length of the move, turn from the last move and from the last four, places visited.
+    move into r, and weights by length of the move and of the last, turn from the last move, by pace and after the last
+    turn, from the last four moves and the last eight, places visited (docs/decisions/0037-course.md).
 
 Counts that enter a person's own likelihood leave that person out, so the weights are right for strangers.
 
@@ -23,9 +24,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.walk._walk_kernels import (
-    COLUMNS,
+    ALL_COLUMNS,
+    ALL_MOVING,
     LENGTHS,
-    MOVING,
     Ground,
     Tables,
     all_columns,
@@ -95,8 +96,8 @@ def learn_habits(
         onward_count=onward_count,
         first=_beginnings(r, who, R, m_min) + FIRST * visits,
         destination=theta,
-        moving=weights[:MOVING],
-        leaving=weights[MOVING:],
+        moving=weights[:ALL_MOVING],
+        leaving=weights[ALL_MOVING:],
         lives=_lives(r),
         reach=_longest(locations, moves, m_min),
         people=N,
@@ -248,7 +249,7 @@ def _fit_destination(
     r: Ints, row: Ints, step: Ints, teaches: NDArray[np.bool_], moves: _Moves, m_min: int, rng: np.random.Generator
 ) -> Floats:
     """
-    Weights (COLUMNS + 3,) of where a move leads, from some of the moves that `teaches` marks.
+    Weights (ALL_COLUMNS + 3,) of where a move leads, from some of the moves that `teaches` marks.
 
     A move is compared with all places, on a map of more than FEW_PLACES with OTHERS drawn for it: half of them by
     arrivals, half by the step without memory. The law of the draw is divided out again (McFadden 1978).
@@ -269,17 +270,17 @@ def _fit_destination(
             among[i], x[i, :, 3] = _others(known[:, 0], known[:, 1], int(moves.now[m]), int(moves.to[m]), rng)
             known = known[among[i]]
         x[i, :, :3] = known
-    cols = np.empty((len(some), n, 4), dtype=np.int16)
+    cols = np.empty((len(some), n, 8), dtype=np.int16)
     all_columns(r, row[some], step[some], R, moves.ground, among, cols)
-    centre = np.zeros(COLUMNS + x.shape[2])
-    centre[COLUMNS] = 1.0
-    centre[COLUMNS + 3 :] = 1.0
+    centre = np.zeros(ALL_COLUMNS + x.shape[2])
+    centre[ALL_COLUMNS] = 1.0
+    centre[ALL_COLUMNS + 3 :] = 1.0
     if len(some) == 0:
-        return centre[: COLUMNS + 3]
+        return centre[: ALL_COLUMNS + 3]
     chosen, now = (moves.to[some], moves.now[some]) if not large else (np.zeros(len(some), int), np.full(len(some), -1))
     did = cols[np.arange(len(some)), chosen]
-    thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 4), COLUMNS, m_min))
-    fixed = np.append(thin, np.arange(COLUMNS + 3, len(centre)))
+    thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
+    fixed = np.append(thin, np.arange(ALL_COLUMNS + 3, len(centre)))
     slope = np.empty_like(centre)
 
     def loss(at: Floats) -> tuple[float, Floats]:
@@ -288,7 +289,9 @@ def _fit_destination(
         return value, slope.copy()
 
     with threadpool_limits(1):
-        return np.asarray(minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x[: COLUMNS + 3])
+        return np.asarray(
+            minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x[: ALL_COLUMNS + 3]
+        )
 
 
 def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -305,17 +308,17 @@ def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.ran
 
 
 def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min: int) -> Floats:
-    """Weights of moving (MOVING,) and of leaving each place (R,), by logistic regression; 0 where few people teach."""
+    """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; 0 where few teach."""
     from scipy.optimize import minimize
 
     N, L = r.shape
-    moving = np.empty((N, L - 1, 4), dtype=np.int64)
+    moving = np.empty((N, L - 1, 6), dtype=np.int64)
     all_moving_columns(r, ground, slots(L), moving)
-    every = np.column_stack([moving.reshape(-1, 4), MOVING + r[:, :-1].ravel()])
+    every = np.column_stack([moving.reshape(-1, 6), ALL_MOVING + r[:, :-1].ravel()])
     moved = (r[:, 1:] != r[:, :-1]).ravel()
-    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 5), MOVING + R, m_min))
-    n = MOVING + R
-    ridge = np.concatenate([np.full(MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
+    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
+    n = ALL_MOVING + R
+    ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
     slope = np.empty(n)
 
     def loss(at: Floats) -> tuple[float, Floats]:

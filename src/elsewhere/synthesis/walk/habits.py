@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.synthesis.walk._walk_kernels import (
-    COLUMNS,
+    ALL_COLUMNS,
     LEAST,
     PAIR,
     SHAPES,
@@ -47,8 +47,8 @@ class Habits:
     onward: Ints  # where to,
     onward_count: Floats  # and how often
     first: Floats  # (R,) beginnings, smoothed by visits
-    destination: Floats  # (COLUMNS + 3,) weights of where a move leads
-    moving: Floats  # (MOVING,) weights of moving at all
+    destination: Floats  # (ALL_COLUMNS + 3,) weights of where a move leads
+    moving: Floats  # (ALL_MOVING,) weights of moving at all
     leaving: Floats  # (R,)
     lives: Floats  # (4, L + 1)
     reach: float  # the longest move; 0: nobody moves
@@ -78,7 +78,7 @@ class Habits:
         lengths = np.empty(len(here), dtype=np.int64)
         lengths_of(ground, here, there, lengths)
         share = count * law[2][here] + law[1][here] * law[0][there] * self.kernel[lengths] + LEAST
-        power = self.destination[COLUMNS : COLUMNS + 2]
+        power = self.destination[ALL_COLUMNS : ALL_COLUMNS + 2]
         named: dict[str, Any] = {
             "first": first / first.sum(),
             "places": np.flatnonzero(known),
@@ -87,8 +87,8 @@ class Habits:
             "pair": pair,
             "start": np.append(start, len(self.pair)),
             "onward": self.onward,
-            "onward_factor": (1 + self.onward_count / (ONWARD * share)) ** self.destination[COLUMNS + 2],
-            "factor": np.exp(self.destination[:COLUMNS]),
+            "onward_factor": (1 + self.onward_count / (ONWARD * share)) ** self.destination[ALL_COLUMNS + 2],
+            "factor": np.exp(self.destination[:ALL_COLUMNS]),
             "moving": self.moving,
             "leaving": self.leaving,
             "slot": slots(self.instants),
