@@ -554,8 +554,8 @@ def stroll(w, uniform, out):
                 still = 1 if dwell > 1 else 0
                 origin, begun = left[moves - 4] if moves >= 4 else f[0], left[moves - EIGHT] if moves >= EIGHT else f[0]
                 if everywhere:
-                    drift = np.int64(shape[origin * P + now]) % 17 - 1
-                    course = np.int64(shape[begun * P + now]) % 17 - 1
+                    drift = int(shape[origin * P + now]) % 17 - 1
+                    course = int(shape[begun * P + now]) % 17 - 1
                 else:
                     drift, course = sector_between(w.xy, origin, now), sector_between(w.xy, begun, now)
                 steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
@@ -647,7 +647,7 @@ def stroll(w, uniform, out):
                 dwell += 1
             else:
                 if everywhere:
-                    move = np.int64(shape[now * P + to_place])
+                    move = int(shape[now * P + to_place])
                     last, there = move // 17, move % 17 - 1
                 else:
                     last = length_between(w.points, w.limits, now, to_place)[0]
