@@ -2512,3 +2512,28 @@ def edges_between(label, w):
         for j, b in enumerate(label):
             sums[a, b] += w[i][j]
     return sums, np.array([label.count(c) for c in range(kappa)])
+
+
+def first_order_graph(rows, R):
+    """
+    w_G of order 1 by its double loop (fig:alg): every mapping of the places of u to those of v is tried.
+
+    Rows are one day of each user, with as many places each. Places that no move in common speaks for are not matched.
+    """
+    w = [[0.0] * R for _ in range(R)]
+    fitted = [profile([row], [0] * len(row), 1) for row in rows]
+    for i, u in enumerate(fitted):
+        for j, v in enumerate(fitted):
+            if i == j:
+                continue
+            mine, best, sim = sorted(set(rows[i])), {}, 0.0
+            for order in itertools.permutations(sorted(set(rows[j]))):
+                sigma = dict(zip(mine, order, strict=True))
+                if (value := first_order_value(u, v, sigma)) > sim + 1e-12:
+                    best, sim = sigma, value
+            spoken_for = {
+                x for _, _, a, b in u["p"] if (0, 0, best.get(a), best.get(b)) in v["p"] for x in (a, b)
+            }  # fmt: skip
+            for a in spoken_for:
+                w[a][best[a]] += sim
+    return [[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)]

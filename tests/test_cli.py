@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import elsewhere as ew
 from elsewhere.cli import COMMANDS, app
-from elsewhere.cli.door import Door, front, options_of
+from elsewhere.cli.door import WHICH, Door, front, options_of
 from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
 from elsewhere.run.presets import Reading
@@ -94,6 +94,23 @@ def test_the_help_shows_its_panels(run):
 
     assert places == sorted(places)
     assert text.index("--preset") < places[1] < text.index("--max-bad") < text.index("--kappa") < text.index("--eps0")
+
+
+def test_the_help_says_which_preset_to_take_and_says_what_the_plan_does(run):
+    rows = [line.split() for line in WHICH.splitlines()[1:-1]]
+    planned = {each.preset: each for each in ew.plan(10_000)}
+
+    for words in (("--help",), ("synthesize", "--help")):
+        shown = run(*words).stdout
+        assert [line for line in WHICH.splitlines() if line not in shown] == []
+    assert {row[0]: float(row[-1]) for row in rows} == {
+        name: float(f"{each.people_needed:.1g}") if each.people_needed > 100 else each.people_needed
+        for name, each in planned.items()
+    }
+    for name, *row in rows:
+        promised = planned[name].certificate
+        assert row[0].rstrip(":,") == promised.protects
+        assert (float(row[row.index("eps") + 1]) if "eps" in row else None) == promised.eps
 
 
 def test_commands_that_do_the_same_have_the_same_options():

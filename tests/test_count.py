@@ -394,7 +394,8 @@ class TestPlan:
         assert found[3].people_needed == 1116  # 500 x 2.2304, rounded up
 
     @pytest.mark.parametrize(
-        ("people", "eps", "word"), [(300, 4.0, "it refuses"), (1000, 4.0, "rougher"), (6000, 4.0, "as without noise")]
+        ("people", "eps", "word"),
+        [(300, 4.0, "refuses: it needs 597"), (1000, 4.0, "rougher"), (6000, 4.0, "as without noise")],
     )
     def test_private_by_the_number_of_people(self, people, eps, word):
         told = plan(people, eps=eps)[3]

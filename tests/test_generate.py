@@ -5,6 +5,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 
+import naive
 import numpy as np
 import pytest
 
@@ -41,29 +42,38 @@ def paper(town):
 
 class TestPresets:
     def test_paper_field_by_field(self):
-        paper = PRESETS["paper"].parameters()
-        expected = {
+        assert PRESETS["paper"].parameters() == {
             "periods": 1,
             "class_periods": None,
-            "method": "kmeans",
             "order": 0,
             "mapping": "per-period",
+            "method": "kmeans",
+            "class_draws": 1,
+            "c_min": 1,
+            "m_min": 1,
+            "epsilon": 0.01,
+            "n_min": 5,
             "sampler": "viterbi",
             "par_c": 0.25,
             "par_m": 0.75,
             "par_l": 1.0,
             "par_v": 4.0,
-            "c_min": 1,
-            "m_min": 1,
-            "epsilon": 0.01,
+            "subsample": "per-fake",
+            "merge": "reach",
             "par_s": 0.1,
             "par_i": 0,
             "par_d": 0.1,
             "k": 2,
+            "intersection": "set",
             "against": "own",
+            "min_sim": None,
             "alternates": "all",
+            "max_tries": 50,
+            "choose": "likelihood",
+            "temp": 1.0,
         }
-        assert {name: paper[name] for name in expected} == expected
+        assert PRESETS["paper"].reading == ew.Reading(places="merge")
+        assert PRESETS["paper"].certificate is None
 
     def test_product_field_by_field(self):
         product = PRESETS["product"].parameters()
@@ -85,6 +95,7 @@ class TestPresets:
             "k": 10,
             "against": "all",
             "alternates": "split",
+            "choose": "uniform",
         }
         assert {name: product[name] for name in expected} == expected
 
@@ -117,6 +128,8 @@ class TestPresets:
             {"shift": 1000},
             {"balance": 1.5},
             {"periods": 0},
+            {"choose": "best"},
+            {"temp": 0.0},
         ],
     )
     def test_a_parameter_out_of_range_is_named(self, town, wrong):
@@ -124,6 +137,30 @@ class TestPresets:
         preset = next(p.name for p in PRESETS.values() if name in p.parameters())
         with pytest.raises(ew.InvalidParameter, match=f"`{name}` must"):
             ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
+
+    @pytest.mark.parametrize("given", [{"order": 1}, {"mapping": "common"}])
+    @pytest.mark.parametrize("name", ["product", "deniable"])
+    def test_classes_by_roles_read_no_order_and_no_mapping(self, town, name, given):
+        with pytest.raises(ew.InvalidParameter, match='classes by `method` = "roles"') as refused:
+            ew.generate_fakes(town, preset=name, rng=lab(), **given)
+        assert refused.value.code == "E_NOT_READ"
+        assert preset_of(name, method="kmeans", **given).parameters().items() >= given.items()
+
+    def test_order_1_makes_other_classes_from_the_graph_of_the_slow_twin(self):
+        # everybody stays at one place for a while and goes to and fro between two others: some stay longer, some less
+        days = [
+            [place + 3 * i for place in ([0] * stay + [1, 2] * 6)[:12]] for i, stay in enumerate((4, 4, 4, 7, 7, 7))
+        ]
+        learnt = {
+            n: ew.learn(ew.Traces(days, ew.Locations(n=18)), "paper", order=n, kappa=3, rng=lab()) for n in (0, 1)
+        }
+        kinds = {n: learnt[n].classes.label.reshape(6, 3) for n in (0, 1)}
+
+        np.testing.assert_allclose(learnt[1].graph.w, naive.first_order_graph(days, 18), atol=1e-9)
+        # how people move tells where they stay, how they share out their time does not
+        assert all(len(set(column)) == 1 for column in kinds[1].T.tolist())
+        assert len(set(kinds[1][0])) == 3
+        assert len(set(kinds[0][:, 0])) == 2
 
     def test_an_unknown_parameter_is_named_with_all_others(self, town):
         with pytest.raises(ew.InvalidParameter, match=r"`par_q`.* is no parameter.*par_c"):
@@ -288,6 +325,42 @@ class TestGivenModelAndClasses:
         learnt = ew.learn(town, preset_of("product", m_min=1, periods=4), kappa=6, rng=lab())
         fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=8)
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 8
+
+    @pytest.mark.parametrize("preset", ["paper", "product", "deniable"])
+    @pytest.mark.parametrize("given", ["model", "model and classes", "what was learnt", "a file"])
+    @pytest.mark.parametrize("before", [1, 3])
+    @pytest.mark.filterwarnings("ignore:`alternates=")
+    def test_no_fake_is_where_too_few_of_the_models_people_are(self, preset, given, before, tmp_path):
+        # in the model rare places were joined to others: that makes these no place that more people share
+        everybody = ew.simulate_town(users=160, locations=150, rng=lab(8)).traces
+        people, others = everybody.of_users(np.arange(80)), everybody.of_users(np.arange(80, 160))
+        learnt = ew.learn(people, preset_of(preset, m_min=before, periods=4), kappa=6, rng=lab())
+        rare = people.visitors() < 8
+        assert rare[np.unique(others.r)].any()
+        learnt.save(tmp_path / "model")
+        brought = {
+            "model": {"model": learnt.model},
+            "model and classes": {"model": learnt.model, "classes": learnt.classes},
+            "what was learnt": {"model": learnt},
+            "a file": {"model": ew.Learnt.load(tmp_path / "model")},
+        }[given]
+        run = {"preset": preset, "m_min": 8, "periods": 4, "rng": lab(), **brought}
+        run |= {"n": 60, "disjoint": True} if preset == "deniable" else {"k": 3}
+        if given in ("what was learnt", "a file"):
+            with pytest.raises(ew.InvalidParameter, match=f"learnt with `m_min` = {before}") as refused:
+                ew.generate_fakes(others, **run)
+            assert refused.value.code == "E_MISMATCH"
+        elif (preset, given) != ("deniable", "model and classes"):  # refused: nothing is carried
+            assert not rare[np.unique(ew.generate_fakes(others, **run).r)].any()
+
+    def test_people_who_come_later_do_not_make_a_place_shared_by_being_moved_there(self):
+        where = ew.Locations(xy=[[0, 0], [1, 0], [9, 0]])
+        first = ew.Traces([[0, 2], [0, 2], [2, 2]], where, users=list("abc"))
+        learnt = ew.learn(first, "product", m_min=2, c_min=1, kappa=2, rng=lab())
+        later = learnt.update(ew.Traces([[1, 2], [1, 2]], where, users=list("de")), kappa=2, rng=lab())
+        # place 1 is nobody's in the model, and who is there is moved to place 0
+        assert learnt.model.visitors.tolist() == [2, 0, 3]
+        assert later.model.visitors.tolist() == [2, 0, 5]
 
     def test_a_model_of_one_period_serves_any_preset_and_others_must_agree(self, town):
         one, two = (ew.learn(town, preset_of("product", m_min=2, periods=T), kappa=6, rng=lab()) for T in (1, 2))

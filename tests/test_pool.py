@@ -228,6 +228,15 @@ class TestPublish:
         tau = run.learnt.tau(town)
         np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations).r, tau)), np.sort(best))
 
+    def test_fakes_are_chosen_as_the_preset_says_unless_somebody_says_otherwise(self, town):
+        run = made(town, rng=np.random.default_rng(1), per_seed=4, choose="likelihood", temp=1e-6)
+        best = np.sort([run.loglik[run.seed == s].max() for s in np.unique(run.seed)])
+        for said, chosen in (({}, True), ({"choose": "uniform"}, False)):
+            run.published[:] = False
+            pool, rows = publish_linked(run, laboratory=True, rng=np.random.default_rng(2), **said)
+            assert np.allclose(np.sort(run.loglik[rows]), best) == chosen
+            assert pool.provenance["parameters"]["choose"] == ("likelihood" if chosen else "uniform")
+
     def test_what_the_model_holds_impossible_is_still_published_and_least_of_all(self):
         days = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(3)).traces
         run = made(days, rng=np.random.default_rng(1), per_seed=3)

@@ -220,3 +220,28 @@ def test_a_mistyped_keyword_is_told_the_nearest_of_reading_and_of_presets(tmp_pa
     assert "min_coverage" in message  # of reading
     assert "par_s" in message  # of presets
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("given", "typed"), [({}, []), ({"choose": "likelihood", "temp": 1e-9}, ["likelihood"])])
+def test_the_likelier_of_ten_times_as_many_fakes_are_published(run, town, tmp_path, given, typed):
+    laboratory = {"rng": np.random.default_rng(1), "laboratory": True, "report": False}
+    made = ew.synthesize(town, tmp_path / "out", **SMALL, **given, **laboratory)
+    _, per_seed = np.unique(made.fakes.person, return_counts=True)
+    shown = made.fakes.loglik[made.fakes.published]
+    best = np.array([made.fakes.loglik[made.fakes.person == s].max() for s in np.unique(made.fakes.person)])
+
+    assert per_seed.max() == (10 if given else 1)
+    assert len(made.pool) == len(per_seed)
+    assert np.allclose(np.sort(shown), np.sort(best))
+    words = ["--choose", *typed, "--set", "temp=1e-9"] if typed else []
+    status, _, err = run(
+        "synthesize", town, "-o", tmp_path / "typed", *TYPED, *words, "--seed", 1, "--i-know", "--no-report"
+    )
+    assert status == 0, err
+    assert (tmp_path / "typed" / "fakes.csv").read_bytes() == (tmp_path / "out" / "fakes.csv").read_bytes()
+
+
+def test_where_a_theorem_covers_all_fakes_there_is_nothing_to_choose(town, tmp_path):
+    with pytest.raises(ew.InvalidParameter, match="`choose` is not read by preset") as refused:
+        ew.synthesize(town, tmp_path / "out", preset="deniable", choose="likelihood")
+    assert refused.value.code == "E_NOT_READ"

@@ -8,7 +8,7 @@ A command is a plain function: options from `options`, heavy imports inside it, 
 import typer
 
 from elsewhere.cli.demo import demo
-from elsewhere.cli.door import EXITS, Door, front
+from elsewhere.cli.door import EXITS, WHICH, Door, front
 from elsewhere.cli.evaluate import audit, evaluate
 from elsewhere.cli.reproduce import lbs, reproduce, similarity
 from elsewhere.cli.serve import serve
@@ -17,10 +17,10 @@ from elsewhere.cli.synthesize import plan, synthesize
 
 COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, plan, evaluate, audit, lbs, serve, reproduce)
 
-app = typer.Typer(cls=Door, epilog=EXITS, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Door, epilog=f"{WHICH}\n\n{EXITS}", add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(front)
 for command in COMMANDS:
-    app.command()(command)
+    app.command(epilog=WHICH if command is synthesize else None)(command)
 
 
 def main() -> None:

@@ -36,6 +36,13 @@ EXITS = (
     "Exit status: 0 done, 2 refused, 3 nothing passed the tests, 70 a fault of ours, 130 Ctrl-C. "
     "An error is one line on stderr that starts with its code, E_...; with --json it is also an object on stdout."
 )
+WHICH = """\
+Which preset?  a theorem protects       fakes                    people needed
+  product      nobody: attacks measure  most useful, one a seed  14
+  deniable     seeds, half of the file  any number, eps .5       60
+  private      everybody in the file    any number, eps 4        600
+  paper        nobody: not to publish   as the paper has them    2
+elsewhere plan INPUT says what each promises your people; it costs no privacy."""
 
 
 class Door(TyperGroup):

@@ -12,7 +12,7 @@ import typer
 
 from elsewhere.cli.output import bar
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.run.presets import BY_COORDINATES, Reading
+from elsewhere.run.presets import BY_COORDINATES, CHOICES, Reading
 from elsewhere.run.reading import advised
 
 if TYPE_CHECKING:
@@ -295,6 +295,18 @@ Number = Annotated[
 ]
 
 
+Choose = Annotated[
+    str | None,
+    typer.Option(
+        "--choose",
+        metavar="|".join(CHOICES),
+        help="Which of a seed's fakes are published: any, or likelier ones (of ten times as many, which `synthesize` "
+        "makes then); by default any, in the paper preset likelier ones.",
+        rich_help_panel=EXPERT,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Making:
     """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
@@ -309,6 +321,7 @@ class Making:
     delta: Delta = None
     days: Days = None
     number: Number = None
+    choose: Choose = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -328,7 +341,8 @@ class Making:
 
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta, days=self.days)
+        own = ("k", "eps0", "eps", "delta", "days", "choose")
+        return parameters_of(self.parameters, **{name: getattr(self, name) for name in own})
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""

@@ -12,6 +12,7 @@ from elsewhere.cli.options import (
     BY_DEFAULT,
     EXPERT,
     MODEL,
+    Choose,
     Folder,
     Force,
     Formats,
@@ -196,10 +197,10 @@ def publish(
     ],
     out: Folder,
     per_seed: PerSeed = 1,
-    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood", rich_help_panel=EXPERT)] = "uniform",
+    choose: Choose = None,
     temp: Annotated[
-        float, typer.Option("--temp", help="Temperature of the choice by likelihood.", rich_help_panel=EXPERT)
-    ] = 1.0,
+        float | None, typer.Option("--temp", help="Temperature of the choice by likelihood.", rich_help_panel=EXPERT)
+    ] = None,
     also: Formats = None,
     out_as: OutAs = None,
     i_know: IKnow = False,

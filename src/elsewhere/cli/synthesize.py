@@ -107,12 +107,17 @@ def _would(told: dict[str, Any]) -> str:
     """What the private preset would have promised."""
     private, certificate = told["private"], told["private"]["certificate"]
     if not private["enough"]:
-        return f"for one at eps = {certificate['eps']:g} there are too few people: {private['useful']}"
+        return f"--preset private at eps = {certificate['eps']:g} {private['useful']}"
     return (
         "--preset private would promise: odds about anybody change by at most a factor "
         f"e^{certificate['eps']:g}, an attack's AUC is at most "
         f"{certificate['auc']:.2f}; {private['useful']}"
     )
+
+
+def _too_few(each: Any) -> str:
+    """What is said of a preset that would refuse."""
+    return each.useful if each.preset == "private" else f"refuses: it needs {each.people_needed:,} people."
 
 
 @reads
@@ -160,7 +165,9 @@ def plan(
         "presets": {each.preset: each.to_dict() for each in found},
         "read": known,
     }
-    lines = [f"{each.preset}: {'' if each.enough else 'too few people; '}{each.useful}" for each in found]
+    lines = [f"{each.preset}: {each.useful if each.enough else _too_few(each)}" for each in found]
     words = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
     lines.append(f"to make them: {words} --preset {'|'.join(each.preset for each in found if each.enough)}")
+    if found[-1].enough and not (reading.grid or reading.locations or reading.regions):
+        lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
     say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)

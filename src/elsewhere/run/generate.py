@@ -380,6 +380,12 @@ def _learn(
             code="E_DISJOINT",
         )
     if isinstance(model, Learnt):
+        if model.preset.m_min < settings.m_min:
+            raise InvalidParameter(
+                f"`model` was learnt with `m_min` = {model.preset.m_min}: what it knows may rest on fewer than `m_min` "
+                f"= {settings.m_min} people; learn it again with `m_min={settings.m_min}`.",
+                code="E_MISMATCH",
+            )
         # archetypes speak of the classes they were learnt with
         carried = model.carried if given is None else None
         learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)

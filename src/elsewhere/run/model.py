@@ -161,7 +161,9 @@ class Learnt:
         graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
         classes = _classes(graph, kappa, self.preset, shared, rng)
         known = Contributors.of(traces, self.contributors)
-        model = self.model.update(profiles)
+        # whoever was moved to a place because theirs is rare does not make it one that more people share
+        own = np.where(self.place == np.arange(len(self.place)), traces.visitors(), 0)
+        model = self.model.update(profiles).visited_by(self.model.visitors + own)
         return replace(self, model=model, classes=classes, graph=graph, contributors=known, carried=None)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
@@ -245,7 +247,7 @@ def learn(
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
-    >>> ew.learn(town.traces, "product", m_min=2, kappa=6, rng=np.random.default_rng(2)).classes.kappa
+    >>> ew.learn(town.traces, "product", m_min=2, c_min=1, kappa=6, rng=np.random.default_rng(2)).classes.kappa
     6
 
     """
@@ -259,6 +261,8 @@ def learn(
     missing = "refuse" if settings.m_min == 1 else "skip"
     profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
     model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
+    # whoever was moved to a place because theirs is rare does not make it one that more people share
+    model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
     finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = _classes(graph, kappa, settings, shared, rng)

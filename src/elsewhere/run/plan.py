@@ -89,9 +89,10 @@ def _deniable(people: int, eps0: float, k: int | None) -> Planned:
     # E|Z| of two-sided geometric noise is 2 e^-eps0 / (1 - e^-2 eps0); half of it is what moves from one to another
     noise = 2 * math.exp(-eps0) / -math.expm1(-2 * eps0)
     moved = min(1.0, archetypes * noise / 2 / max(1, seeds))
+    kinds = f"{archetypes} archetype{'s' * (archetypes > 1)}"
     words = (
-        f"about {seeds:,} seeds of {archetypes} archetypes; the noise moves about {moved:.1%} of the fakes from one "
-        "archetype to another. A fake follows an archetype, not a person."
+        f"about {seeds:,} seeds of {kinds}; the noise moves about {moved:.1%} of the fakes from one archetype to "
+        "another. A fake follows an archetype, not a person."
     )
     if k is not None:
         needed = archetypes * (k + margin(archetypes, eps0))
@@ -113,7 +114,7 @@ def _private(people: int, eps: float, delta: float) -> Planned:
     elif people >= least:
         words = f"rougher than without noise; {good:,} people would bring visits within .03 of TP-TV."
     else:
-        words = f"it needs {least:,} people; with fewer the fakes are no better than a uniform map, and it refuses."
+        words = f"refuses: it needs {least:,} people; with fewer the fakes are no better than a uniform map."
     if 0 < people < good:
         words += " " + _with_these(people, delta)
     return Planned("private", people >= least, least, certificate, words)

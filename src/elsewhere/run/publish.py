@@ -28,12 +28,12 @@ from elsewhere.errors import (
     InvalidTraces,
     PublicationRefused,
     public,
-    require_between,
     require_choice,
     require_whole,
 )
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
+from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import Frame
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.inputs import open_table
@@ -336,8 +336,8 @@ def publish(
     fakes: Fakes,
     *,
     per_seed: int = 1,
-    choose: Literal["uniform", "likelihood"] = "uniform",
-    temp: float = 1.0,
+    choose: Literal["uniform", "likelihood"] | None = None,
+    temp: float | None = None,
     laboratory: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Pool:
@@ -353,9 +353,9 @@ def publish(
         fakes are published.
     choose
         "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62), of a life the mean
-        over its days; a likelihood of 0 counts as the smallest of the others.
+        over its days; a likelihood of 0 counts as the smallest of the others. By default as the preset says.
     temp
-        Temperature of that choice.
+        Temperature of that choice; by default that of the preset.
     laboratory
         Publish a laboratory run all the same; the pool is then stamped as reproducible.
     rng
@@ -378,8 +378,8 @@ def publish_linked(
     fakes: Fakes,
     *,
     per_seed: int = 1,
-    choose: str = "uniform",
-    temp: float = 1.0,
+    choose: str | None = None,
+    temp: float | None = None,
     laboratory: bool = False,
     rng: np.random.Generator | None = None,
 ) -> tuple[Pool, Ints]:
@@ -387,8 +387,8 @@ def publish_linked(
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
     require_whole("per_seed", per_seed, 1)
-    require_choice("choose", choose, ("uniform", "likelihood"))
-    require_between("temp", temp, 0, np.inf, open_low=True)
+    given = {name: value for name, value in (("choose", choose), ("temp", temp)) if value is not None}
+    settings = fakes.preset.changed(**given)
     if (fakes.laboratory or rng is not None) and not laboratory:
         raise PublicationRefused(
             "a run with a given `rng` can be repeated by whoever knows it, so it is not for publishing; generate "
@@ -401,7 +401,7 @@ def publish_linked(
         if fakes.published.any():
             raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
     else:
-        chosen = _within_budget(fakes, per_seed, choose, temp, draw)
+        chosen = _within_budget(fakes, per_seed, settings.choose, settings.temp, draw)
     given_out = chosen
     # people in random order, each with their days one after the other
     place = draw.permutation(fakes.people)[fakes.life[chosen]]
@@ -427,7 +427,7 @@ def publish_linked(
         tz=frame.tz,
     )
     fakes.published[given_out] = True
-    pool = Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    pool = Pool(traces, _provenance(fakes, settings, per_seed, fakes.laboratory or rng is not None))
     return pool, np.asarray(chosen)
 
 
@@ -480,16 +480,14 @@ def _on_dates(fakes: Fakes) -> list[str]:
     return [said] if said else []
 
 
-def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
+def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: bool) -> dict[str, Any]:
     return {
         "elsewhere": __version__,
-        "preset": fakes.preset.name,
-        "parameters": fakes.preset.parameters(),
+        "preset": settings.name,
+        "parameters": settings.parameters(),
         "reading": _reading(fakes),
         "kappa": fakes.kappa,
         "reproducible": reproducible,
-        "choose": choose,
-        "temp": temp,
         "per_seed": None if fakes.covered else per_seed,
         "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),

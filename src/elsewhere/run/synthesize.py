@@ -46,6 +46,7 @@ from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
 
 Progress = Callable[[str, int, int], None]
+TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
 READ, MAKE, ATTACK, WRITE = "reading", "making fakes", "attacking the fakes", "writing the reports"
 
 
@@ -133,11 +134,12 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `also`: further forms of the fakes, "gpx", "geojson", "kepler" or
-        "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default visits where
-        the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields, those of
-        `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads: `k`, `eps`,
-        `m_min` ...
+        `per_seed`, `n`: as for `generate_fakes`. `choose`: "uniform", or "likelihood" for the likelier of ten times as
+        many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx", "geojson",
+        "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default
+        visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields,
+        those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads:
+        `k`, `eps`, `m_min` ...
 
     Examples
     --------
@@ -170,7 +172,7 @@ def synthesize(
         fakes = generate_fakes(
             traces,
             preset=settings,
-            per_seed=per_seed,
+            per_seed=per_seed * _to_choose(settings),
             n=n,
             kappa=kappa,
             rng=rng,
@@ -223,6 +225,11 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
     return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
+
+
+def _to_choose(settings: Preset) -> int:
+    """How many fakes are made for each that is published."""
+    return TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
 
 
 def _in_silence(stage: str, done: int, total: int) -> None:
