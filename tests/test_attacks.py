@@ -18,7 +18,7 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatte
 from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks, users_per_place
+from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
 
@@ -326,7 +326,7 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
     groups = [People(np.array([[0, 1], [0, 1], [2, 0]]), np.arange(3), 3)]
     walks = free_walks(groups, 200, R=3, m_min=2, rng=np.random.default_rng(1))
 
-    assert users_per_place(groups[0], 3).tolist() == [3, 2, 1]
+    assert groups[0].visitors(3).tolist() == [3, 2, 1]
     assert set(walks.ravel()) <= {0, 1}
 
 
@@ -672,7 +672,7 @@ def test_reviews_hold():
 
     assert names == {"parquet", "json"}
     assert not re.search(rb"p_bar|pi_bar|mass|visitors", b"".join(pool.files().values()))
-    with pytest.raises(ew.PublicationRefused):
+    with pytest.raises(ew.errors.PublicationRefused):
         ew.publish(fakes)
 
 
@@ -933,11 +933,11 @@ def test_filters_throw_out_what_nobody_does():
 
 
 def test_referee_refuses_what_it_cannot_read():
-    with pytest.raises(ew.InvalidParameter, match="`axis`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`axis`"):
         tm_emd([[0, 1]], [[0, 1]], axis=[0.5, 1.0])
-    with pytest.raises(ew.InvalidTraces, match="`fakes`"):
+    with pytest.raises(ew.errors.InvalidTraces, match="`fakes`"):
         tp_tv([[0, 5]], ew.Traces([[0, 1]], ew.Locations(n=2)))
-    with pytest.raises(ew.InvalidParameter, match="`seed_index`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`seed_index`"):
         reidentification_rate([[0, 1], [1, 0]], [[0, 1]], [2])
 
 

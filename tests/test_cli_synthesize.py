@@ -459,7 +459,7 @@ def test_a_model_remembers_exactly_whom_it_has_met(tmp_path):
     assert contributed(tmp_path, people).tolist() == [False, True, False, False, True, True]
     assert contributed(tmp_path / "elsewhere", people) is None
     (tmp_path / "contributors.json").write_text("{}")
-    with pytest.raises(ew.InvalidModel):
+    with pytest.raises(ew.errors.InvalidModel):
         contributed(tmp_path, people)
 
 

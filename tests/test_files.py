@@ -89,7 +89,7 @@ def test_several_folders_come_together_or_not_at_all(tmp_path):
             if theirs:
                 write_files(two, theirs)
 
-    with pytest.raises(ew.OutputRefused, match="no longer empty"):
+    with pytest.raises(ew.errors.OutputRefused, match="no longer empty"):
         write(force=False, **{"theirs.txt": b"came first"})
     assert holds(tmp_path) == {"two/theirs.txt": b"came first"}
     assert not one.exists()
@@ -122,7 +122,7 @@ def test_a_folder_in_somebody_elses_folder_can_be_filled(tmp_path):
         with whole_folder(tmp_path / "theirs" / "out") as new:
             write_files(new, NEW)
         assert holds(tmp_path / "theirs" / "out") == NEW
-        with pytest.raises(ew.OutputRefused, match="no permission"):
+        with pytest.raises(ew.errors.OutputRefused, match="no permission"):
             check_folder(tmp_path / "theirs" / "other")
     finally:
         (tmp_path / "theirs").chmod(0o700)
@@ -253,7 +253,7 @@ def fault(*_given, **_named):
 
 
 def no_space(*given, **_named):
-    raise ew.OutputRefused("no space left on device.")
+    raise ew.errors.OutputRefused("no space left on device.")
 
 
 @pytest.mark.filterwarnings("ignore:.* classes instead of")
@@ -416,5 +416,5 @@ def test_publish_spends_the_budget_only_with_the_pool(run, made, tmp_path, monke
 
 def test_links_of_other_fakes_are_refused():
     pool = ew.Traces([[0]], ew.Locations(n=1), users=["f"])
-    with pytest.raises(ew.InvalidTraces, match="those of others"):
+    with pytest.raises(ew.errors.InvalidTraces, match="those of others"):
         published_links(b"fake,seed\n0,a\n", np.array([0]), pool, 2)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
+from elsewhere.run.model import Learnt
 from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 from elsewhere.run.roles import evenly, split_users
 
@@ -135,13 +136,13 @@ class TestPresets:
     def test_a_parameter_out_of_range_is_named(self, town, wrong):
         name = next(iter(wrong))
         preset = next(p.name for p in PRESETS.values() if name in p.parameters())
-        with pytest.raises(ew.InvalidParameter, match=f"`{name}` must"):
+        with pytest.raises(ew.errors.InvalidParameter, match=f"`{name}` must"):
             ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
 
     @pytest.mark.parametrize("given", [{"order": 1}, {"mapping": "common"}])
     @pytest.mark.parametrize("name", ["product", "deniable"])
     def test_classes_by_roles_read_no_order_and_no_mapping(self, town, name, given):
-        with pytest.raises(ew.InvalidParameter, match='classes by `method` = "roles"') as refused:
+        with pytest.raises(ew.errors.InvalidParameter, match='classes by `method` = "roles"') as refused:
             ew.generate_fakes(town, preset=name, rng=lab(), **given)
         assert refused.value.code == "E_NOT_READ"
         assert preset_of(name, method="kmeans", **given).parameters().items() >= given.items()
@@ -163,9 +164,9 @@ class TestPresets:
         assert len(set(kinds[0][:, 0])) == 2
 
     def test_an_unknown_parameter_is_named_with_all_others(self, town):
-        with pytest.raises(ew.InvalidParameter, match=r"`par_q`.* is no parameter.*par_c"):
+        with pytest.raises(ew.errors.InvalidParameter, match=r"`par_q`.* is no parameter.*par_c"):
             ew.generate_fakes(town, rng=lab(), par_q=1)
-        with pytest.raises(ew.InvalidParameter, match="`preset` must be one of"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`preset` must be one of"):
             ew.generate_fakes(town, preset="best", rng=lab())
 
     @pytest.mark.parametrize("name", list(PRESETS))
@@ -174,7 +175,7 @@ class TestPresets:
         strange = {n: v for n, v in everything.items() if n not in PRESETS[name].parameters()}
         if name == "private":
             del strange["eps0"]  # taken from scripts for both presets with a theorem, and not spent
-        with pytest.raises(ew.InvalidParameter) as refused:
+        with pytest.raises(ew.errors.InvalidParameter) as refused:
             ew.generate_fakes(town, preset=name, rng=lab(), **strange)
 
         assert refused.value.code == "E_NOT_READ"
@@ -317,7 +318,7 @@ class TestGivenModelAndClasses:
     def test_of_another_map_are_refused(self, town):
         other = ew.simulate_town(users=30, locations=60, rng=lab()).traces
         learnt = ew.learn(other, preset_of("product", m_min=1), kappa=4, rng=lab())
-        with pytest.raises(ew.InvalidParameter) as caught:
+        with pytest.raises(ew.errors.InvalidParameter) as caught:
             ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab())
         assert caught.value.code == "E_MISMATCH"
 
@@ -342,12 +343,12 @@ class TestGivenModelAndClasses:
             "model": {"model": learnt.model},
             "model and classes": {"model": learnt.model, "classes": learnt.classes},
             "what was learnt": {"model": learnt},
-            "a file": {"model": ew.Learnt.load(tmp_path / "model")},
+            "a file": {"model": Learnt.load(tmp_path / "model")},
         }[given]
         run = {"preset": preset, "m_min": 8, "periods": 4, "rng": lab(), **brought}
         run |= {"n": 60, "disjoint": True} if preset == "deniable" else {"k": 3}
         if given in ("what was learnt", "a file"):
-            with pytest.raises(ew.InvalidParameter, match=f"learnt with `m_min` = {before}") as refused:
+            with pytest.raises(ew.errors.InvalidParameter, match=f"learnt with `m_min` = {before}") as refused:
                 ew.generate_fakes(others, **run)
             assert refused.value.code == "E_MISMATCH"
         elif (preset, given) != ("deniable", "model and classes"):  # refused: nothing is carried
@@ -365,7 +366,7 @@ class TestGivenModelAndClasses:
     def test_a_model_of_one_period_serves_any_preset_and_others_must_agree(self, town):
         one, two = (ew.learn(town, preset_of("product", m_min=2, periods=T), kappa=6, rng=lab()) for T in (1, 2))
         assert len(ew.generate_fakes(town, classes=one.classes, model=one.model, rng=lab(), k=3, m_min=2))
-        with pytest.raises(ew.InvalidParameter, match="`periods`") as caught:
+        with pytest.raises(ew.errors.InvalidParameter, match="`periods`") as caught:
             ew.generate_fakes(town, classes=two.classes, model=two.model, rng=lab(), k=3, m_min=2)
         assert caught.value.code == "E_MISMATCH"
 
@@ -401,15 +402,15 @@ class TestOddShapes:
 
 class TestRefusals:
     def test_one_user_short(self, town):
-        with pytest.raises(ew.NotEnoughAlternates, match="at least 14 users"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="at least 14 users"):
             ew.generate_fakes(town.select(np.arange(13)), rng=lab())
-        with pytest.raises(ew.NotEnoughAlternates, match="at least 2 users"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="at least 2 users"):
             ew.generate_fakes(town.select([0]), preset="paper", rng=lab())
 
     def test_given_alternates_must_be_enough_and_nobodys_seed(self, town):
         seeds, rest = town.select(np.arange(50)), town.select(np.arange(50, 80))
         assert len(ew.generate_fakes(seeds, alternates=rest, rng=lab(), **LABORATORY))
-        with pytest.raises(ew.NotEnoughAlternates, match="2"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="2"):
             ew.generate_fakes(seeds, alternates=rest.select([0]), rng=lab(), **LABORATORY)
         with pytest.raises(ew.ElsewhereError) as caught:
             ew.generate_fakes(town, alternates=rest, rng=lab(), **LABORATORY)
@@ -423,31 +424,31 @@ class TestRefusals:
 
     def test_one_place(self):
         still = ew.Traces(np.zeros((30, 6), dtype=int), ew.Locations(n=3), step_minutes=240)
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             ew.generate_fakes(still, rng=lab())
         assert caught.value.code == "E_TOO_FEW_PLACES"
 
     def test_gaps(self, town):
         r = town.r.copy()
         r[0, 3] = -1
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             ew.generate_fakes(town.with_places(r), rng=lab())
         assert caught.value.code == "E_GAPS"
 
     def test_kappa_beyond_the_places(self, town):
         for kappa in (1, 10_000):
-            with pytest.raises(ew.InvalidParameter, match="`kappa`"):
+            with pytest.raises(ew.errors.InvalidParameter, match="`kappa`"):
                 ew.generate_fakes(town, kappa=kappa, rng=lab(), m_min=2, k=3)
 
     def test_nothing_passed_says_which_rule(self, town):
-        with pytest.raises(ew.NothingPassed, match=r"rejected by: .*differential") as caught:
+        with pytest.raises(ew.errors.NothingPassed, match=r"rejected by: .*differential") as caught:
             ew.generate_fakes(town, rng=lab(), par_d=0, max_tries=2, **LABORATORY)
         assert caught.value.exit_status == 3
 
     def test_not_traces(self):
-        with pytest.raises(ew.InvalidParameter, match="`traces`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`traces`"):
             ew.generate_fakes(np.zeros((3, 4), dtype=int), rng=lab())
-        with pytest.raises(ew.InvalidParameter, match="`rng`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`rng`"):
             ew.generate_fakes(ew.Traces([[0, 1]], ew.Locations(n=2)), rng=7)
 
 
@@ -458,7 +459,7 @@ class TestDeniable:
         assert len(fakes) == 90
         pool = ew.publish(fakes, laboratory=True)
         assert len(pool) == 90
-        with pytest.raises(ew.PublicationRefused):
+        with pytest.raises(ew.errors.PublicationRefused):
             ew.publish(fakes, laboratory=True)
         # the noise of a laboratory run can be repeated: it carries no claim (R5)
         assert "nothing is claimed" in " ".join(pool.provenance["certificate"]["words"])
@@ -519,13 +520,13 @@ class TestDeniable:
         town = ew.Traces(rows.r, rows.locations, users=[f"person {i}" for i in range(160)])
         learnt = ew.learn(town.of_users(np.arange(80)), PRESETS["deniable"].changed(m_min=3), kappa=6, rng=lab())
         run = {"preset": "deniable", "model": learnt, "disjoint": True, "m_min": 3, "n": 80}
-        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed") as said:
+        with pytest.raises(ew.errors.InvalidParameter, match="80 of the seed users have contributed") as said:
             ew.generate_fakes(town, rng=lab(), **run)
         assert said.value.code == "E_DISJOINT"
         others = town.of_users(np.arange(80, 160))
         assert len(ew.generate_fakes(others, rng=lab(), **run)) == 80
         met = learnt.update(others, kappa=6, rng=lab())
-        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed"):
+        with pytest.raises(ew.errors.InvalidParameter, match="80 of the seed users have contributed"):
             ew.generate_fakes(others, rng=lab(), **{**run, "model": met})
         assert "person" not in repr(learnt)
         # rows without names are numbered from 0 in every table: the same numbers need not be the same people
@@ -558,7 +559,7 @@ class TestDeniable:
     def test_a_model_that_may_have_met_the_seeds_is_refused(self, town):
         learnt = ew.learn(town, preset_of("product", m_min=2), kappa=6, rng=lab())
         given = {"model": learnt.model, "classes": learnt.classes, "rng": lab(), "periods": 4}
-        with pytest.raises(ew.InvalidParameter) as caught:
+        with pytest.raises(ew.errors.InvalidParameter) as caught:
             ew.generate_fakes(town, preset="deniable", k=10, **given)
         assert caught.value.code == "E_DISJOINT"
 
@@ -595,5 +596,5 @@ def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
 
 def test_more_groups_than_people_to_learn_them_from_are_refused():
     town = ew.simulate_town(users=80, locations=40, rng=lab()).traces
-    with pytest.raises(ew.InvalidParameter, match=r"`archetypes` must be at most the \d\d people"):
+    with pytest.raises(ew.errors.InvalidParameter, match=r"`archetypes` must be at most the \d\d people"):
         ew.generate_fakes(town, preset="deniable", kappa=3, m_min=2, archetypes=79, rng=lab(1))

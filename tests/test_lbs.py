@@ -351,7 +351,7 @@ def test_fakes_never_protect_the_user_they_descend_from():
         assert user not in maker[given_]
     assert len(np.unique(ours(0, 35, rng)[:, 0])) == 35
     assert ours.note == ""
-    with pytest.raises(ew.NotEnoughUsers):
+    with pytest.raises(ew.errors.NotEnoughUsers):
         ours(0, 36, rng)
 
 
@@ -409,7 +409,7 @@ def test_likely_fakes_are_chosen_more_often():
         mean[choose] = np.mean([fakes.loglik[number[make(0, 1, rng)[0].tobytes()]] for _ in range(300)])
 
     assert mean["likelihood"] > mean["uniform"] + 1
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         from_pool(fakes.r, choose="likelihood")
 
 
@@ -457,7 +457,7 @@ def test_walks_know_periods_large_maps_and_dead_ends(monkeypatch):
 
     assert np.array_equal(found, walk_on_aggregate(model, 4, tau=tau)(0, 50, np.random.default_rng(1)))
     assert {tuple(row) for row in found.tolist()} == {(0, 0, 1, 1), (2, 2, 3, 3)}
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         walk_on_aggregate(model, 4)
     # a place that is only ever the last one leads back to where the user lives
     u = ew.fit_profiles(ew.Traces([[0, 0, 5]], where))
@@ -770,7 +770,7 @@ def test_bad_input_is_refused_with_a_code(generators, options, code):
     ],
 )
 def test_a_bad_pool_is_refused(pool, users, code):
-    with pytest.raises(ew.InvalidParameter) as error:
+    with pytest.raises(ew.errors.InvalidParameter) as error:
         from_pool(pool, users)
 
     assert error.value.code == code

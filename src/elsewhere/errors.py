@@ -4,6 +4,7 @@ Every error the package raises on purpose.
     ElsewhereError                  carries `code` (E_...) and `exit_status` (2 refused, 3 nothing passed)
     |- InvalidTraces                traces, profiles or places that cannot be what they claim to be
     |- InvalidParameter             a parameter outside its range; the message names it, the range and the value
+    |  `- UnknownUser               a user number that no profile has
     |- InvalidModel                 a model or pool file that is damaged, foreign or too new
     |- NotEnoughUsers               fewer users than the privacy parameters need; the message names the minimum
     |  `- NotEnoughAlternates       the same, for the alternates of the differential similarity test (E52, E60)
@@ -70,6 +71,12 @@ class InvalidParameter(ElsewhereError, ValueError):
     """A parameter outside its range."""
 
     code = "E_PARAM"
+
+
+class UnknownUser(InvalidParameter, IndexError):
+    """A user number that no profile has."""
+
+    code = "E_USER"
 
 
 class InvalidModel(ElsewhereError, ValueError):

@@ -449,7 +449,7 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, days=5, locations=60, rng=np.random.default_rng(1)).traces
-    >>> found = ew.judge_lives(town, town, rng=np.random.default_rng(2))
+    >>> found = judge_lives(town, town, rng=np.random.default_rng(2))
     >>> found["home_share"].within, found.sizes["people"]
     (True, 60)
 

@@ -54,7 +54,7 @@ SHUFFLES = 400
 
 
 def entropy(counts: Ints) -> float:
-    """Bits."""
+    """Return the entropy of a law, in bits."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log2(p)).sum())
 
@@ -99,7 +99,7 @@ def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]
 
 
 def side_channel(ground: Ground) -> Finding:
-    """A20."""
+    """Measure what number, order and tries of the fakes tell of the seed (A20)."""
     rng, owner = ground.rng("A20"), ground.main.owner
     per_seed = np.bincount(owner[_first_days(ground.life)], minlength=len(ground.seeds.r))
     bits, p, chance = {}, {}, 0.0

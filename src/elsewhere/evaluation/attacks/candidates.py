@@ -303,7 +303,7 @@ def best_explained(ground: Ground) -> Finding:
 
 
 def reidentification(ground: Ground) -> Finding:
-    """A2."""
+    """Name the person whose own chain explains a fake best (A2)."""
     return link_finding(
         ground,
         "A2",
@@ -373,7 +373,7 @@ def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
 
 
 def background(ground: Ground) -> Finding:
-    """A12."""
+    """Count the fakes of which a detail fits exactly one person (A12)."""
     rng = ground.rng("A12")
     chosen = np.sort(rng.permutation(len(ground.fakes))[:MOST_FAKES])
     fakes = ground.fakes[chosen]

@@ -18,7 +18,7 @@ import numpy as np
 from elsewhere.evaluation.attacks._attacks_kernels import closest, with_owner
 from elsewhere.evaluation.attacks.candidates import compact
 from elsewhere.evaluation.attacks.finding import Finding, Rate, difference, percent, user_rate, verdict, wilson
-from elsewhere.evaluation.attacks.ground import Ground, Link, People, users_per_place
+from elsewhere.evaluation.attacks.ground import Ground, Link, People
 from elsewhere.traces.model import Ints
 
 MEASURES = ("aligned", "shared", "run")
@@ -264,9 +264,9 @@ def _one_per_user(user: Ints, rng: np.random.Generator) -> Ints:
 
 
 def unique_places(ground: Ground) -> Finding:
-    """A13."""
+    """Return which places of few people the fakes visit (A13)."""
     m_min = ground.parameters["m_min"]
-    users = users_per_place(ground.seeds, ground.R)
+    users = ground.seeds.visitors(ground.R)
     used = np.unique(ground.fakes)
     rare = used[users[used] < m_min]
     on_rare = np.isin(ground.fakes, rare)
@@ -282,7 +282,7 @@ def unique_places(ground: Ground) -> Finding:
     if ground.holdout is not None:
         lived = np.unique(ground.holdout.r)
         baseline = float((users[lived] < m_min).sum())
-        control = float((users_per_place(ground.holdout, ground.R)[used] < m_min).sum())
+        control = float((ground.holdout.visitors(ground.R)[used] < m_min).sum())
     main = Rate(*[float(len(rare))] * 3)
     passed = False if in_model else verdict(main, 0.0, null)
     words = f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
@@ -324,7 +324,7 @@ def few_in_the_file(ground: Ground) -> Finding:
     m_min, used = ground.parameters["m_min"], np.unique(ground.fakes)
     assert ground.file is not None  # noqa: S101 - a ground of a role
     rare = used[ground.file[used] < m_min]
-    theirs, strangers = (users_per_place(group, ground.R)[rare] > 0 for group in (ground.seeds, ground.strangers))
+    theirs, strangers = (group.visitors(ground.R)[rare] > 0 for group in (ground.seeds, ground.strangers))
     found = rare[theirs]
     affected = np.isin(ground.fakes, found).any(axis=1)
     words = f"{len(found)} places of the fakes are visited by one of {ground.who} and by fewer than {m_min} people of "

@@ -176,7 +176,7 @@ def found_without_noise(runs: int) -> float:
 
 
 def count_audit(ground: Ground) -> Finding:
-    """A9."""
+    """Audit the noisy count on releases of two neighbouring inputs (A9)."""
     p, sampler, rng = ground.parameters, ground.sampler, ground.rng("A9")
     if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
         raise CannotAudit("a `sampler` of this package, with the archetypes of its seeds")
@@ -230,7 +230,7 @@ def members(ground: Ground) -> Ints:
 
 
 def behind(ground: Ground) -> Finding:
-    """A8."""
+    """Count the seeds that could stand behind each fake (A8)."""
     rng, k, user = ground.rng("A8"), ground.parameters["k"], ground.main.user
     if k is None:
         raise CannotAudit("`k`, the number of seeds that should stand behind every fake")

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
-from elsewhere.traces.model import Floats, Ints, Locations, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, users_per_place
 
 
 class People(NamedTuple):
@@ -25,6 +25,10 @@ class People(NamedTuple):
     r: Ints
     user: Ints
     U: int
+
+    def visitors(self, R: int) -> Ints:
+        """Return how many users visit each of R places."""
+        return users_per_place(self.user, self.r, R)
 
 
 class Link(NamedTuple):
@@ -259,7 +263,7 @@ class Ground:
         if not roles:
             return ground
         people = {name: people_of(tables[f"roles[{name}]"]) for name in others}
-        file = np.sum([users_per_place(group, len(where)) for group in (ground.seeds, *people.values())], axis=0)
+        file = np.sum([group.visitors(len(where)) for group in (ground.seeds, *people.values())], axis=0)
         alone = "no people set aside are left to be the strangers" if holdout is None else ""
         return replace(
             ground,
@@ -290,7 +294,7 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
     """
     r = np.concatenate([g.r for g in groups])
     weight = np.concatenate([1 / np.bincount(g.user)[g.user] for g in groups])
-    known = np.min([users_per_place(g, R) for g in groups], axis=0) >= m_min
+    known = np.min([g.visitors(R) for g in groups], axis=0) >= m_min
     if not known.any():
         known[:] = True
     first = np.bincount(r[:, 0], weight, R) * known
@@ -326,12 +330,6 @@ def some_people(people: People, n: int, rng: np.random.Generator) -> People:
     number[np.sort(rng.permutation(people.U)[:n])] = np.arange(n)
     rows = np.flatnonzero(number[people.user] >= 0)
     return People(people.r[rows], number[people.user[rows]], n)
-
-
-def users_per_place(people: People, R: int) -> Ints:
-    """Number of distinct users that visit each place, (R,)."""
-    pairs = np.unique(people.user[:, None] * R + people.r)
-    return np.bincount(pairs % R, minlength=R)
 
 
 def number_within(owner: Ints) -> Ints:

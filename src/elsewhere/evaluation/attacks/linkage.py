@@ -75,7 +75,7 @@ def timing_top(link: Link) -> tuple[Floats, Floats]:
 
 
 def move_timing(ground: Ground) -> Finding:
-    """A4."""
+    """Link fakes to seeds by the times of their moves alone (A4)."""
     return link_finding(
         ground,
         "A4",
@@ -566,7 +566,7 @@ def _above(prior: float, gain: Rate) -> Rate:
 
 
 def reconstruction(ground: Ground) -> Finding:
-    """A6."""
+    """Work out the seed's place, slot by slot, from its fakes (A6)."""
     return _finding(
         ground,
         "A6",
@@ -576,7 +576,7 @@ def reconstruction(ground: Ground) -> Finding:
 
 
 def avoidance(ground: Ground) -> Finding:
-    """A7."""
+    """Name the seed by the places that its fakes avoid (A7)."""
     label = ground.label
     if label is None:
         raise ValueError("`classes` are checked before an attack runs")

@@ -158,7 +158,7 @@ def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Int
 
 
 def likelihood_membership(ground: Ground) -> Finding:
-    """A3."""
+    """Tell members from strangers by a ratio of likelihoods (A3)."""
     rng, people, U = ground.rng("A3"), together(ground.seeds, ground.strangers), ground.seeds.U
     ratio, free = (
         likelihood_ratio(people, fakes, ground.dataset, ground.R) for fakes in (ground.fakes, ground.null_walks(rng))
@@ -237,7 +237,7 @@ def judge(found: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, 
 
 
 def density_membership(ground: Ground) -> Finding:
-    """A10."""
+    """Tell members from strangers by densities and distances (A10)."""
     rng, people, U = ground.rng("A10"), together(ground.seeds, ground.strangers), ground.seeds.U
     found = scores(people, ground.fakes, ground.R, ground.hour)
     free = scores(people, ground.null_walks(rng), ground.R, ground.hour)

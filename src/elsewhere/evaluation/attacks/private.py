@@ -114,7 +114,7 @@ def found_without_noise(runs: int, delta: float) -> float:
 
 
 def sum_audit(ground: Ground, mechanism: Mechanism) -> Finding:
-    """A9 of the private preset."""
+    """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
     runs, rng, claimed = ground.parameters["count_runs"], ground.rng("A9"), mechanism.eps
     without = found_without_noise(runs, mechanism.delta)
     if without <= claimed:

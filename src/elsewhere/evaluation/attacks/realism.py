@@ -553,7 +553,7 @@ def judged(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool | None:
 
 
 def real_or_fake(ground: Ground) -> Finding:
-    """A15."""
+    """Tell real people from fakes by classifiers of their days (A15)."""
     judge = Judge(ground, ground.rng("A15"))
     maker = np.arange(len(ground.fakes)) if ground.owner is None else ground.main.user
     # beside the fakes real people in their place: what remains is chance
@@ -653,7 +653,7 @@ def rejected(ground: Ground, groups: dict[str, Ints], half: Ints) -> dict[str, d
 
 
 def filtering(ground: Ground) -> Finding:
-    """A16."""
+    """Filter out points that are impossible or unlikely (A16)."""
     rng, people = ground.rng("A16"), ground.strangers
     half = rng.permutation(people.U) % 2
     shares = rejected(ground, {"fakes": ground.fakes, "seeds": ground.seeds.r}, half)
