@@ -837,9 +837,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                 known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
                 if known and uniform(stream) < chance[2] and has_room(through, P):
                     share = (c + 1) / (many + 1)
-                    teach_pass(
-                        w, memory, h, m, here, x, step, share, y, passes, mine, moves, movers, m_min, among, through
-                    )
+                    ends = here, x, step
+                    teach_pass(w, memory, h, m, ends, share, y, passes, mine, moves, movers, m_min, among, through)
                 step = y
             if s.role[q] == OTHER:
                 visit(w, memory, here, x, part, off, day)
