@@ -155,6 +155,7 @@ def roles(profiles: Profiles) -> Floats:
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
 FEW_PLACES = 4_096  # with an edge, up to which w is made for sums over it; it takes 134 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
+STACKED = 2_000_000  # sums that are looked at at once
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
 Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
@@ -174,6 +175,44 @@ class _Sums:
             return self
         columns = [np.concatenate([getattr(self, c), getattr(other, c)]) for c in ("place", "share", "left", "right")]
         return _summed(columns[0], columns[1], columns[2], columns[3])
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """Several `_Sums` in columns: entry e is of `place[e]` at `level[e]`; the levels of a pair rise side by side."""
+
+    place: Ints
+    level: Ints
+    left: Floats
+    right: Floats
+    width: Floats  # of each level: what it is above the one before
+    last: Ints  # of each level, the last of its pair
+
+    @staticmethod
+    def of(parts: list[_Sums]) -> "_Stacked":
+        found = [np.unique(part.share, return_inverse=True) for part in parts]
+        first = np.cumsum([0, *(len(levels) for levels, _ in found)])
+        return _Stacked(
+            np.concatenate([part.place for part in parts]),
+            np.concatenate([level + start for (_, level), start in zip(found, first, strict=False)]),
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([part.right for part in parts]),
+            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in found]),
+            np.repeat(first[1:] - 1, np.diff(first)),
+        )
+
+    def add_to(self, out: Floats, of_place: Ints) -> None:
+        """Add left diag(level widths) right^T of every pair to `out`, places numbered by `of_place`."""
+        kappa, levels = len(out), len(self.width)
+        cell = of_place[self.place] * levels + self.level
+
+        def reaching(values: Floats) -> Floats:
+            table = np.bincount(cell, values, kappa * levels).reshape(kappa, levels)
+            # users whose share reaches a level: all those at it or above, of the same pair
+            up_to = np.cumsum(table, axis=1)
+            return np.asarray(up_to[:, self.last] - up_to + table)
+
+        out += (reaching(self.left) * self.width) @ reaching(self.right).T
 
 
 def _summed(place: Ints, share: Floats, left: Floats, right: Floats) -> _Sums:
@@ -273,12 +312,22 @@ class LocationGraph:
         out = np.zeros((kappa, kappa))
         if self._profiles is not None and self._edges is None:
             _add_similarities(out, ranked(self._profiles), of_place)
-        for sums in self._sums.values():
-            _add_product(out, sums, of_place)
+        for stacked in self._stacked:
+            stacked.add_to(out, of_place)
         if self._edges is not None:
             np.add.at(out, (of_place[self._edges["r"]], of_place[self._edges["r_next"]]), self._edges["weight"])
         loops = np.bincount(label, self._self_loops[self.visited], kappa)
         return _symmetric(out - np.diag(loops))
+
+    @cached_property
+    def _stacked(self) -> list["_Stacked"]:
+        """The sums of all pairs of ranks, some pairs at a time."""
+        parts: list[list[_Sums]] = [[]]
+        for sums in self._sums.values():
+            parts[-1].append(sums)
+            if sum(len(part.place) for part in parts[-1]) > STACKED:
+                parts.append([])
+        return [_Stacked.of(part) for part in parts if part]
 
     @cached_property
     def _self_loops(self) -> Floats:
