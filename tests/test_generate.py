@@ -204,6 +204,7 @@ class TestPresets:
             "n",
             "also",
             "out_as",
+            "executor",
         }
 
 

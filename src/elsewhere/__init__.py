@@ -12,6 +12,7 @@ from elsewhere import errors
 from elsewhere._version import __version__
 
 _HOME = {
+    "Cluster": "scale",
     "ElsewhereError": "errors",
     "Fakes": "run.fakes",
     "Locations": "traces.model",

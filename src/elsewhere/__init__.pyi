@@ -19,6 +19,7 @@ from elsewhere.run.presets import Preset as Preset
 from elsewhere.run.presets import Reading as Reading
 from elsewhere.run.publish import publish as publish
 from elsewhere.run.synthesize import synthesize as synthesize
+from elsewhere.scale import Cluster as Cluster
 from elsewhere.semantics.classes import SemanticClasses as SemanticClasses
 from elsewhere.semantics.classes import semantic_clustering as semantic_clustering
 from elsewhere.semantics.graph import semantic_graph as semantic_graph

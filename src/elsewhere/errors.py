@@ -13,6 +13,7 @@ Every error the package raises on purpose.
     |- NothingPassed                every attempt was rejected by the privacy tests (exit 3)
     |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
     |- OutputRefused                an output that exists, or cannot be written
+    |- ClusterUnavailable           a Dask scheduler or its workers that cannot be used, or went away
     `- MissingExtra                 an optional library is not installed; the message says how to install it
 
 A message shows the value of a *parameter*; of a trace it names file, line and code, never content
@@ -124,6 +125,12 @@ class OutputRefused(ElsewhereError):
     """An output that exists already, or cannot be written."""
 
     code = "E_OUTPUT"
+
+
+class ClusterUnavailable(ElsewhereError):
+    """A Dask scheduler or its workers that cannot be used, or went away."""
+
+    code = "E_CLUSTER"
 
 
 class MissingExtra(ElsewhereError, ImportError):

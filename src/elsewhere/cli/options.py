@@ -3,7 +3,8 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from elsewhere.run.fakes import Fakes
     from elsewhere.run.presets import Preset
+    from elsewhere.scale import Cluster
     from elsewhere.traces.model import Traces
 
 # what most need comes first, in a panel of its own; the rest of a command's help in these, in this order
@@ -246,6 +248,15 @@ Workers = Annotated[
     int,
     typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.", rich_help_panel=EXPERT),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Work on the workers of this Dask scheduler, such as tls://host:8786; the result does not depend on it.",
+        rich_help_panel=EXPERT,
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -365,6 +376,18 @@ BY_DEFAULT = Making()
 makes = gives("making", Making)
 
 
+@contextmanager
+def cluster_at(address: str | None) -> "Iterator[Cluster | None]":
+    """The cluster that `--dask` names, for the duration of a command."""
+    if address is None:
+        yield None
+        return
+    from elsewhere.scale import Cluster
+
+    with Cluster(address) as cluster:
+        yield cluster
+
+
 def kappa_of(text: str) -> int | Literal["auto"]:
     """The number of classes that the option asks for."""
     if text == "auto":
@@ -404,6 +427,7 @@ def make_fakes(
     making: Making,
     per_seed: int,
     workers: int,
+    executor: "Cluster | None" = None,
     model: Path | None = None,
     seeds: frozenset[str] | None = None,
 ) -> "Fakes":
@@ -422,6 +446,7 @@ def make_fakes(
             n=making.number,
             kappa=kappa_of(making.kappa),
             rng=making.rng(),
+            executor=executor,
             workers=workers,
             progress=progress,
             **given,

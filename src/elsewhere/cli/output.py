@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from elsewhere.evaluation.judge import Judgement
 
 # parameters of the library whose option is called otherwise, or that are part of another input
-OTHERWISE = {"rng": "--seed", "laboratory=True": "--i-know", "seed_index": "--links", "classes": "--model"}
+OTHERWISE = {
+    "rng": "--seed",
+    "laboratory=True": "--i-know",
+    "seed_index": "--links",
+    "classes": "--model",
+    "executor": "--dask",
+}
 ELSEWHERE = {"rng": "--seed", "out_as": "--out-as (of synthesize)"}  # options of other commands, by which it was made
 # words that mean a trace, labels or a table where they stand in messages, and not the option of that name
 OTHERS = {"seed", "seeds", "users", "fakes", "real", "report", "out", "set"}

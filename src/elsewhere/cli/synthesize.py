@@ -9,6 +9,7 @@ from rich.table import Table
 from elsewhere.cli.options import (
     BY_DEFAULT,
     PRIVACY,
+    Dask,
     Eps0,
     Folder,
     Force,
@@ -23,6 +24,7 @@ from elsewhere.cli.options import (
     Report,
     Source,
     Workers,
+    cluster_at,
     kappa_of,
     makes,
     reads,
@@ -42,6 +44,7 @@ def synthesize(
     also: Formats = None,
     out_as: OutAs = None,
     workers: Workers = 2,
+    dask: Dask = None,
     i_know: IKnow = False,
     report: Report = True,
     private: Private = None,
@@ -71,7 +74,7 @@ def synthesize(
     """
     from elsewhere.run.synthesize import synthesize as whole_job
 
-    with bars() as progress:
+    with cluster_at(dask) as executor, bars() as progress:
         made = whole_job(
             source,
             out,
@@ -87,6 +90,7 @@ def synthesize(
             force=force,
             laboratory=i_know,
             rng=making.rng(),
+            executor=executor,
             workers=workers,
             progress=progress,
             reading=reading,

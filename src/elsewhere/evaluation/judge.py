@@ -14,6 +14,7 @@ And how much the classes of places tell of the categories that the input gives t
 """
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -204,6 +205,7 @@ def judge_run(
     rows: Ints,
     *,
     holdout: Traces | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
 ) -> Judgement:
@@ -218,6 +220,8 @@ def judge_run(
         What it made, what of it is published, and the number in `fakes` of each published fake (`publish_linked`).
     holdout
         People who were set aside before anything was learnt; by default those who are nobody's seed.
+    executor
+        Where attacks run; the result does not depend on it.
     progress
         Called as `progress(attacks done, attacks)`.
     rng
@@ -259,7 +263,19 @@ def judge_run(
         # fakes of the walk without a seed have nobody behind them, and follow nobody
         follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
     attacked, more = _attacked(
-        seeds, days, control, others, holdout is None, fakes, published, owner, follows, progress, second, third
+        seeds,
+        days,
+        control,
+        others,
+        holdout is None,
+        fakes,
+        published,
+        owner,
+        follows,
+        executor,
+        progress,
+        second,
+        third,
     )
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
@@ -311,6 +327,7 @@ def _attacked(
     published: Traces,
     owner: Ints | None,
     follows: NDArray[np.bool_],
+    executor: Executor | None,
     progress: Callable[[int, int], None] | None,
     draw: np.random.Generator,
     rng: np.random.Generator,
@@ -349,7 +366,7 @@ def _attacked(
         }
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
     settings, learnt = fakes.preset, fakes.learnt
-    given: dict[str, Any] = {"m_min": settings.m_min}
+    given: dict[str, Any] = {"m_min": settings.m_min, "executor": executor}
     if owner is None:
         # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
         given["attacks"] = [attack for attack in ALL if attack != "A13"]

@@ -13,6 +13,7 @@ stand in docs/readings.md.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
@@ -466,6 +467,7 @@ class WholeJobOptions(PresetOptions, total=False):
 
     per_seed: int
     n: int | None
+    executor: Executor | None
     also: str | Sequence[str]
     out_as: str | None
     alternates: str

@@ -7,6 +7,7 @@ Where there are too few people for any fake, errors carry advice: what there is,
 import math
 import secrets
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -191,6 +192,7 @@ def read_whole(
     least: int | None = None,
     told: Mapping[str, Any] | None = None,
     rng: "np.random.Generator | None" = None,
+    executor: Executor | None = None,
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
@@ -210,7 +212,7 @@ def read_whole(
             code="E_MAP",
         )
     reports: list[Preparation] = []
-    keywords = (reading if told is None else reading.as_made(told)).keywords(settings)
+    keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:

@@ -134,12 +134,13 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `choose`: "uniform", or "likelihood" for the likelier of ten times as
-        many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx", "geojson",
-        "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events"; by default
-        visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its fields,
-        those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset reads:
-        `k`, `eps`, `m_min` ...
+        `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
+        walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the likelier of ten
+        times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
+        by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
+        fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
+        reads: `k`, `eps`, `m_min` ...
 
     Examples
     --------
@@ -160,12 +161,13 @@ def synthesize(
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
     per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
+    executor = options.pop("executor", None)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
     tell = progress or _in_silence
     tell(READ, 0, 0)
-    traces, read = read_whole(source, reading, settings, rng=rng)
+    traces, read = read_whole(source, reading, settings, rng=rng, executor=executor)
     traces, aside = _aside(traces, holdout, rng)
     tell(MAKE, 0, 0)
     with advised(traces, settings):
@@ -176,6 +178,7 @@ def synthesize(
             n=n,
             kappa=kappa,
             rng=rng,
+            executor=executor,
             workers=workers,
             progress=lambda done, total: tell(MAKE, done, total),
             seeds=read.seeds,
@@ -202,6 +205,7 @@ def synthesize(
                 pool,
                 rows,
                 holdout=aside,
+                executor=executor,
                 progress=lambda done, total: tell(ATTACK, done, total),
                 rng=_apart(rng) or np.random.default_rng(np.random.SeedSequence()),
             )
@@ -224,7 +228,8 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    return replace(reading, **changes), check_names(others, sorted(names | {"also", "out_as", "per_seed", "n"}))
+    beside = names | {"also", "out_as", "per_seed", "n", "executor"}
+    return replace(reading, **changes), check_names(others, sorted(beside))
 
 
 def _to_choose(settings: Preset) -> int:

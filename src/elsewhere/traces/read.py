@@ -10,6 +10,7 @@ import codecs
 import hmac
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -67,6 +68,7 @@ def read_traces(
     columns: Mapping[str, str | None] | None = None,
     locations: Any = None,
     people: Callable[[str], bool] | None = None,
+    executor: Executor | None = None,
     report: Callable[[Preparation], None] | None = None,
     **options: Unpack[ReadingOptions],
 ) -> Traces:
@@ -160,6 +162,8 @@ def read_traces(
         so. Of a gzip file that is cut off, read what is there.
     people
         Which ids are read, of a file with fixes or slots; rows of others are as if they were not there.
+    executor
+        Where the files of a folder are read, such as a `Cluster`; the result does not depend on it.
     report
         Called with the `Preparation`: what was read, dropped, repaired, and why.
 
@@ -198,6 +202,7 @@ def read_traces(
         roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
         plain_times=date_format is None,
         allow_truncated=allow_truncated,
+        executor=executor,
     )
     roles = _roles(parts.sample, format)
     if people is not None and "user" in roles:

@@ -18,7 +18,8 @@ The suite: every attack of the table with what it needs, A1 to A21.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import Executor
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -46,6 +47,7 @@ from elsewhere.evaluation.attacks.membership import density_membership, likeliho
 from elsewhere.evaluation.attacks.private import sum_audit
 from elsewhere.evaluation.attacks.realism import filtering, real_or_fake
 from elsewhere.privacy.private.release import Mechanism
+from elsewhere.scale import map_over
 from elsewhere.traces.model import Ints, Locations, Traces
 
 CHANCE = 0.01
@@ -475,6 +477,7 @@ class AuditOptions(TypedDict, total=False):
     holdout_met: bool
     locations: Locations | None
     roles: Mapping[str, Any] | None
+    executor: Executor | None
     progress: Callable[[int, int], None] | None
 
 
@@ -532,8 +535,8 @@ def audit(
         The fields of `Claims`. `locations`: places of plain arrays; without them speeds and distances are not judged.
         `roles`: other people in the file, name -> `Traces` or array; A1, A2, A3, A10, A12 and A13 are run against each
         role, with the hold-out as strangers, and the finding is that of the worst, named; `roles` in it holds all. A
-        sentence in the place of people says why there is no verdict on them. `progress`: called with (attacks done,
-        attacks in all) after every attack.
+        sentence in the place of people says why there is no verdict on them. `executor`: where the attacks run; the
+        result does not depend on it. `progress`: called with (attacks done, attacks in all) after every attack.
 
     Examples
     --------
@@ -547,7 +550,7 @@ def audit(
     """
     wanted = _ids(attacks)
     locations, roles = options.pop("locations", None), options.pop("roles", None)
-    progress = options.pop("progress", None)
+    executor, progress = options.pop("executor", None), options.pop("progress", None)
     strange = [name for name in options if name not in AuditOptions.__annotations__]
     if strange:
         known = ", ".join(AuditOptions.__annotations__)
@@ -570,11 +573,7 @@ def audit(
         parameters=parameters,
         roles=roles,
     )
-    findings = []
-    for attack in wanted:
-        findings.append(run(attack, ground))
-        if progress is not None:
-            progress(len(findings), len(wanted))
+    findings = map_over(_Attacking(ground), wanted, executor=executor, progress=progress)
     sizes = {
         "seed_users": ground.seeds.U,
         "holdout_users": 0 if ground.holdout is None else ground.holdout.U,
@@ -583,6 +582,16 @@ def audit(
         "places": ground.R,
     }
     return AuditResult(tuple(findings), sizes, (*ground.notes, f"elsewhere {__version__}"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Attacking:
+    """Attack after attack on one ground; none changes it."""
+
+    ground: Ground = field(repr=False)
+
+    def __call__(self, attack: str) -> Finding:
+        return run(attack, self.ground)
 
 
 def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ What every attack stands on: seed people, hold-out people, fakes, who made which
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -98,8 +99,11 @@ class Ground:
         return frozenset(name for name, value in inputs.items() if value is not None)
 
     def rng(self, attack: str) -> np.random.Generator:
-        """The stream of one attack: its result does not depend on which other attacks run."""
-        return self.streams[int(attack[1:])]
+        """The stream of one attack, from its beginning: its result depends on neither other attacks nor a first try."""
+        return self._stream(int(attack[1:]))
+
+    def _stream(self, number: int) -> np.random.Generator:
+        return deepcopy(self.streams[number])
 
     @property
     def who(self) -> str:
@@ -122,6 +126,7 @@ class Ground:
             generator=None,
             roles={},
             role=role,
+            streams=tuple(stream.spawn(1)[0] for stream in self.streams),
             maker=self.units,
             file=file,
             parameters={**self.parameters, "sets": self.dataset, "holdout_met": False},
@@ -144,7 +149,7 @@ class Ground:
     @cached_property
     def control(self) -> Link:
         """Every fake with a hold-out person in the place of its maker, as many candidates where there are enough."""
-        rng, people, made = self.streams[22], self.strangers, self.main
+        rng, people, made = self._stream(22), self.strangers, self.main
         chosen = rng.permutation(people.U)[: self.seeds.U]
         stand_in = chosen[np.arange(self.seeds.U) % len(chosen)]
         number = np.full(people.U, -1)
@@ -161,12 +166,12 @@ class Ground:
     @cached_property
     def null(self) -> Link:
         """Walks without a seed, as many as there are fakes, said to come from the same seeds."""
-        return Link(self.null_walks(self.streams[0]), self.main.owner, self.seeds)
+        return Link(self.null_walks(self._stream(0)), self.main.owner, self.seeds)
 
     @cached_property
     def fresh(self) -> Link:
         """Days of hold-out people in the place of the fakes, said to come from the same seeds."""
-        rng, people, made = self.streams[23], self.strangers, self.main
+        rng, people, made = self._stream(23), self.strangers, self.main
         rounds = -(-len(made.fakes) // len(people.r))
         rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(made.fakes)]
         return Link(people.r[rows], made.owner, self.seeds)

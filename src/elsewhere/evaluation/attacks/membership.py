@@ -50,9 +50,11 @@ def make_fakes(ground: Ground, people: People, rng: np.random.Generator) -> tupl
     return filled(fakes), owner.astype(np.int64)
 
 
-def shadow_scores(ground: Ground, people: People, found: dict[str, Floats]) -> dict[str, Floats]:
+def shadow_scores(
+    ground: Ground, people: People, found: dict[str, Floats], rng: np.random.Generator
+) -> dict[str, Floats]:
     """ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow runs."""
-    rng, runs = ground.rng("A10"), ground.parameters["shadows"]
+    runs = ground.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
     shadow = {name: np.zeros((runs, people.U)) for name in found}
     for run in range(runs):
@@ -242,7 +244,7 @@ def density_membership(ground: Ground) -> Finding:
     found = scores(people, ground.fakes, ground.R, ground.hour)
     free = scores(people, ground.null_walks(rng), ground.R, ground.hour)
     if ground.generator is not None:
-        found |= shadow_scores(ground, people, found)
+        found |= shadow_scores(ground, people, found, rng)
     curves, early = judge(found, U)
     null_curves, null_early = judge(free, U)
     # the attacker may know the direction: below one half tells as much as above
