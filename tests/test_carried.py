@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elsewhere as ew
 from elsewhere.privacy.deniable.archetypes import _counted, learn_archetypes
 from elsewhere.privacy.deniable.carried import OF_WALK, number_of_archetypes
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, all_columns
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
@@ -249,7 +249,7 @@ def naive_step(habits, lengths, r):
 class TestFile:
     def test_a_file_says_the_same_as_memory_to_the_last_bit(self, town, learnt, tmp_path):
         learnt.save(tmp_path)
-        back = Learnt.load(tmp_path)
+        back = FittedModel.load(tmp_path)
         assert len(back.carried.archetypes.share) == number_of_archetypes(120, 0.5) == 10
         for name in ("share", "score", "price", "size"):
             assert np.array_equal(getattr(learnt.carried.archetypes, name), getattr(back.carried.archetypes, name))
@@ -271,7 +271,7 @@ class TestFile:
         index = json.loads(files["model.json"])
         index["preset"] |= {"emission": "walk", "gamma": 4.0}  # parameters that this version does not know
         for carried in (None, {"method": "modes", "groups": [2], "chosen": None}):
-            older = Learnt.load(written(tmp_path / "older", arrays, {**index, "carried": carried}))
+            older = FittedModel.load(written(tmp_path / "older", arrays, {**index, "carried": carried}))
             assert older.carried is None
             with pytest.raises(ew.errors.InvalidParameter, match="learn it again under the deniable preset") as said:
                 ew.generate_fakes(town[1], model=older, rng=lab(), **RUN)
@@ -323,7 +323,7 @@ class TestFile:
         if change is None:
             del arrays[name]
         with pytest.raises(ew.errors.InvalidModel):
-            Learnt.load(written(tmp_path / "wrong", arrays, json.loads(files["model.json"])))
+            FittedModel.load(written(tmp_path / "wrong", arrays, json.loads(files["model.json"])))
 
     @pytest.mark.parametrize(
         "change",
@@ -347,10 +347,10 @@ class TestFile:
         index["carried"] = {**index["carried"], **change} if isinstance(change, dict) else change
         folder = written(tmp_path / "wrong", arrays_of(files), index)
         if change is None:  # arrays that nobody asks for are not looked at
-            assert Learnt.load(folder).carried is None
+            assert FittedModel.load(folder).carried is None
             return
         with pytest.raises(ew.errors.InvalidModel):
-            Learnt.load(folder)
+            FittedModel.load(folder)
 
 
 class TestRuns:

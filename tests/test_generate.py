@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 from elsewhere.run.roles import evenly, split_users
 
@@ -344,7 +344,7 @@ class TestGivenModelAndClasses:
             "model": {"model": learnt.model},
             "model and classes": {"model": learnt.model, "classes": learnt.classes},
             "what was learnt": {"model": learnt},
-            "a file": {"model": Learnt.load(tmp_path / "model")},
+            "a file": {"model": FittedModel.load(tmp_path / "model")},
         }[given]
         run = {"preset": preset, "m_min": 8, "periods": 4, "rng": lab(), **brought}
         run |= {"n": 60, "disjoint": True} if preset == "deniable" else {"k": 3}

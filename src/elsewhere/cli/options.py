@@ -350,6 +350,11 @@ class Making:
 
         return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
 
+    def coins(self) -> bytes | None:
+        """What decides who is a seed of the deniable preset, in a laboratory run."""
+        rng = self.rng()
+        return None if rng is None else rng.bytes(32)
+
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
         own = ("k", "eps0", "eps", "delta", "days", "choose")
@@ -482,10 +487,10 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     """Whom the model has met are the product's seeds, and never those of the deniable mode."""
     import numpy as np
 
-    from elsewhere.run.model import Learnt
+    from elsewhere.run.model import FittedModel
     from elsewhere.run.roles import contributed
 
-    given: dict[str, Any] = {"model": Learnt.load(model)}
+    given: dict[str, Any] = {"model": FittedModel.load(model)}
     met = contributed(model, traces)
     if preset == "deniable":
         if met is None:

@@ -128,7 +128,7 @@ def fit(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, rng=making.rng())
+        traces, read = read_whole(source, reading, settings, coins=making.coins())
     import numpy as np
 
     from elsewhere.files import write_folder
@@ -184,7 +184,7 @@ def generate(
     with cluster_at(dask) as executor:
         with stage("reading"):
             fewest = None if model is None else 1
-            traces, read = read_whole(source, reading, settings, fewest, told_by, making.rng(), executor)
+            traces, read = read_whole(source, reading, settings, fewest, told_by, making.coins(), executor)
         fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)

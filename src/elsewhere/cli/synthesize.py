@@ -68,7 +68,7 @@ def synthesize(
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
     into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json. Both appear when
-    they are complete; if the run stops after the fakes are made, these are kept in DIR-unfinished, for `publish`.
+    they are complete. If the run is stopped, the same command goes on: what is done is kept in DIR-unfinished, private.
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """

@@ -46,7 +46,7 @@ class Link(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class AttackInputs:
     """
     The inputs of an audit, checked; `of` makes one.
 
@@ -75,7 +75,7 @@ class Ground:
     parameters: Mapping[str, Any]
     streams: tuple[np.random.Generator, ...] = field(repr=False)
     notes: tuple[str, ...]
-    roles: Mapping[str, "Ground | str"] = field(default_factory=dict, repr=False)
+    roles: Mapping[str, "AttackInputs | str"] = field(default_factory=dict, repr=False)
     role: str = ""
     maker: Ints | None = None
     file: Ints | None = field(default=None, repr=False)
@@ -117,7 +117,7 @@ class Ground:
             return self.maker
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
 
-    def attacked_as(self, role: str, people: People, file: Ints) -> "Ground":
+    def attacked_as(self, role: str, people: People, file: Ints) -> "AttackInputs":
         """The same with the people of another role in the file in the place of the seeds."""
         return replace(
             self,
@@ -215,7 +215,7 @@ class Ground:
         attempts: ArrayLike | None = None,
         parameters: Mapping[str, Any],
         roles: Mapping[str, Any] | None = None,
-    ) -> "Ground":
+    ) -> "AttackInputs":
         """Check all inputs, once."""
         if not isinstance(rng, np.random.Generator):
             raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
@@ -242,7 +242,7 @@ class Ground:
         notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
         life = getattr(fakes, "life", None)
-        ground = Ground(
+        inputs = AttackInputs(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
             fakes=filled(tables["fakes"].r),
@@ -266,14 +266,14 @@ class Ground:
             notes=notes,
         )
         if not roles:
-            return ground
+            return inputs
         people = {name: people_of(tables[f"roles[{name}]"]) for name in others}
-        file = np.sum([group.visitors(len(where)) for group in (ground.seeds, *people.values())], axis=0)
+        file = np.sum([group.visitors(len(where)) for group in (inputs.seeds, *people.values())], axis=0)
         alone = "no people set aside are left to be the strangers" if holdout is None else ""
         return replace(
-            ground,
+            inputs,
             roles={
-                name: told if isinstance(told, str) else alone or ground.attacked_as(name, people[name], file)
+                name: told if isinstance(told, str) else alone or inputs.attacked_as(name, people[name], file)
                 for name, told in roles.items()
             },
         )
