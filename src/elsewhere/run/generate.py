@@ -70,7 +70,7 @@ def generate_fakes(
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
     classes, model
-        FittedModel beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
+        Learnt beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
     alternates
         Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
         preset takes all other users ("all").
