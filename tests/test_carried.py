@@ -374,8 +374,8 @@ class TestRuns:
         assert said.value.code == "E_MISMATCH"
         assert learnt.update(town[1], kappa=5, rng=lab()).carried is None
 
-    def test_a_larger_m_min_than_that_of_the_model_is_refused(self, town, learnt):
-        with pytest.raises(ew.errors.InvalidParameter, match=f"learn it again with `m_min={M_MIN + 1}`") as said:
+    def test_a_larger_m_min_than_it_was_learnt_with_is_refused(self, town, learnt):
+        with pytest.raises(ew.errors.InvalidParameter, match="learn it again") as said:
             ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**RUN, "m_min": M_MIN + 1})
         assert said.value.code == "E_MISMATCH"
 

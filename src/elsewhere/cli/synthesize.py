@@ -82,6 +82,8 @@ def synthesize(
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
+            feasible=making.feasible,
+            missing=making.missing,  # type: ignore[arg-type]  # checked
             also=also or (),
             out_as=out_as,
             report=report,

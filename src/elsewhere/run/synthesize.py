@@ -10,7 +10,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from elsewhere.checkpoint import derived, generator, going_on
-from elsewhere.errors import InvalidParameter, PublicationRefused, public, require_between, require_whole
+from elsewhere.errors import (
+    InvalidParameter,
+    PublicationRefused,
+    public,
+    require_between,
+    require_choice,
+    require_whole,
+)
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, whole_folders
 from elsewhere.pool import Pool
@@ -30,10 +37,11 @@ from elsewhere.run.finish import (
     write_links,
     write_reports,
 )
-from elsewhere.run.generate import fakes_of
+from elsewhere.run.generate import fakes_of, require_given
 from elsewhere.run.job import READ, SECRET, SPENT, about_to_write, in_place, key_of
+from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
+from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -46,6 +54,7 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
+from elsewhere.traces.moves import read_moves
 from elsewhere.traces.sources import opened_once
 
 Progress = Callable[[str, int, int], None]
@@ -138,9 +147,10 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
-        walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the likelier of ten
-        times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
+        draws what is not known from the person's own days (E4). `executor`, such as a `Cluster`: where the files of a
+        folder are read, walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the
+        likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further forms, "gpx",
         "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
         by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
         fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
@@ -162,10 +172,15 @@ def synthesize(
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
     per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
-    executor = options.pop("executor", None)
+    feasible, executor = options.pop("feasible", None), options.pop("executor", None)
+    missing = require_choice("missing", options.pop("missing", "drop"), MISSING)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
+    require_given(feasible, settings)
+    moves = feasible
+    if feasible is not None and not is_data(feasible) and not hasattr(feasible, "shape"):
+        moves = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
     tell = progress or _in_silence
     given = None if rng is None else rng.bytes(32)
     mine = private_folder(out, None if private is None else Path(private), force=True)
@@ -176,14 +191,18 @@ def synthesize(
         check_folder(folder, force=force or stopped)
     tell(READ, 0, 0)
     source = opened_once(source, allow_truncated=reading.allow_truncated)
-    key = key_of(source, reading, settings, given, per_seed=per_seed, n=n, kappa=kappa, holdout=holdout)
+    what = {"per_seed": per_seed, "n": n, "kappa": kappa, "holdout": holdout, "missing": missing}
+    key = key_of(source, reading, settings, given, feasible, **what)
     with going_on(spare, key, SPENT, force=force) as stages:
         force = force or in_place(stages, (mine, out))
         for folder in (out, mine):
             check_folder(folder, force=force)
         secret = given or stages(SECRET, lambda: secrets.token_bytes(32))
         coins = derived(secret, "coins", 32)
-        traces, read = stages(READ, lambda: read_whole(source, reading, settings, coins=coins, executor=executor))
+        traces, read = stages(
+            READ,
+            lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
+        )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         tell(MAKE, 0, 0)
         with advised(traces, settings):
@@ -196,6 +215,7 @@ def synthesize(
                 per_seed=per_seed * _to_choose(settings),
                 n=n,
                 kappa=kappa,
+                feasible=moves,
                 executor=executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
@@ -246,7 +266,7 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    beside = names | {"also", "out_as", "per_seed", "n", "executor"}
+    beside = names | {"also", "out_as", "per_seed", "n", "feasible", "missing", "executor"}
     return replace(reading, **changes), check_names(others, sorted(beside))
 
 
