@@ -1,5 +1,8 @@
 """Large maps from end to end: the same town by tables of all places and by what is in reach; a map of 9,000 places."""
 
+import resource
+import time
+
 import numpy as np
 import pytest
 
@@ -43,3 +46,18 @@ def test_a_map_of_more_places_than_any_table_of_pairs_is_made_for(users, days, k
     real, fake = (np.quantile(lengths(r, town.locations), [0.5, 0.9]) for r in (town.r, made.r))
     assert (fake < 2 * real).all()
     assert (fake > real / 2).all()
+
+
+@pytest.mark.soak
+def test_a_city_of_100_000_people_and_40_000_places(tmp_path):
+    # the whole job with its report: an hour of one core, and 8 GB
+    people = ew.simulate_town(users=100_000, locations=40_000, rng=np.random.default_rng(1)).traces
+    ew.write_traces(people, tmp_path / "people.parquet")
+    del people
+    start = time.process_time()
+    made = ew.synthesize(tmp_path / "people.parquet", tmp_path / "out", workers=1)
+
+    assert made.fakes.people > 0.9 * 70_000
+    assert made.judgement.audit is not None
+    assert time.process_time() - start < 3600
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 8e6
