@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-lbs lint bench soak results docs clean help
+.PHONY: demo test test-nojit test-lbs lint bench soak results docs clean help
 
 help:
 	@echo "make demo   simulate a town and run the main job (out/demo)"
 	@echo "make test   the test suite      make lint   ruff and mypy"
+	@echo "make test-nojit  coverage of the compiled kernels, by running them as plain Python"
 	@echo "make test-lbs  decoys at a real geocoder, Nominatim (about 2 minutes)"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
 	@echo "make docs   the site, in build/site: open build/site/index.html"
@@ -30,8 +31,16 @@ demo: $(VENV)/runs
 	@echo "the first run compiles for about half a minute, later ones take well under a minute"
 	$(BIN)/elsewhere demo -o out/demo --force
 
+# a file of tests stays with one worker, so that what its tests share is made once
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 -m "not soak and not lbs" $(ARGS)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak and not lbs" $(ARGS)
+
+# compiled code is not seen by coverage: the tests of kernels once more, as plain Python
+KERNELS := similarity profiles aggregate graph
+test-nojit: $(VENV)/installed
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --source=src --include='*_kernels.py' -m pytest -q \
+		-m "not soak and not lbs" $(KERNELS:%=tests/test_%.py) $(ARGS)
+	$(BIN)/python -m coverage report --show-missing
 
 # decoys at a real geocoder, about 2 minutes; where it cannot be installed the tests say that they were skipped
 test-lbs: $(VENV)/installed
@@ -58,5 +67,7 @@ docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "open build/site/index.html, or with the search: $(PYTHON) -m http.server -d build/site"
 
+# with the caches of compiled kernels, which numba keeps in __pycache__
 clean:
-	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	find src tests bench -name __pycache__ -prune -exec rm -rf {} +

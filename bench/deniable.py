@@ -21,8 +21,7 @@ from elsewhere.evaluation.judge import class_agreement
 from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
-from elsewhere.privacy.deniable.release import codes_of
-from elsewhere.run.model import carrying
+from elsewhere.run.model import FittedModel, carrying
 from elsewhere.run.presets import preset_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
@@ -47,13 +46,13 @@ class Bench:
         start = time.process_time()
         settings = preset_of("deniable", archetypes=archetypes)
         self.learnt = carrying(
-            ew.Learnt(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
+            FittedModel(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
         )
         self.laws = self.learnt.carried.laws(
             self.learnt.model.locations, self.label, self.learnt.known, size=pool_for(FAKES), rng=self.rng
         )
         self.seconds = time.process_time() - start
-        self.codes = codes_of(self.learnt, self.seeds.r, self.seeds.user)
+        self.codes = self.learnt.carried.archetypes.nearest(self.learnt.classes_of(self.seeds.r), self.seeds.user)
 
     def release(self, eps0, n=FAKES, k=None):
         """Fakes, the archetypes they were drawn from, and seconds of the processor for count and draws."""

@@ -23,6 +23,7 @@ import numpy as np
 import elsewhere as ew
 from elsewhere.evaluation.judge import WhiteBox, class_agreement
 from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
+from elsewhere.evaluation.lives import judge_lives
 from elsewhere.evaluation.referee import TOP, tm_emd, tp_tv
 from elsewhere.reports.figures import location_privacy, png
 
@@ -420,7 +421,7 @@ def lives(began: float) -> list[str]:
     for name, (given, held) in sources.items():
         made = ew.generate_fakes(given, rng=np.random.default_rng(1), workers=2)
         fakes = ew.publish(made, laboratory=True, rng=np.random.default_rng(2)).on(given.locations)
-        result = ew.judge_lives(held, fakes, rng=np.random.default_rng(3))
+        result = judge_lives(held, fakes, rng=np.random.default_rng(3))
         for m in result.measures:
             if m.first:
                 cells = rows.setdefault(m.title, [])

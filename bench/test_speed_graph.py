@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
+from elsewhere.profiles.markov import Profiles
 
 
 def seconds(profiles):
@@ -21,7 +22,7 @@ def test_cost_is_linear_in_users(periods):
     town = ew.simulate_town(users=sizes[-1], locations=1_000, rng=np.random.default_rng(1))
     profiles = ew.fit_profiles(town.traces, periods=periods)
     seconds(profiles[:50])
-    took = [min(seconds(ew.Profiles.of(profiles[:U])) for _ in range(2)) for U in sizes]
+    took = [min(seconds(Profiles.of(profiles[:U])) for _ in range(2)) for U in sizes]
     exponent = np.polyfit(np.log(sizes), np.log(took), 1)[0]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     shown = ", ".join(f"{U:,} users {s:.2f} s" for U, s in zip(sizes, took, strict=True))

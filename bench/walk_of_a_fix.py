@@ -4,8 +4,8 @@ Follow the fixes of a small file from CSV to fakes.csv and report: functions and
     python bench/walk_of_a_fix.py [SRC]
 
 SRC is the `src` folder of another version to compare with. Only functions of the package count, each once, however
-often
-it is called; compiled kernels count by the Python function that calls them.
+often it is called; compiled kernels count by the Python function that calls them. Rooms are entered from `run`: what
+another room calls of a room's functions is listed; types of data, such as `Traces`, belong to everybody.
 """
 
 import json
@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parents[1] / "src"
 WALK = """
@@ -23,7 +24,11 @@ import elsewhere as ew
 
 house = str(Path(ew.__file__).parent)
 people = ew.simulate_town(users=40, days=2, locations=40, rng=np.random.default_rng(3)).traces
-codes, built = set(), [0]
+codes, built, entries = set(), [0], set()
+
+def room(code):
+    inside = code.co_filename.startswith(house)
+    return Path(code.co_filename).relative_to(house).parts[0] if inside else None
 
 def look(frame, event, _):
     if event == "call":
@@ -31,6 +36,13 @@ def look(frame, event, _):
         codes.add(code)
         if code.co_qualname == "Traces.__init__":
             built[0] += 1
+        caller, here = frame.f_back, room(code)
+        while here and caller and room(caller.f_code) is None:
+            caller = caller.f_back
+        if here and caller and "." not in code.co_qualname and not here.endswith(".py"):
+            outside = room(caller.f_code)
+            if outside not in (here, "run") and not outside.endswith(".py") and here != "run":
+                entries.add(f"{outside} calls {here}.{code.co_name}")
 
 with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -42,11 +54,12 @@ with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
     ew.synthesize(f"{folder}/people.csv", f"{folder}/out", **run)
     sys.setprofile(None)
 seen = {(c.co_filename, c.co_qualname) for c in codes if c.co_filename.startswith(house) and c.co_name[0] != "<"}
-print(json.dumps({"functions": len(seen), "files": len({f for f, _ in seen}), "traces": built[0]}))
+print(json.dumps({"functions": len(seen), "files": len({f for f, _ in seen}), "traces": built[0],
+                  "entries": sorted(entries)}))
 """
 
 
-def walk(src: Path, report: bool) -> dict[str, int]:
+def walk(src: Path, report: bool) -> dict[str, Any]:
     """Count on the way of a run with, or without, judgement and reports."""
     code = WALK.replace("REPORT", str(report))
     env = {**os.environ, "PYTHONPATH": str(src)}
@@ -64,6 +77,5 @@ if __name__ == "__main__":
         print(f"{name}: {len(files)} files, {lines:,} lines")
         for what, report in (("CSV to fakes.csv", False), ("and both reports", True)):
             n = walk(src, report)
-            print(
-                f"  {what}: {n['functions']} functions in {n['files']} files; {n['traces']} times `Traces`", flush=True
-            )
+            print(f"  {what}: {n['functions']} functions in {n['files']} files; {n['traces']} times `Traces`")
+            print(f"    rooms entered past `run`: {'; '.join(n['entries']) or 'none'}", flush=True)

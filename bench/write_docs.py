@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import re
 import textwrap
+from importlib import import_module
 from pathlib import Path
 
 import elsewhere as ew
@@ -26,7 +27,7 @@ GROUPS = {
     ),
     "Semantic classes": ("semantic_graph", "LocationGraph", "semantic_clustering", "SemanticClasses"),
     "Fakes": (
-        *("generate_fakes", "Fakes", "Preset", "learn", "Learnt", "privacy_test", "Verdict", "Certificate"),
+        *("generate_fakes", "Fakes", "Preset", "learn", "FittedModel", "privacy_test", "Verdict", "Certificate"),
         *("publish", "Pool"),
     ),
     "Judging": (
@@ -35,9 +36,41 @@ GROUPS = {
     ),
 }
 
+# types of results, and what experts need: not at the front door
+MODULES = {
+    "AggregateModel": "profiles.aggregate",
+    "AuditResult": "evaluation.attacks.audit",
+    "Certificate": "privacy.certificate",
+    "LbsResult": "evaluation.lbs.scenario",
+    "FittedModel": "run.model",
+    "LivesResult": "evaluation.lives",
+    "LocationGraph": "semantics.graph",
+    "MobilityProfile": "profiles.markov",
+    "Profiles": "profiles.markov",
+    "PublishingResult": "evaluation.publishing.scenario",
+    "Result": "run.synthesize",
+    "SemanticMatch": "similarity.semantic",
+    "Town": "traces.town",
+    "Uses": "evaluation.uses",
+    "Verdict": "privacy.rules",
+    "judge_lives": "evaluation.lives",
+    "judge_uses": "evaluation.uses",
+    "pairwise_geographic_similarity": "similarity.pairwise",
+    "scaled_distance": "similarity.geographic",
+}
+NAMES = {name: getattr(ew, name) for name in ew.__all__ if name not in ("__version__", "errors", "ElsewhereError")} | {
+    name: getattr(import_module(f"elsewhere.{module}"), name) for name, module in MODULES.items()
+}
+ERRORS = {
+    name: kind
+    for name, kind in sorted(vars(ew.errors).items())
+    if inspect.isclass(kind) and issubclass(kind, ew.ElsewhereError)
+}
+
 HEAD = """# The library
 
-Every public name of `import elsewhere as ew`, with its parameters, from the docstrings (written by `make docs`). Data
+What `import elsewhere as ew` offers, and the types of its results, from the docstrings (written by `make docs`).
+`ew.name` is at the front door; what stands under an import line is in its module, for experts and for annotations. Data
 come first, options by keyword, `rng` last. Everything that draws takes `rng`, a `numpy.random.Generator`; where it may
 be left out, the entropy is the operating system's and the result may be published ([R2](reliability.md#r2)). Errors are
 `ew.ElsewhereError` with a `code`, [listed at the end](#errors). Terms are explained in the [glossary](glossary.md),
@@ -46,7 +79,10 @@ numbers in brackets in [readings](readings.md), [attacks](attacks.md) and [relia
 
 
 def signature(name: str, thing: object) -> str:
-    """Return `ew.name(...)` as the source has it, a parameter per line where it is long."""
+    """Return `ew.name(...)`, or an import and `name(...)`, as the source has it, long ones in lines."""
+    before, call = "", f"ew.{name}"
+    if name in MODULES:
+        before, call = f"from elsewhere.{MODULES[name]} import {name}\n", name
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(thing))).body  # type: ignore[arg-type]
     parts, end = [], ")"
     if isinstance(tree, ast.ClassDef):
@@ -56,12 +92,12 @@ def signature(name: str, thing: object) -> str:
         elif dataclasses.is_dataclass(thing):
             parts = [one_field(node) for node in tree.body if isinstance(node, ast.AnnAssign)]
         if not parts:
-            return f"ew.{name}"
+            return before.strip() or call
     elif isinstance(tree, ast.FunctionDef):
         parts = arguments(tree.args)
         end += f" -> {ast.unparse(tree.returns)}" if tree.returns else ""
-    line = f"ew.{name}({', '.join(parts)}{end}"
-    return line if len(line) <= 100 else "\n".join([f"ew.{name}(", *(f"    {part}," for part in parts), end])
+    line = f"{call}({', '.join(parts)}{end}"
+    return before + (line if len(line) <= 100 else "\n".join([f"{call}(", *(f"    {part}," for part in parts), end]))
 
 
 def arguments(args: ast.arguments) -> list[str]:
@@ -153,30 +189,23 @@ def members(thing: type) -> list[str]:
 
 def page() -> str:
     """Return the whole page."""
-    errors = [
-        name
-        for name in ew.__all__
-        if inspect.isclass(getattr(ew, name)) and issubclass(getattr(ew, name), ew.ElsewhereError)
-    ]
     placed = {name for names in GROUPS.values() for name in names}
-    public = [name for name in ew.__all__ if not name.startswith("_") and name not in errors]
-    groups = {group: [name for name in names if name in public] for group, names in GROUPS.items()}
-    if further := [name for name in public if name not in placed]:
-        groups["Further names"] = further
+    groups = {**GROUPS, "Further names": further} if (further := sorted(NAMES.keys() - placed)) else GROUPS
     out = [HEAD]
     for group, names in groups.items():
         out.append(f"## {group}\n")
         for name in names:
-            thing = getattr(ew, name)
+            thing = NAMES[name]
             out += [f"### {name}\n", f"```python\n{signature(name, thing)}\n```\n"]
             out.append(in_markdown(inspect.getdoc(thing) or "") + "\n")
             if inspect.isclass(thing) and (lines := members(thing)):
                 out += ["\n".join(lines) + "\n"]
-    out += ["## Errors\n", "| error | code | meaning |\n|---|---|---|"]
     out += [
-        f"| `{name}` | `{getattr(ew, name).code}` | {first_line(inspect.getdoc(getattr(ew, name)) or '')} |"
-        for name in errors
+        "## Errors\n",
+        "All are in `ew.errors`; `ew.ElsewhereError` catches every one.\n",
+        "| error | code | meaning |\n|---|---|---|",
     ]
+    out += [f"| `{name}` | `{kind.code}` | {first_line(inspect.getdoc(kind) or '')} |" for name, kind in ERRORS.items()]
     return "\n".join(out) + "\n"
 
 

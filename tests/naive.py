@@ -1198,6 +1198,53 @@ def walk_columns(history, lengths, sectors, L):
     return (pattern, 16 + 8 * d + rate, 64 + 24 * t // L, 88 + 2 * kind + still), where
 
 
+def walk_further_columns(history, lengths, sectors):
+    """The further columns of a walk's weights after `history`: two of moving, and of every place the four of where."""
+    now = history[-1]
+    stays = [(place, len(list(run))) for place, run in itertools.groupby(history)]
+    moves = list(itertools.pairwise(place for place, _ in stays))
+    headings = [sectors[a][b] for a, b in moves]
+
+    def turn(a, b):
+        """Degrees, clockwise or not, in steps of 22.5; None where one has no direction."""
+        return None if a < 0 or b < 0 else ((b - a + 8) % 16 - 8) * 22.5
+
+    def size(degrees):
+        return 9 if degrees is None else int(abs(degrees) / 22.5)
+
+    bent = turn(headings[-2], headings[-1]) if len(moves) > 1 else None
+    bend = 0 if bent is None else 1 + sum(abs(bent) > x for x in (30, 80, 120))
+    last = lengths[moves[-1][0]][now] if moves else 7
+    dwell = stays[-1][1]
+    d = sum(dwell > x for x in (1, 2, 3, 5, 8))
+    before = stays[-2][1] if moves else 0
+    moving = (
+        100 + 10 * (0 if dwell == 1 and before == 1 else d + 1) + 2 * bend + int(3 <= last < 7),
+        170 + 6 * d + (before if before < 4 else 4 if before < 6 else 5),
+    )
+    course = sectors[moves[-8:][0][0]][now] if moves else -1
+    on = [size(turn(course, heading)) <= 2 for heading in headings[-8:]]
+    steady = 2 if not on else sum(sum(on) / len(on) >= x for x in (0.5, 0.8))
+    where = {}
+    for r in range(len(lengths)):
+        s, far = sectors[now][r], int(lengths[now][r] >= 3)
+        again = turn(headings[-1], s) if moves else None
+        if again is None:
+            zig = 0
+        elif not bent:  # none before, or straight on: left is as good as right
+            zig = 1 + size(again)
+        else:
+            zig = 1 + int((again if bent > 0 or abs(bent) == 180 else -again) / 22.5) % 16
+        paced = 2 * (len(history) > 2 and history[-2] != history[-3]) + (dwell == 1 and len(history) > 1)
+        where[r] = (
+            126 + 20 * paced + 2 * size(again) + far,
+            206 + 34 * bend + 2 * zig + far,
+            376 + 20 * steady + 2 * size(turn(course, s)) + far,
+            436 + 14 * last + 7 * (not (dwell == 1 and len(history) > 1)) + lengths[now][r],
+        )
+    return moving, where
+
+
 def walk_step(history, w, L):
     """P(next place | history) of a walk from its definition, as a list over places; `w` is a dict of plain lists."""
     import math
@@ -1208,6 +1255,10 @@ def walk_step(history, w, L):
     now = history[-1]
     places = [r for i, r in enumerate(history) if i == 0 or r != history[i - 1]]
     moving, where = walk_columns(history, w["lengths"], w["sectors"], L)
+    if len(w["moving"]) > 100:  # the private preset's walk has no further weights
+        more, further = walk_further_columns(history, w["lengths"], w["sectors"])
+        moving += more
+        where = {r: columns + further[r] for r, columns in where.items()}
     p = 1 / (1 + math.exp(-sum(w["moving"][c] for c in moving) - w["leaving"][now]))
     weight = {}
     for r in w["places"]:
@@ -2449,3 +2500,28 @@ def least_shared(seeds, others, share):
         common = sorted(len(set(seed) & set(other)) for other in others)
         out.append(common[max(0, math.ceil(share * len(others)) - 1)])
     return out
+
+
+def first_order_graph(rows, R):
+    """
+    w_G of order 1 by its double loop (fig:alg): every mapping of the places of u to those of v is tried.
+
+    Rows are one day of each user, with as many places each. Places that no move in common speaks for are not matched.
+    """
+    w = [[0.0] * R for _ in range(R)]
+    fitted = [profile([row], [0] * len(row), 1) for row in rows]
+    for i, u in enumerate(fitted):
+        for j, v in enumerate(fitted):
+            if i == j:
+                continue
+            mine, best, sim = sorted(set(rows[i])), {}, 0.0
+            for order in itertools.permutations(sorted(set(rows[j]))):
+                sigma = dict(zip(mine, order, strict=True))
+                if (value := first_order_value(u, v, sigma)) > sim + 1e-12:
+                    best, sim = sigma, value
+            spoken_for = {
+                x for _, _, a, b in u["p"] if (0, 0, best.get(a), best.get(b)) in v["p"] for x in (a, b)
+            }  # fmt: skip
+            for a in spoken_for:
+                w[a][best[a]] += sim
+    return [[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)]

@@ -6,6 +6,7 @@ import numpy as np
 
 import elsewhere as ew
 from elsewhere.evaluation.lbs.generators import from_pool, uniform_iid
+from elsewhere.evaluation.uses import judge_uses
 
 HOSTILE = "</script><b onclick=alert(1)>&'\""
 CANARY = "canary-user"
@@ -30,7 +31,7 @@ def world():
     fakes = ew.Traces(fake, places, users=[f"{i:032x}" for i in range(40)], step_minutes=60)
     audit = ew.audit(real, holdout, fakes, seed, attacks=["A1", "A2", "A4", "A13", "A9", "A21"], rng=rng)
     publishing = ew.evaluate_publishing(real, holdout, fakes, seed_index=seed, rng=rng)
-    uses = ew.judge_uses(real, fakes, rng=rng)
+    uses = judge_uses(real, fakes, rng=rng)
     decoys = {"uniform": uniform_iid(PLACES, INSTANTS), "ours": from_pool(fakes, seed)}
     lbs = ew.evaluate_lbs(real, real.select(np.arange(6)), decoys, n_fakes=(1, 3), repeats=(1, 2), rng=rng)
     classes = ew.SemanticClasses(np.arange(PLACES) % 9)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import elsewhere as ew
+from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.profiles.markov import MobilityProfile
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 PERIODS = st.sampled_from([1, 2, 4])
@@ -36,7 +38,7 @@ def by_hand(p, pi):
     origin, target = np.nonzero(p)
     K = len(p)
     none = np.zeros(len(origin), dtype=np.int32)
-    return ew.MobilityProfile(
+    return MobilityProfile(
         np.arange(K), np.asarray([pi], dtype=float), none, none, origin, target, 7.0 * p[origin, target], K
     )
 
@@ -147,7 +149,7 @@ def test_arrays_give_the_model_back(case):
     traces, T, locations, feasible, epsilon, n_min = case
     model = ew.aggregate(ew.fit_profiles(traces, periods=T), locations, epsilon=epsilon, feasible=feasible, n_min=n_min)
 
-    copy = ew.AggregateModel.from_arrays(*model.to_arrays())
+    copy = AggregateModel.from_arrays(*model.to_arrays())
 
     for pair in [(t, s) for t in range(T) for s in range(T)]:
         np.testing.assert_array_equal(copy.table(*pair), model.table(*pair))
@@ -255,12 +257,12 @@ def by_period(night, morning, user):
     column = np.array([tau for tau, _ in rows], dtype=np.int32)
     ends = np.array([row for _, row in rows], dtype=np.int32)
     one = np.ones(len(rows), dtype=np.int64)
-    return ew.MobilityProfile(np.arange(3), visits, column, column, ends[:, 0], ends[:, 1], one, 3)
+    return MobilityProfile(np.arange(3), visits, column, column, ends[:, 0], ends[:, 1], one, 3)
 
 
 def merge_periods(u):
     day = np.zeros_like(u.tau)
-    return ew.MobilityProfile(u.support, u.visits.sum(axis=0)[None], day, day, u.origin, u.target, u.count, u.R)
+    return MobilityProfile(u.support, u.visits.sum(axis=0)[None], day, day, u.origin, u.target, u.count, u.R)
 
 
 @settings(deadline=None)
@@ -364,7 +366,7 @@ def test_forty_thousand_places_need_no_square():
     np.testing.assert_allclose(block[0], row[some], rtol=1e-12)
     assert row.sum() == pytest.approx(1)
     for question in (model.table, lambda: model.rows(np.arange(R))):
-        with pytest.raises(ew.InvalidParameter) as caught:
+        with pytest.raises(ew.errors.InvalidParameter) as caught:
             question()
         assert caught.value.code == "E_TOO_LARGE"
 

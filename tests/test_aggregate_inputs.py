@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 import elsewhere as ew
+from elsewhere.profiles.aggregate import AggregateModel
 
 
 def trace(*places):
@@ -26,7 +27,7 @@ def trace(*places):
     ],
 )
 def test_a_bad_feasibility_matrix_is_refused(feasible, code):  # B51
-    with pytest.raises(ew.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.aggregate(ew.fit_profiles(trace(0, 1)), ew.Locations(n=2), feasible=feasible)
 
     assert caught.value.code == code
@@ -115,7 +116,7 @@ def damaged():
 
 @pytest.mark.parametrize(("arrays", "numbers"), [pytest.param(a, n, id=name) for name, a, n in damaged()])
 def test_arrays_that_are_no_model_are_refused(arrays, numbers):  # B52, F32
-    with pytest.raises(ew.InvalidModel) as caught:
-        ew.AggregateModel.from_arrays(arrays, numbers)
+    with pytest.raises(ew.errors.InvalidModel) as caught:
+        AggregateModel.from_arrays(arrays, numbers)
 
     assert caught.value.code == "E_MODEL"

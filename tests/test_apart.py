@@ -67,12 +67,12 @@ def test_a_fault_is_told_with_the_line_it_stands_in(tmp_path):
     lines[80] = lines[80].replace("2024-05-14", "nonsense")  # of person 3: line 82 of the file
     (tmp_path / "x.csv").write_text("\n".join(["uid,time,lat,lng", *lines]) + "\n")
 
-    with pytest.raises(ew.InvalidTraces, match=r"x\.csv, line 82"):
+    with pytest.raises(ew.errors.InvalidTraces, match=r"x\.csv, line 82"):
         ew.read_traces(tmp_path / "x.csv", people=lambda who: who == "person 3")
 
 
 def test_nobody_asked_for_is_refused():
-    with pytest.raises(ew.InvalidTraces, match="nobody"):
+    with pytest.raises(ew.errors.InvalidTraces, match="nobody"):
         ew.read_traces(table_of(town_of(3)), people=lambda who: False)
 
 
@@ -149,5 +149,5 @@ class TestLibrary:
     @pytest.mark.parametrize("preset", ["product", "paper", "private"])
     def test_other_presets_refuse_them(self, made, preset):
         traces, seeds = made
-        with pytest.raises(ew.InvalidParameter, match="seeds"):
+        with pytest.raises(ew.errors.InvalidParameter, match="seeds"):
             ew.generate_fakes(traces, preset=preset, seeds=seeds)

@@ -98,5 +98,5 @@ def test_agreement_equals_its_definition():
     # who copies keeps everything, who lives like everybody keeps nothing
     alike = np.zeros((4, 6), dtype=int)
     assert class_agreement(alike, alike, np.arange(4), label).kept == 0
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         class_agreement(fakes, seeds, own[:3], label)

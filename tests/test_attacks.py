@@ -18,7 +18,7 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatte
 from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks, users_per_place
+from elsewhere.evaluation.attacks.inputs import Link, People, filled, free_walks
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
 
@@ -326,7 +326,7 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
     groups = [People(np.array([[0, 1], [0, 1], [2, 0]]), np.arange(3), 3)]
     walks = free_walks(groups, 200, R=3, m_min=2, rng=np.random.default_rng(1))
 
-    assert users_per_place(groups[0], 3).tolist() == [3, 2, 1]
+    assert groups[0].visitors(3).tolist() == [3, 2, 1]
     assert set(walks.ravel()) <= {0, 1}
 
 
@@ -672,7 +672,7 @@ def test_reviews_hold():
 
     assert names == {"parquet", "json"}
     assert not re.search(rb"p_bar|pi_bar|mass|visitors", b"".join(pool.files().values()))
-    with pytest.raises(ew.PublicationRefused):
+    with pytest.raises(ew.errors.PublicationRefused):
         ew.publish(fakes)
 
 
@@ -883,11 +883,11 @@ def test_more_places_than_memory_holds_is_not_run():
 def test_features_by_hand():
     where = ew.Locations(xy=[[0, 0], [0, 3], [0, 4]])
     seeds = ew.Traces([[0, 0, 1, 0], [0, 1, 2, 2]], where, start="22:00", step_minutes=60)
-    ground = ew.evaluation.attacks.ground.Ground.of(
+    inputs = ew.evaluation.attacks.inputs.AttackInputs.of(
         seeds, seeds, seeds, [0, 1], rng=np.random.default_rng(1), parameters={"m_min": 1}
     )
-    reference = Grams(ground.seeds, 3, ground.hour)
-    found = dict(zip(realism.FEATURES, realism.features(ground.fakes, ground, reference).T.tolist(), strict=True))
+    reference = Grams(inputs.seeds, 3, inputs.hour)
+    found = dict(zip(realism.FEATURES, realism.features(inputs.fakes, inputs, reference).T.tolist(), strict=True))
 
     assert found["moves"] == [2, 2]
     assert found["distinct_cells"] == [2, 3]
@@ -906,8 +906,8 @@ def test_filters_throw_out_what_nobody_does():
     rng = np.random.default_rng(1)
     where = ew.Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
     real = ew.Traces(np.clip(people(60, rng, R=20, L=12), 0, 9), where)
-    ground = ew.evaluation.attacks.ground.Ground.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
-    throw = realism.learn(ground.seeds, ground)
+    inputs = ew.evaluation.attacks.inputs.AttackInputs.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
+    throw = realism.learn(inputs.seeds, inputs)
     jump, known = np.tile([15, 3], (1, 6)), real.r[:1].astype(np.int64)
 
     assert throw["too_fast"](jump)[0] == 1.0
@@ -917,11 +917,11 @@ def test_filters_throw_out_what_nobody_does():
 
 
 def test_referee_refuses_what_it_cannot_read():
-    with pytest.raises(ew.InvalidParameter, match="`axis`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`axis`"):
         tm_emd([[0, 1]], [[0, 1]], axis=[0.5, 1.0])
-    with pytest.raises(ew.InvalidTraces, match="`fakes`"):
+    with pytest.raises(ew.errors.InvalidTraces, match="`fakes`"):
         tp_tv([[0, 5]], ew.Traces([[0, 1]], ew.Locations(n=2)))
-    with pytest.raises(ew.InvalidParameter, match="`seed_index`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`seed_index`"):
         reidentification_rate([[0, 1], [1, 0]], [[0, 1]], [2])
 
 

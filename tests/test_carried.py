@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import elsewhere as ew
 from elsewhere.privacy.deniable.archetypes import _counted, learn_archetypes
 from elsewhere.privacy.deniable.carried import OF_WALK, number_of_archetypes
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import preset_of
-from elsewhere.synthesis.walk._walk_kernels import COLUMNS, LENGTHS, all_columns
+from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, all_columns
 from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
 from elsewhere.synthesis.walk.habits import geometry
 
@@ -119,13 +120,13 @@ class TestSums:
         assert longest <= habits.reach * (1 + 1e-9) < longest * GRID * (1 + 1e-8)
         assert abs(np.log(habits.reach) / np.log(GRID) - round(np.log(habits.reach) / np.log(GRID))) < 1e-6
 
-        cols = np.empty((len(moves), R, 4), dtype=np.int16)
+        cols = np.empty((len(moves), R, 8), dtype=np.int16)
         row, step = np.array([m[:2] for m in moves]).T
         all_columns(r, row, step, lengths, sectors, cols)
-        users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(COLUMNS)]
+        users = [{m[0] for m, c in zip(moves, cols, strict=True) if k in c[m[3]]} for k in range(ALL_COLUMNS)]
         thin = np.array([len(u) < m_min for u in users])
-        assert (habits.destination[:COLUMNS][thin] == 0).all()
-        assert (habits.destination[:COLUMNS][~thin] != 0).any()
+        assert (habits.destination[:ALL_COLUMNS][thin] == 0).all()
+        assert (habits.destination[:ALL_COLUMNS][~thin] != 0).any()
 
     @given(st.integers(0, 2**32), st.integers(2, 5))
     def test_lives_of_few_are_pooled(self, seed, m_min):
@@ -163,10 +164,10 @@ class TestSums:
         groups = learn_archetypes(classes, 4, 5, m_min=6, rng=lab())
         assert np.bincount(groups.nearest(classes), minlength=5).min() >= 6
         np.testing.assert_allclose(groups.share.sum(axis=2), 1)
-        with pytest.raises(ew.NotEnoughUsers, match="`m_min` = 13"):
+        with pytest.raises(ew.errors.NotEnoughUsers, match="`m_min` = 13"):
             learn_archetypes(classes, 4, 5, m_min=13, rng=lab())
         # days are not users
-        with pytest.raises(ew.NotEnoughUsers):
+        with pytest.raises(ew.errors.NotEnoughUsers):
             learn_archetypes(classes, 4, 2, m_min=6, user=np.arange(60) % 4, rng=lab())
 
     def test_everything_is_kept_where_one_user_is_enough(self, town):
@@ -248,7 +249,7 @@ def naive_step(habits, lengths, r):
 class TestFile:
     def test_a_file_says_the_same_as_memory_to_the_last_bit(self, town, learnt, tmp_path):
         learnt.save(tmp_path)
-        back = ew.Learnt.load(tmp_path)
+        back = FittedModel.load(tmp_path)
         assert len(back.carried.archetypes.share) == number_of_archetypes(120, 0.5) == 10
         for name in ("share", "score", "price", "size"):
             assert np.array_equal(getattr(learnt.carried.archetypes, name), getattr(back.carried.archetypes, name))
@@ -270,9 +271,9 @@ class TestFile:
         index = json.loads(files["model.json"])
         index["preset"] |= {"emission": "walk", "gamma": 4.0}  # parameters that this version does not know
         for carried in (None, {"method": "modes", "groups": [2], "chosen": None}):
-            older = ew.Learnt.load(written(tmp_path / "older", arrays, {**index, "carried": carried}))
+            older = FittedModel.load(written(tmp_path / "older", arrays, {**index, "carried": carried}))
             assert older.carried is None
-            with pytest.raises(ew.InvalidParameter, match="learn it again under the deniable preset") as said:
+            with pytest.raises(ew.errors.InvalidParameter, match="learn it again under the deniable preset") as said:
                 ew.generate_fakes(town[1], model=older, rng=lab(), **RUN)
             assert said.value.code == "E_DISJOINT"
 
@@ -321,8 +322,8 @@ class TestFile:
         arrays[name] = np.ascontiguousarray(change(arrays[name])) if change else arrays.pop(name)
         if change is None:
             del arrays[name]
-        with pytest.raises(ew.InvalidModel):
-            ew.Learnt.load(written(tmp_path / "wrong", arrays, json.loads(files["model.json"])))
+        with pytest.raises(ew.errors.InvalidModel):
+            FittedModel.load(written(tmp_path / "wrong", arrays, json.loads(files["model.json"])))
 
     @pytest.mark.parametrize(
         "change",
@@ -346,25 +347,25 @@ class TestFile:
         index["carried"] = {**index["carried"], **change} if isinstance(change, dict) else change
         folder = written(tmp_path / "wrong", arrays_of(files), index)
         if change is None:  # arrays that nobody asks for are not looked at
-            assert ew.Learnt.load(folder).carried is None
+            assert FittedModel.load(folder).carried is None
             return
-        with pytest.raises(ew.InvalidModel):
-            ew.Learnt.load(folder)
+        with pytest.raises(ew.errors.InvalidModel):
+            FittedModel.load(folder)
 
 
 class TestRuns:
     def test_the_number_of_archetypes(self, town):
         chosen = ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=7), kappa=5, rng=lab())
         assert ew.generate_fakes(town[1], model=chosen, rng=lab(), **RUN).preset.archetypes == 7
-        with pytest.raises(ew.InvalidParameter, match="at most the 120 people"):
+        with pytest.raises(ew.errors.InvalidParameter, match="at most the 120 people"):
             ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=121), kappa=5, rng=lab())
-        with pytest.raises(ew.NotEnoughUsers, match="take fewer groups"):
+        with pytest.raises(ew.errors.NotEnoughUsers, match="take fewer groups"):
             ew.learn(town[0], preset_of("deniable", m_min=M_MIN, archetypes=60), kappa=5, rng=lab())
 
     def test_what_does_not_fit_what_is_carried(self, town, learnt):
         # other classes: the archetypes speak of those they were learnt with
         label = np.where(learnt.classes.label >= 0, learnt.classes.label, 0)
-        with pytest.raises(ew.InvalidParameter, match="without `classes` of your own"):
+        with pytest.raises(ew.errors.InvalidParameter, match="without `classes` of your own"):
             ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), **RUN)
         # another number of instants
         short = ew.Traces(town[1].r[:, :36], town[1].locations, step_minutes=town[1].step_minutes)
@@ -379,7 +380,7 @@ class TestRuns:
         assert (visitors[learnt.known] < many).any()
         fakes = ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**RUN, "m_min": many})
         assert visitors[np.unique(fakes.r)].min() >= many
-        with pytest.raises(ew.InvalidParameter, match="`m_min` visitors") as said:
+        with pytest.raises(ew.errors.InvalidParameter, match="`m_min` visitors") as said:
             ew.generate_fakes(town[1], model=learnt, rng=lab(), **{**RUN, "m_min": 121})
         assert said.value.code == "E_SUPPRESSED"
 

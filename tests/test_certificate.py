@@ -119,7 +119,7 @@ class TestCertificate:
         ],
     )
     def test_what_cannot_be_is_refused(self, wrong):
-        with pytest.raises(ew.InvalidParameter):
+        with pytest.raises(ew.errors.InvalidParameter):
             Certificate(**wrong)
 
 

@@ -430,7 +430,7 @@ def test_a_graph_without_edges_still_has_classes():
 @pytest.mark.parametrize("kappa", [1, 0, -3, 7, 2.5, True, "many", None, float("nan")])
 def test_refuses_kappa_out_of_range(kappa):
     graph = graph_of(ew.Traces([[0, 0, 1], [2, 2, 3], [4, 4, 5]], ew.Locations(n=9)))
-    with pytest.raises(ew.InvalidParameter, match="`kappa`") as caught:
+    with pytest.raises(ew.errors.InvalidParameter, match="`kappa`") as caught:
         ew.semantic_clustering(graph, kappa=kappa, rng=rng())
     assert caught.value.code == "E_PARAM"
 
@@ -438,11 +438,11 @@ def test_refuses_kappa_out_of_range(kappa):
 def test_refuses_what_it_cannot_cluster():
     graph = graph_of(ew.Traces([[0, 0, 1], [2, 2, 3]], ew.Locations(n=9)))
     for bad in ({"c_min": 0}, {"method": "best"}, {"rng": 5}):
-        with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(bad))}`"):
+        with pytest.raises(ew.errors.InvalidParameter, match=f"`{next(iter(bad))}`"):
             ew.semantic_clustering(graph, **{"rng": rng(), **bad})
-    with pytest.raises(ew.InvalidParameter, match="`graph`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`graph`"):
         ew.semantic_clustering(np.eye(3), rng=rng())
-    with pytest.raises(ew.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.semantic_clustering(graph, c_min=5, rng=rng())
     assert caught.value.code == "E_TOO_FEW_PLACES"
     # what there is, what is needed, what to do
@@ -451,7 +451,7 @@ def test_refuses_what_it_cannot_cluster():
     assert "Give more people" in str(caught.value)
     # four places and classes of three: one class, rather than none (decision 21)
     assert ew.semantic_clustering(graph, c_min=3, rng=rng()).label.tolist() == [0, 0, 0, 0, -1, -1, -1, -1, -1]
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.semantic_clustering(graph_of(ew.Traces([[1, 1], [1, 1]], ew.Locations(n=2))), rng=rng())
     assert caught.value.code == "E_TOO_FEW_PLACES"
 
@@ -465,13 +465,13 @@ def test_classes_from_a_plain_array():
     assert ew.SemanticClasses(np.array([0.0, 1.0])).label.dtype == np.int64
     with pytest.raises(ValueError, match="read-only"):
         classes.label[0] = 0
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         classes.members(2)
     for bad in ([], [[0, 1]], [-2, 0], [-1, -1], [0.5, 1], ["home"], [0, np.nan], [[0], [1, 2]], [True, False], 3):
-        with pytest.raises(ew.InvalidTraces, match="`label`"):
+        with pytest.raises(ew.errors.InvalidTraces, match="`label`"):
             ew.SemanticClasses(bad)
     for bad in (np.eye(3), [[0, np.nan], [0, 0]], [["a", "b"], ["c", "d"]]):
-        with pytest.raises(ew.InvalidTraces, match="`nearness`"):
+        with pytest.raises(ew.errors.InvalidTraces, match="`nearness`"):
             ew.SemanticClasses([0, 1], bad)
 
 
@@ -482,7 +482,7 @@ def test_rare_places_become_the_nearest_shared_one(traces, m_min, entropy):
     traces = ew.Traces(traces.r, where, users=traces.user)
     users = [len({u for row, u in zip(traces.r, traces.user, strict=True) if p in row}) for p in range(traces.R)]
     if max(users) < m_min:
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             merge_rare(traces, m_min)
         assert caught.value.code == "E_SUPPRESSED"
         return
@@ -505,7 +505,7 @@ def test_rare_places_without_coordinates_become_missing():
     assert place.tolist() == [0, -1, -1, -1, -1]
     assert merged.r.tolist() == [[0, -1, -1], [0, -1, 0], [0, 0, -1]]
     assert merged.users.tolist() == ["a", "b", "a"]
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         merge_rare(traces, 3)
     assert caught.value.code == "E_SUPPRESSED"
 
@@ -534,5 +534,5 @@ def test_one_visitor_is_enough_where_m_min_is_1():
 
     assert merged is traces
     assert place.tolist() == [0, 1, 2]
-    with pytest.raises(ew.InvalidParameter, match="`m_min`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`m_min`"):
         merge_rare(traces, 0)

@@ -154,9 +154,9 @@ def test_parameters_out_of_range_are_refused(run, words, code, named):
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
-        (ew.InvalidParameter("`k` must be in [2, 9], got 1."), 2, "E_PARAM: `k` must be in [2, 9], got 1."),
-        (ew.InvalidTraces("bad\nname\x1b[31m.", code="E_OPEN"), 2, "E_OPEN: bad name [31m."),
-        (ew.NothingPassed("0 of 8 fakes passed."), 3, "E_NOTHING_PASSED: 0 of 8 fakes passed."),
+        (ew.errors.InvalidParameter("`k` must be in [2, 9], got 1."), 2, "E_PARAM: `k` must be in [2, 9], got 1."),
+        (ew.errors.InvalidTraces("bad\nname\x1b[31m.", code="E_OPEN"), 2, "E_OPEN: bad name [31m."),
+        (ew.errors.NothingPassed("0 of 8 fakes passed."), 3, "E_NOTHING_PASSED: 0 of 8 fakes passed."),
         (KeyboardInterrupt(), 130, "E_INTERRUPTED: stopped by Ctrl-C."),
     ],
 )

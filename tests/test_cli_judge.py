@@ -408,7 +408,7 @@ def test_places_without_coordinates_keep_their_numbers_or_names():
     found, notes = onto(other, named)
     assert (found.r.tolist(), found.locations.names) == ([[2, 0, 3]], ("home", "work", "bar", "gym"))
     assert "1 places that no real day visits" in notes[0]
-    with pytest.raises(ew.InvalidTraces, match="--locations"):  # numbers that may mean anything
+    with pytest.raises(ew.errors.InvalidTraces, match="--locations"):  # numbers that may mean anything
         onto(ew.Traces([[0, 1, 1]], ew.Locations(n=4)), town, numbered=False)
 
 
@@ -422,7 +422,7 @@ def test_links_choose_the_day_of_the_seed(tmp_path):
     fakes = ew.Traces([[1], [0]], ew.Locations(n=2), users=["x", "y"])
     (tmp_path / "l.csv").write_bytes(links_file(fakes, real, np.array([1, 2])))
     assert read_links(tmp_path / "l.csv", fakes, real).tolist() == [1, 2]
-    with pytest.raises(ew.InvalidTraces, match="several days"):
+    with pytest.raises(ew.errors.InvalidTraces, match="several days"):
         read_links({"fake": ["x", "y"], "seed": ["a", "b"]}, fakes, real)
 
 

@@ -16,6 +16,7 @@ from elsewhere.errors import NotEnoughUsers
 from elsewhere.evaluation.attacks.deniable import Neighbours, found_without_noise
 from elsewhere.privacy.deniable import laws as made
 from elsewhere.privacy.deniable.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
+from elsewhere.run.model import FittedModel
 from elsewhere.run.plan import plan
 from elsewhere.run.presets import preset_of
 from elsewhere.run.roles import split_users
@@ -120,7 +121,7 @@ class TestNoise:
 
     @pytest.mark.parametrize("codes", [[3], [-2], [[0]]])
     def test_codes_of_no_archetype_are_refused(self, codes):
-        with pytest.raises(ew.InvalidParameter):
+        with pytest.raises(ew.errors.InvalidParameter):
             noisy_count(np.array(codes), 3, eps0=0.5, below=laboratory(lab()))
 
 
@@ -267,7 +268,7 @@ class TestPreset:
         pool = ew.publish(fakes)
         assert pool.provenance["certificate"]["eps"] == 0.5
         assert set(np.unique(fakes.r)) <= set(np.flatnonzero(fakes.frame.known))
-        with pytest.raises(ew.PublicationRefused):
+        with pytest.raises(ew.errors.PublicationRefused):
             ew.publish(fakes)
 
     def test_without_n_the_number_follows_from_the_noisy_counts(self, learnt, others):
@@ -366,7 +367,7 @@ class TestPreset:
 
     def test_a_model_without_archetypes_is_refused(self, others):
         plain = ew.learn(TOWN.of_users(np.arange(60)), preset_of("product", m_min=2), kappa=4, rng=lab(2))
-        with pytest.raises(ew.InvalidParameter, match="learn it again under the deniable preset"):
+        with pytest.raises(ew.errors.InvalidParameter, match="learn it again under the deniable preset"):
             released(plain, others)
 
     def test_saved_fakes_keep_their_certificate(self, tmp_path, learnt, others):
@@ -379,7 +380,7 @@ class TestPreset:
         learnt.save(tmp_path / "model")
 
         np.testing.assert_array_equal(
-            released(ew.Learnt.load(tmp_path / "model"), others).r, released(learnt, others).r
+            released(FittedModel.load(tmp_path / "model"), others).r, released(learnt, others).r
         )
 
 

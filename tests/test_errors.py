@@ -9,6 +9,7 @@ import pytest
 
 import elsewhere as ew
 from elsewhere import errors
+from elsewhere.errors import InvalidParameter, InvalidTraces
 
 TREE = {n: k for n, k in vars(errors).items() if inspect.isclass(k) and issubclass(k, Exception)}
 HERE = ew.Locations(n=3)
@@ -16,28 +17,28 @@ DAY = ew.Traces([[0, 0, 1, 2]], HERE, step_minutes=360)
 
 # what is refused -> kind, code, and the words (name, range, value) that the message must hold
 REFUSALS = {
-    "one dimension": (lambda: ew.Traces([0, 1], HERE), ew.InvalidTraces, "E_SHAPE", "`r` two dimensions 1"),
-    "ragged rows": (lambda: ew.Traces([[0, 1], [0]], HERE), ew.InvalidTraces, "E_SHAPE", "`r` one length"),
-    "no rows": (lambda: ew.Traces(np.empty((0, 4)), HERE), ew.InvalidTraces, "E_EMPTY", "`r` 0 traces"),
-    "empty trace": (lambda: ew.Traces([[0, 1], [-1, -1]], HERE), ew.InvalidTraces, "E_EMPTY", "row 1 `r`"),
-    "index too high": (lambda: ew.Traces([[0, 3]], HERE), ew.InvalidTraces, "E_INDEX", "`r` 0 .. 2 row 0"),
-    "index too low": (lambda: ew.Traces([[0, -2]], HERE), ew.InvalidTraces, "E_INDEX", "`r` 0 .. 2 row 0"),
-    "NaN": (lambda: ew.Traces([[0, np.nan]], HERE), ew.InvalidTraces, "E_NUMBER", "`r` NaN"),
-    "half a place": (lambda: ew.Traces([[0, 0.5]], HERE), ew.InvalidTraces, "E_NUMBER", "`r` whole numbers"),
-    "text": (lambda: ew.Traces([["a", "b"]], HERE), ew.InvalidTraces, "E_NUMBER", "`r` whole numbers"),
-    "too few names": (lambda: ew.Traces([[0], [1]], HERE, users=["a"]), ew.InvalidTraces, "E_SHAPE", "`users` 2 1"),
-    "nameless": (lambda: ew.Traces([[0]], HERE, users=[None]), ew.InvalidTraces, "E_USER", "`users` missing"),
-    "a date": (lambda: ew.Traces([[0]], HERE, dates=["soon"]), ew.InvalidTraces, "E_DATE", "`dates` YYYY-MM-DD"),
-    "a clock": (lambda: ew.Traces([[0]], HERE, start="25:00"), ew.InvalidParameter, "E_PARAM", "`start` 23:59 25:00"),
-    "a step": (lambda: ew.Traces([[0]], HERE, step_minutes=0), ew.InvalidParameter, "E_PARAM", "`step_minutes` (0, 0"),
-    "no places": (lambda: ew.Traces([[0]], 3), ew.InvalidParameter, "E_PARAM", "`locations` `Locations` int"),
-    "NaN latitude": (lambda: ew.Locations([np.nan], [0]), ew.InvalidTraces, "E_NUMBER", "`lat` finite"),
-    "off the globe": (lambda: ew.Locations([91], [0]), ew.InvalidTraces, "E_OUTSIDE", "`lat` [-90, 90]"),
-    "half a point": (lambda: ew.Locations(lat=[1]), ew.InvalidParameter, "E_PARAM", "`lat` `lon` `xy` `n` lat"),
-    "unknown user": (lambda: ew.fit_profiles(DAY)[7], ew.InvalidParameter, "E_USER", "user 0 .. 0 7"),
-    "half a day": (lambda: ew.Periods.of([0, 6, 12]), ew.InvalidParameter, "E_PERIODS", "`periods` 24 12"),
-    "no period": (lambda: ew.fit_profiles(DAY, periods=0), ew.InvalidParameter, "E_PARAM", "`periods` 1 1440 0"),
-    "gaps": (lambda: ew.fit_profiles(ew.Traces([[0, -1]], HERE)), ew.InvalidTraces, "E_GAPS", "1 of 2 missing"),
+    "one dimension": (lambda: ew.Traces([0, 1], HERE), InvalidTraces, "E_SHAPE", "`r` two dimensions 1"),
+    "ragged rows": (lambda: ew.Traces([[0, 1], [0]], HERE), InvalidTraces, "E_SHAPE", "`r` one length"),
+    "no rows": (lambda: ew.Traces(np.empty((0, 4)), HERE), InvalidTraces, "E_EMPTY", "`r` 0 traces"),
+    "empty trace": (lambda: ew.Traces([[0, 1], [-1, -1]], HERE), InvalidTraces, "E_EMPTY", "row 1 `r`"),
+    "index too high": (lambda: ew.Traces([[0, 3]], HERE), InvalidTraces, "E_INDEX", "`r` 0 .. 2 row 0"),
+    "index too low": (lambda: ew.Traces([[0, -2]], HERE), InvalidTraces, "E_INDEX", "`r` 0 .. 2 row 0"),
+    "NaN": (lambda: ew.Traces([[0, np.nan]], HERE), InvalidTraces, "E_NUMBER", "`r` NaN"),
+    "half a place": (lambda: ew.Traces([[0, 0.5]], HERE), InvalidTraces, "E_NUMBER", "`r` whole numbers"),
+    "text": (lambda: ew.Traces([["a", "b"]], HERE), InvalidTraces, "E_NUMBER", "`r` whole numbers"),
+    "too few names": (lambda: ew.Traces([[0], [1]], HERE, users=["a"]), InvalidTraces, "E_SHAPE", "`users` 2 1"),
+    "nameless": (lambda: ew.Traces([[0]], HERE, users=[None]), InvalidTraces, "E_USER", "`users` missing"),
+    "a date": (lambda: ew.Traces([[0]], HERE, dates=["soon"]), InvalidTraces, "E_DATE", "`dates` YYYY-MM-DD"),
+    "a clock": (lambda: ew.Traces([[0]], HERE, start="25:00"), InvalidParameter, "E_PARAM", "`start` 23:59 25:00"),
+    "a step": (lambda: ew.Traces([[0]], HERE, step_minutes=0), InvalidParameter, "E_PARAM", "`step_minutes` (0, 0"),
+    "no places": (lambda: ew.Traces([[0]], 3), InvalidParameter, "E_PARAM", "`locations` `Locations` int"),
+    "NaN latitude": (lambda: ew.Locations([np.nan], [0]), InvalidTraces, "E_NUMBER", "`lat` finite"),
+    "off the globe": (lambda: ew.Locations([91], [0]), InvalidTraces, "E_OUTSIDE", "`lat` [-90, 90]"),
+    "half a point": (lambda: ew.Locations(lat=[1]), InvalidParameter, "E_PARAM", "`lat` `lon` `xy` `n` lat"),
+    "unknown user": (lambda: ew.fit_profiles(DAY)[7], InvalidParameter, "E_USER", "user 0 .. 0 7"),
+    "half a day": (lambda: ew.Periods.of([0, 6, 12]), InvalidParameter, "E_PERIODS", "`periods` 24 12"),
+    "no period": (lambda: ew.fit_profiles(DAY, periods=0), InvalidParameter, "E_PARAM", "`periods` 1 1440 0"),
+    "gaps": (lambda: ew.fit_profiles(ew.Traces([[0, -1]], HERE)), InvalidTraces, "E_GAPS", "1 of 2 missing"),
 }  # fmt: skip
 
 
@@ -84,26 +85,26 @@ def test_every_error_has_a_code_a_status_and_survives_a_worker(kind):
 
     assert (kind, "E_SPECIAL", "E_SPECIAL: what is wrong.") == (type(error), error.code, str(error))
     assert re.fullmatch(r"E_[A-Z_]+", kind.code)
-    assert (3 if kind is ew.NothingPassed else 2) == kind.exit_status
+    assert (3 if kind is errors.NothingPassed else 2) == kind.exit_status
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf"), "x", None, True])
 def test_require_between_refuses(value):
-    with pytest.raises(ew.InvalidParameter, match=re.escape(f"`par_s` must be in [0, 1], got {value!r}.")):
+    with pytest.raises(InvalidParameter, match=re.escape(f"`par_s` must be in [0, 1], got {value!r}.")):
         errors.require_between("par_s", value, 0, 1)
 
 
 def test_require_between_keeps_bounds_or_leaves_them_out():
     assert (errors.require_between("x", 0, 0, 1), errors.require_between("x", 1, 0, 1)) == (0.0, 1.0)
-    with pytest.raises(ew.InvalidParameter, match=re.escape("(0, 1], got 0")):
+    with pytest.raises(InvalidParameter, match=re.escape("(0, 1], got 0")):
         errors.require_between("x", 0, 0, 1, open_low=True)
-    with pytest.raises(ew.InvalidParameter, match=re.escape("[0, 1), got 1")):
+    with pytest.raises(InvalidParameter, match=re.escape("[0, 1), got 1")):
         errors.require_between("x", 1, 0, 1, open_high=True)
 
 
 @pytest.mark.parametrize("value", [1, 11, 2.5, "3", None, True])
 def test_require_whole_refuses(value):
-    with pytest.raises(ew.InvalidParameter, match=f"`k` must be .* at least 2 and at most 10, got {value!r}"):
+    with pytest.raises(InvalidParameter, match=f"`k` must be .* at least 2 and at most 10, got {value!r}"):
         errors.require_whole("k", value, 2, 10)
 
 
@@ -112,5 +113,5 @@ def test_require_whole_takes_numpy_integers():
 
 
 def test_require_choice_lists_the_choices():
-    with pytest.raises(ew.InvalidParameter, match='`mapping` must be one of "a", "b", got \'c\''):
+    with pytest.raises(InvalidParameter, match='`mapping` must be one of "a", "b", got \'c\''):
         errors.require_choice("mapping", "c", ("a", "b"))

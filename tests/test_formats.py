@@ -76,7 +76,7 @@ def test_each_format_by_content_alone(tmp_path, expected, kind):
 @pytest.mark.parametrize("kind", makefiles.EVERY)
 def test_a_format_asked_for_is_the_only_one_read(tmp_path, kind):
     other = "gpx" if NAMES[kind] != "gpx" else "google"
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.read_traces(put(tmp_path / "a", makefiles.EVERY[kind](makefiles.fixes())), format=other)
 
     assert caught.value.code == "E_FORMAT"
@@ -142,7 +142,7 @@ def test_files_of_a_folder_are_called_by_number(tmp_path):
     for user in ("CANARY-1", "CANARY-2"):
         put(tmp_path / "all" / f"{user}.gpx", makefiles.gpx(makefiles.fixes()))
     put(tmp_path / "all" / "CANARY-2.gpx", makefiles.gpx(makefiles.fixes())[:-40])
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.read_traces(tmp_path / "all")
 
     assert "all, file 2 of 2, line" in str(caught.value)
@@ -152,7 +152,7 @@ def test_files_of_a_folder_are_called_by_number(tmp_path):
 def test_a_row_of_a_folder_is_named_by_file_and_line(tmp_path):
     put(tmp_path / "all" / "1.csv", makefiles.csv(makefiles.fixes()))
     put(tmp_path / "all" / "2.csv", makefiles.csv(makefiles.fixes()).replace("46.5191", "x"))
-    with pytest.raises(ew.InvalidTraces, match=r"all, file 2 of 2, line 2:"):
+    with pytest.raises(ew.errors.InvalidTraces, match=r"all, file 2 of 2, line 2:"):
         ew.read_traces(tmp_path / "all")
 
 
@@ -268,7 +268,7 @@ def test_time_as_fourth_coordinate_is_a_trip(tmp_path, expected, kind, per_secon
     measured = json.dumps({"type": "FeatureCollection", "features": trips})
     for number, stamp in enumerate(stamps):
         measured = measured.replace(str(stamp), str(number))
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.read_traces(put(tmp_path / "b.json", measured))
     assert caught.value.code == ("E_COLUMN" if kind == "Point" else "E_EMPTY")  # there is no time at all
 
@@ -308,7 +308,7 @@ DAMAGED = {
 @pytest.mark.parametrize("case", DAMAGED)
 def test_damaged_documents_are_refused_by_code(tmp_path, case):
     content, code = DAMAGED[case]
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.read_traces(put(tmp_path / "a", content))
 
     assert caught.value.code == code
@@ -330,7 +330,7 @@ def test_what_is_cut_off_is_read_up_to_the_cut_where_that_is_allowed(tmp_path, k
     else:
         short = content[: content.rindex(mark, 0, len(content) * 4 // 5)]
     path = put(tmp_path / "ann", short)
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         open_table(path)
     table = open_table(path, allow_truncated=True)
 
@@ -344,14 +344,14 @@ def test_damage_within_is_no_cut(tmp_path, kind):
     content = makefiles.EVERY[kind](makefiles.fixes(days=2))
     at = content.index(":", len(content) // 2)
     broken = content[:at] + "<" * (kind == "gpx") + "}" + content[at : len(content) * 4 // 5]
-    with pytest.raises(ew.InvalidTraces):
+    with pytest.raises(ew.errors.InvalidTraces):
         open_table(put(tmp_path / "ann", broken), allow_truncated=True)
 
 
 def test_of_a_cut_parquet_file_nothing_can_be_saved_and_the_message_says_so(tmp_path, expected):
     ew.write_traces(expected, tmp_path / "a.parquet")
     path = put(tmp_path / "b.parquet", (tmp_path / "a.parquet").read_bytes()[:-20])
-    with pytest.raises(ew.InvalidTraces, match="`allow_truncated` cannot save") as caught:
+    with pytest.raises(ew.errors.InvalidTraces, match="`allow_truncated` cannot save") as caught:
         open_table(path, allow_truncated=True)
 
     assert caught.value.code == "E_PARQUET"

@@ -173,7 +173,7 @@ def test_a_day_begins_with_its_first_fix_and_one_fix_is_no_day():
     assert traces.r[0].tolist() == [-1] * 2 + [0] * 22 + [1] * 19 + [-1] * 26 + [0] * 3
     assert told.slots_held == 19 + 2 + 18 + 2
     single = pd.DataFrame(track([600, 600 + 1440, 700 + 2880], [46.5] * 3, [6.5] * 3))
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         read(single)
     assert caught.value.code == "E_EMPTY"
     assert "days with fixes in one slot alone, which says nothing of how the day went: 3;" in str(caught.value)
@@ -507,7 +507,7 @@ def test_stays_become_places():
 
     assert (traces.R, told.places_by) == (2, "stays")
     assert traces.r[0, 0] != traces.r[0, -1]
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         read(track([0, 30, 60], [46.0, 46.5, 47.0], [6.0, 6.5, 7.0]), places="stays", min_coverage=0)
     assert caught.value.code == "E_EMPTY"
 
@@ -565,7 +565,7 @@ def test_regions_are_places_and_outside_is_not_held(tmp_path):
 
     assert traces.r[0, :5].tolist() == [0, 0, -1, 0, 0]
     assert (traces.R, told.places_by, told.dropped) == (1, "regions", {"outside the map": 1})
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         read(track([10, 30], [10.0, 10.0], [6.5, 6.5]), regions=path, min_coverage=0)
     assert caught.value.code == "E_OUTSIDE"
 
@@ -605,7 +605,7 @@ def test_accuracy_reaches_the_profiles():
     assert set(traces.evidence.slot.tolist()) == set(range(1, 72, 2))
     assert u.sampling.slots == 36
     assert np.array_equal(traces.r, plain.r)
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         read(table, evidence=True, gaps="split")
 
 
@@ -627,7 +627,7 @@ def test_prepared_traces_read_back_to_the_last_bit(tmp_path, gaps):
         assert np.array_equal(again.dates, traces.dates)
         assert (again.step_minutes, again.start, again.tz) == (traces.step_minutes, traces.start, traces.tz)
     (tmp_path / "traces.csv").write_text("uid,slot,location\n1,0,0\n")
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.read_traces(tmp_path / "traces.csv")
     assert caught.value.code == "E_CHANGED"
 

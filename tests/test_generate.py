@@ -5,10 +5,12 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 
+import naive
 import numpy as np
 import pytest
 
 import elsewhere as ew
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 from elsewhere.run.roles import evenly, split_users
 
@@ -41,29 +43,38 @@ def paper(town):
 
 class TestPresets:
     def test_paper_field_by_field(self):
-        paper = PRESETS["paper"].parameters()
-        expected = {
+        assert PRESETS["paper"].parameters() == {
             "periods": 1,
             "class_periods": None,
-            "method": "kmeans",
             "order": 0,
             "mapping": "per-period",
+            "method": "kmeans",
+            "class_draws": 1,
+            "c_min": 1,
+            "m_min": 1,
+            "epsilon": 0.01,
+            "n_min": 5,
             "sampler": "viterbi",
             "par_c": 0.25,
             "par_m": 0.75,
             "par_l": 1.0,
             "par_v": 4.0,
-            "c_min": 1,
-            "m_min": 1,
-            "epsilon": 0.01,
+            "subsample": "per-fake",
+            "merge": "reach",
             "par_s": 0.1,
             "par_i": 0,
             "par_d": 0.1,
             "k": 2,
+            "intersection": "set",
             "against": "own",
+            "min_sim": None,
             "alternates": "all",
+            "max_tries": 50,
+            "choose": "likelihood",
+            "temp": 1.0,
         }
-        assert {name: paper[name] for name in expected} == expected
+        assert PRESETS["paper"].reading == ew.Reading(places="merge")
+        assert PRESETS["paper"].certificate is None
 
     def test_product_field_by_field(self):
         product = PRESETS["product"].parameters()
@@ -85,6 +96,7 @@ class TestPresets:
             "k": 10,
             "against": "all",
             "alternates": "split",
+            "choose": "uniform",
         }
         assert {name: product[name] for name in expected} == expected
 
@@ -117,18 +129,44 @@ class TestPresets:
             {"shift": 1000},
             {"balance": 1.5},
             {"periods": 0},
+            {"choose": "best"},
+            {"temp": 0.0},
         ],
     )
     def test_a_parameter_out_of_range_is_named(self, town, wrong):
         name = next(iter(wrong))
         preset = next(p.name for p in PRESETS.values() if name in p.parameters())
-        with pytest.raises(ew.InvalidParameter, match=f"`{name}` must"):
+        with pytest.raises(ew.errors.InvalidParameter, match=f"`{name}` must"):
             ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
 
+    @pytest.mark.parametrize("given", [{"order": 1}, {"mapping": "common"}])
+    @pytest.mark.parametrize("name", ["product", "deniable"])
+    def test_classes_by_roles_read_no_order_and_no_mapping(self, town, name, given):
+        with pytest.raises(ew.errors.InvalidParameter, match='classes by `method` = "roles"') as refused:
+            ew.generate_fakes(town, preset=name, rng=lab(), **given)
+        assert refused.value.code == "E_NOT_READ"
+        assert preset_of(name, method="kmeans", **given).parameters().items() >= given.items()
+
+    def test_order_1_makes_other_classes_from_the_graph_of_the_slow_twin(self):
+        # everybody stays at one place for a while and goes to and fro between two others: some stay longer, some less
+        days = [
+            [place + 3 * i for place in ([0] * stay + [1, 2] * 6)[:12]] for i, stay in enumerate((4, 4, 4, 7, 7, 7))
+        ]
+        learnt = {
+            n: ew.learn(ew.Traces(days, ew.Locations(n=18)), "paper", order=n, kappa=3, rng=lab()) for n in (0, 1)
+        }
+        kinds = {n: learnt[n].classes.label.reshape(6, 3) for n in (0, 1)}
+
+        np.testing.assert_allclose(learnt[1].graph.w, naive.first_order_graph(days, 18), atol=1e-9)
+        # how people move tells where they stay, how they share out their time does not
+        assert all(len(set(column)) == 1 for column in kinds[1].T.tolist())
+        assert len(set(kinds[1][0])) == 3
+        assert len(set(kinds[0][:, 0])) == 2
+
     def test_an_unknown_parameter_is_named_with_all_others(self, town):
-        with pytest.raises(ew.InvalidParameter, match=r"`par_q`.* is no parameter.*par_c"):
+        with pytest.raises(ew.errors.InvalidParameter, match=r"`par_q`.* is no parameter.*par_c"):
             ew.generate_fakes(town, rng=lab(), par_q=1)
-        with pytest.raises(ew.InvalidParameter, match="`preset` must be one of"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`preset` must be one of"):
             ew.generate_fakes(town, preset="best", rng=lab())
 
     @pytest.mark.parametrize("name", list(PRESETS))
@@ -137,7 +175,7 @@ class TestPresets:
         strange = {n: v for n, v in everything.items() if n not in PRESETS[name].parameters()}
         if name == "private":
             del strange["eps0"]  # taken from scripts for both presets with a theorem, and not spent
-        with pytest.raises(ew.InvalidParameter) as refused:
+        with pytest.raises(ew.errors.InvalidParameter) as refused:
             ew.generate_fakes(town, preset=name, rng=lab(), **strange)
 
         assert refused.value.code == "E_NOT_READ"
@@ -166,6 +204,7 @@ class TestPresets:
             "n",
             "also",
             "out_as",
+            "executor",
         }
 
 
@@ -280,7 +319,7 @@ class TestGivenModelAndClasses:
     def test_of_another_map_are_refused(self, town):
         other = ew.simulate_town(users=30, locations=60, rng=lab()).traces
         learnt = ew.learn(other, preset_of("product", m_min=1), kappa=4, rng=lab())
-        with pytest.raises(ew.InvalidParameter) as caught:
+        with pytest.raises(ew.errors.InvalidParameter) as caught:
             ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab())
         assert caught.value.code == "E_MISMATCH"
 
@@ -289,10 +328,46 @@ class TestGivenModelAndClasses:
         fakes = ew.generate_fakes(town, classes=learnt.classes, model=learnt.model, rng=lab(), k=3, m_min=8)
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 8
 
+    @pytest.mark.parametrize("preset", ["paper", "product", "deniable"])
+    @pytest.mark.parametrize("given", ["model", "model and classes", "what was learnt", "a file"])
+    @pytest.mark.parametrize("before", [1, 3])
+    @pytest.mark.filterwarnings("ignore:`alternates=")
+    def test_no_fake_is_where_too_few_of_the_models_people_are(self, preset, given, before, tmp_path):
+        # in the model rare places were joined to others: that makes these no place that more people share
+        everybody = ew.simulate_town(users=160, locations=150, rng=lab(8)).traces
+        people, others = everybody.of_users(np.arange(80)), everybody.of_users(np.arange(80, 160))
+        learnt = ew.learn(people, preset_of(preset, m_min=before, periods=4), kappa=6, rng=lab())
+        rare = people.visitors() < 8
+        assert rare[np.unique(others.r)].any()
+        learnt.save(tmp_path / "model")
+        brought = {
+            "model": {"model": learnt.model},
+            "model and classes": {"model": learnt.model, "classes": learnt.classes},
+            "what was learnt": {"model": learnt},
+            "a file": {"model": FittedModel.load(tmp_path / "model")},
+        }[given]
+        run = {"preset": preset, "m_min": 8, "periods": 4, "rng": lab(), **brought}
+        run |= {"n": 60, "disjoint": True} if preset == "deniable" else {"k": 3}
+        if given in ("what was learnt", "a file"):
+            with pytest.raises(ew.errors.InvalidParameter, match=f"learnt with `m_min` = {before}") as refused:
+                ew.generate_fakes(others, **run)
+            assert refused.value.code == "E_MISMATCH"
+        elif (preset, given) != ("deniable", "model and classes"):  # refused: nothing is carried
+            assert not rare[np.unique(ew.generate_fakes(others, **run).r)].any()
+
+    def test_people_who_come_later_do_not_make_a_place_shared_by_being_moved_there(self):
+        where = ew.Locations(xy=[[0, 0], [1, 0], [9, 0]])
+        first = ew.Traces([[0, 2], [0, 2], [2, 2]], where, users=list("abc"))
+        learnt = ew.learn(first, "product", m_min=2, c_min=1, kappa=2, rng=lab())
+        later = learnt.update(ew.Traces([[1, 2], [1, 2]], where, users=list("de")), kappa=2, rng=lab())
+        # place 1 is nobody's in the model, and who is there is moved to place 0
+        assert learnt.model.visitors.tolist() == [2, 0, 3]
+        assert later.model.visitors.tolist() == [2, 0, 5]
+
     def test_a_model_of_one_period_serves_any_preset_and_others_must_agree(self, town):
         one, two = (ew.learn(town, preset_of("product", m_min=2, periods=T), kappa=6, rng=lab()) for T in (1, 2))
         assert len(ew.generate_fakes(town, classes=one.classes, model=one.model, rng=lab(), k=3, m_min=2))
-        with pytest.raises(ew.InvalidParameter, match="`periods`") as caught:
+        with pytest.raises(ew.errors.InvalidParameter, match="`periods`") as caught:
             ew.generate_fakes(town, classes=two.classes, model=two.model, rng=lab(), k=3, m_min=2)
         assert caught.value.code == "E_MISMATCH"
 
@@ -328,15 +403,15 @@ class TestOddShapes:
 
 class TestRefusals:
     def test_one_user_short(self, town):
-        with pytest.raises(ew.NotEnoughAlternates, match="at least 14 users"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="at least 14 users"):
             ew.generate_fakes(town.select(np.arange(13)), rng=lab())
-        with pytest.raises(ew.NotEnoughAlternates, match="at least 2 users"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="at least 2 users"):
             ew.generate_fakes(town.select([0]), preset="paper", rng=lab())
 
     def test_given_alternates_must_be_enough_and_nobodys_seed(self, town):
         seeds, rest = town.select(np.arange(50)), town.select(np.arange(50, 80))
         assert len(ew.generate_fakes(seeds, alternates=rest, rng=lab(), **LABORATORY))
-        with pytest.raises(ew.NotEnoughAlternates, match="2"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="2"):
             ew.generate_fakes(seeds, alternates=rest.select([0]), rng=lab(), **LABORATORY)
         with pytest.raises(ew.ElsewhereError) as caught:
             ew.generate_fakes(town, alternates=rest, rng=lab(), **LABORATORY)
@@ -350,31 +425,31 @@ class TestRefusals:
 
     def test_one_place(self):
         still = ew.Traces(np.zeros((30, 6), dtype=int), ew.Locations(n=3), step_minutes=240)
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             ew.generate_fakes(still, rng=lab())
         assert caught.value.code == "E_TOO_FEW_PLACES"
 
     def test_gaps(self, town):
         r = town.r.copy()
         r[0, 3] = -1
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             ew.generate_fakes(town.with_places(r), rng=lab())
         assert caught.value.code == "E_GAPS"
 
     def test_kappa_beyond_the_places(self, town):
         for kappa in (1, 10_000):
-            with pytest.raises(ew.InvalidParameter, match="`kappa`"):
+            with pytest.raises(ew.errors.InvalidParameter, match="`kappa`"):
                 ew.generate_fakes(town, kappa=kappa, rng=lab(), m_min=2, k=3)
 
     def test_nothing_passed_says_which_rule(self, town):
-        with pytest.raises(ew.NothingPassed, match=r"rejected by: .*differential") as caught:
+        with pytest.raises(ew.errors.NothingPassed, match=r"rejected by: .*differential") as caught:
             ew.generate_fakes(town, rng=lab(), par_d=0, max_tries=2, **LABORATORY)
         assert caught.value.exit_status == 3
 
     def test_not_traces(self):
-        with pytest.raises(ew.InvalidParameter, match="`traces`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`traces`"):
             ew.generate_fakes(np.zeros((3, 4), dtype=int), rng=lab())
-        with pytest.raises(ew.InvalidParameter, match="`rng`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`rng`"):
             ew.generate_fakes(ew.Traces([[0, 1]], ew.Locations(n=2)), rng=7)
 
 
@@ -385,7 +460,7 @@ class TestDeniable:
         assert len(fakes) == 90
         pool = ew.publish(fakes, laboratory=True)
         assert len(pool) == 90
-        with pytest.raises(ew.PublicationRefused):
+        with pytest.raises(ew.errors.PublicationRefused):
             ew.publish(fakes, laboratory=True)
         # the noise of a laboratory run can be repeated: it carries no claim (R5)
         assert "nothing is claimed" in " ".join(pool.provenance["certificate"]["words"])
@@ -446,13 +521,13 @@ class TestDeniable:
         town = ew.Traces(rows.r, rows.locations, users=[f"person {i}" for i in range(160)])
         learnt = ew.learn(town.of_users(np.arange(80)), PRESETS["deniable"].changed(m_min=3), kappa=6, rng=lab())
         run = {"preset": "deniable", "model": learnt, "disjoint": True, "m_min": 3, "n": 80}
-        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed") as said:
+        with pytest.raises(ew.errors.InvalidParameter, match="80 of the seed users have contributed") as said:
             ew.generate_fakes(town, rng=lab(), **run)
         assert said.value.code == "E_DISJOINT"
         others = town.of_users(np.arange(80, 160))
         assert len(ew.generate_fakes(others, rng=lab(), **run)) == 80
         met = learnt.update(others, kappa=6, rng=lab())
-        with pytest.raises(ew.InvalidParameter, match="80 of the seed users have contributed"):
+        with pytest.raises(ew.errors.InvalidParameter, match="80 of the seed users have contributed"):
             ew.generate_fakes(others, rng=lab(), **{**run, "model": met})
         assert "person" not in repr(learnt)
         # rows without names are numbered from 0 in every table: the same numbers need not be the same people
@@ -485,7 +560,7 @@ class TestDeniable:
     def test_a_model_that_may_have_met_the_seeds_is_refused(self, town):
         learnt = ew.learn(town, preset_of("product", m_min=2), kappa=6, rng=lab())
         given = {"model": learnt.model, "classes": learnt.classes, "rng": lab(), "periods": 4}
-        with pytest.raises(ew.InvalidParameter) as caught:
+        with pytest.raises(ew.errors.InvalidParameter) as caught:
             ew.generate_fakes(town, preset="deniable", k=10, **given)
         assert caught.value.code == "E_DISJOINT"
 
@@ -522,5 +597,5 @@ def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
 
 def test_more_groups_than_people_to_learn_them_from_are_refused():
     town = ew.simulate_town(users=80, locations=40, rng=lab()).traces
-    with pytest.raises(ew.InvalidParameter, match=r"`archetypes` must be at most the \d\d people"):
+    with pytest.raises(ew.errors.InvalidParameter, match=r"`archetypes` must be at most the \d\d people"):
         ew.generate_fakes(town, preset="deniable", kappa=3, m_min=2, archetypes=79, rng=lab(1))

@@ -227,7 +227,7 @@ def test_periods_have_chains_of_their_own():
 def test_it_refuses_what_it_cannot_do():
     gappy = ew.Traces([[0, -1, 1]], ew.Locations(n=2))
     for options in ({}, {"rng": 7}, {"rng": np.random.default_rng(1), "sweeps": 0}):
-        with pytest.raises(ew.InvalidParameter):
+        with pytest.raises(ew.errors.InvalidParameter):
             ew.fit_profiles(gappy, missing="gibbs", **options)
     one = ew.fit_profiles(ew.Traces([[0]], ew.Locations(n=2)), missing="gibbs", rng=np.random.default_rng(1))
     assert one[0].visits.tolist() == [[1.0]]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
+from elsewhere.profiles.markov import Profiles
 from elsewhere.semantics.graph import _order_zero
 
 
@@ -99,7 +100,7 @@ def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
     half = len(profiles) // 2
 
     by_sums = _order_zero(profiles, few=0)
-    grown = _order_zero(ew.Profiles.of(profiles[:half]), few=0).update(profiles[half:])
+    grown = _order_zero(Profiles.of(profiles[:half]), few=0).update(profiles[half:])
 
     assert by_sums._profiles is None
     for graph in (by_sums, grown):
@@ -139,15 +140,15 @@ def test_a_single_user_has_an_empty_graph():
 
 def test_refuses_what_it_cannot_do():
     profiles = ew.fit_profiles(ew.Traces([[0, 1], [2, 2]], ew.Locations(n=5)))
-    with pytest.raises(ew.InvalidParameter, match="`order`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`order`"):
         ew.semantic_graph(profiles, order=2)
-    with pytest.raises(ew.InvalidParameter, match="`mapping`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`mapping`"):
         ew.semantic_graph(profiles, mapping="best")
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.semantic_graph([])
     assert caught.value.code == "E_EMPTY"
     other_map = ew.fit_profiles(ew.Traces([[0, 1]], ew.Locations(n=2)))
-    with pytest.raises(ew.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.semantic_graph(profiles).update(other_map)
     assert caught.value.code == "E_MISMATCH"
 

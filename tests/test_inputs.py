@@ -655,7 +655,7 @@ def test_a_bomb_takes_no_memory(tmp_path, monkeypatch):
     path = bomb(tmp_path)
     tracemalloc.start()
     try:
-        with pytest.raises(ew.InvalidTraces, match="E_TOO_LARGE"):
+        with pytest.raises(ew.errors.InvalidTraces, match="E_TOO_LARGE"):
             ew.read_traces(path)
         assert tracemalloc.get_traced_memory()[1] < 40 << 20
     finally:
@@ -668,7 +668,7 @@ def test_a_bomb_takes_no_memory(tmp_path, monkeypatch):
 def test_too_large_says_how_large(tmp_path, monkeypatch, elsewhere):
     path = make("a.csv")(tmp_path)
     monkeypatch.setattr(sources, "memory", lambda: 1000)
-    with pytest.raises(ew.InvalidTraces, match=r"E_TOO_LARGE: a.csv: 144 rows need about 0 GiB"):
+    with pytest.raises(ew.errors.InvalidTraces, match=r"E_TOO_LARGE: a.csv: 144 rows need about 0 GiB"):
         ew.read_traces(path)
     monkeypatch.undo()
     # more than a million users

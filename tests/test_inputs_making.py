@@ -199,7 +199,7 @@ def test_feasible_moves(name):
     if code is None:
         assert ew.aggregate(profiles, ew.Locations(n=2), feasible=feasible).R == 2
         return
-    with pytest.raises(ew.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.aggregate(profiles, ew.Locations(n=2), feasible=feasible)
 
     assert caught.value.code == code

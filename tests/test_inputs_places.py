@@ -148,7 +148,7 @@ def test_a_jump_that_lasts_is_said_aloud(tmp_path):  # B36
 
 def test_one_place_alone_makes_no_fakes(tmp_path):  # B40
     table = pd.concat([whole_day(uid=f"{CANARY}{i}") for i in range(12)])
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.generate_fakes(ew.read_traces(table), rng=np.random.default_rng(1))
 
     assert caught.value.code == "E_TOO_FEW_PLACES"

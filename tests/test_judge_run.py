@@ -10,6 +10,7 @@ import elsewhere as ew
 from elsewhere.cli.output import closing
 from elsewhere.evaluation import judge
 from elsewhere.evaluation.judge import category_agreement
+from elsewhere.evaluation.uses import judge_uses
 from elsewhere.privacy.deniable.release import certificate_of
 from elsewhere.reports.attacks import claims
 from elsewhere.run.finish import verdicts
@@ -116,14 +117,14 @@ def test_a_place_is_rare_by_all_days_of_the_seed_users(monkeypatch):
 def test_the_uses_are_those_of_the_published_pool(made, judged, monkeypatch):
     town, fakes, _, rows = made
     found = judged(["A1"])
-    again = ew.judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(6)[4])
+    again = judge_uses(town, fakes.r[rows], rng=np.random.default_rng(3).spawn(6)[4])
 
     assert found.to_dict()["uses"]["dwell"] == again.to_dict()["dwell"]
     assert found.results[0] is found.uses
     assert found.uses["weekdays"].words == "All real days are weekdays."
 
     def refuse(*_, **__):
-        raise ew.InvalidParameter("no such clock.")
+        raise ew.errors.InvalidParameter("no such clock.")
 
     monkeypatch.setattr(judge, "judge_uses", refuse)
     found = judged(["A1"])

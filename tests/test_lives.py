@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import elsewhere as ew
 from elsewhere.evaluation import lives
 from elsewhere.evaluation.attacks.realism import spread
+from elsewhere.evaluation.uses import judge_uses
 from elsewhere.reports.svg import ticks
 
 
@@ -84,7 +85,7 @@ def test_one_day_per_person_tells_what_a_day_can():
     assert lives.no_lives(town, town) == (
         "lives over several days are not compared: all real people have one day (10 must have more)."
     )
-    with pytest.raises(ew.NotEnoughUsers, match="all real people have one day"):
+    with pytest.raises(ew.errors.NotEnoughUsers, match="all real people have one day"):
         lives.judge_lives(town, town, rng=np.random.default_rng(1))
 
 
@@ -123,7 +124,7 @@ def test_real_halves_are_alike_and_lives_without_a_home_are_told():
 
 def test_a_single_person_is_refused():
     town = ew.simulate_town(users=8, locations=40, rng=np.random.default_rng(1)).traces
-    with pytest.raises(ew.NotEnoughUsers, match="`fakes`"):
+    with pytest.raises(ew.errors.NotEnoughUsers, match="`fakes`"):
         lives.compare_lives(town, town, town.of_users([0]), rng=np.random.default_rng(1))
 
 
@@ -211,7 +212,7 @@ def test_lives_of_other_lengths_are_cut_and_dates_used_only_if_all_have_them():
         r, life = town.r, town.user
 
     assert lives.judge_lives(town, Made, rng=np.random.default_rng(1)).sizes["fakes"] == 60
-    with pytest.raises(ew.InvalidParameter, match="one clock"):
+    with pytest.raises(ew.errors.InvalidParameter, match="one clock"):
         lives.judge_lives(
             town, ew.Traces(town.r, town.locations, users=town.users, step_minutes=10), rng=np.random.default_rng(1)
         )
@@ -220,7 +221,7 @@ def test_lives_of_other_lengths_are_cut_and_dates_used_only_if_all_have_them():
 def test_the_page_shows_lives_with_curves_and_the_same_from_json(tmp_path):
     town = ew.simulate_town(users=60, locations=60, days=7, rng=np.random.default_rng(8)).traces
     found = lives.judge_lives(town.of_users(range(40)), town.of_users(range(40, 60)), rng=np.random.default_rng(1))
-    uses = ew.judge_uses(town, town, rng=np.random.default_rng(1))
+    uses = judge_uses(town, town, rng=np.random.default_rng(1))
     ew.report([uses, found], tmp_path / "a.html")
     ew.report(json.loads(json.dumps({"uses": uses.to_dict(), "lives": found.to_dict()})), tmp_path / "b.html")
     page = (tmp_path / "a.html").read_text()

@@ -2,11 +2,11 @@
 
 from itertools import pairwise
 
+import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests import naive
 
 import elsewhere as ew
 from elsewhere.synthesis._streams_kernels import open_stream

@@ -14,8 +14,9 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere.files import write_files
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, preset_of
-from elsewhere.run.public_map import Frame, calendar, is_weekend
+from elsewhere.run.public_map import PublicMap, calendar, is_weekend
 from elsewhere.run.publish import _reading, as_read, on_output, publish_linked, with_withheld
 from elsewhere.traces.fixes import Preparation
 
@@ -116,7 +117,7 @@ class TestPublish:
             categories=["shop", "home", "shop", "inn", "inn"],
             category_users=[5, 4, 5, 9, 9],
         )
-        frame = Frame(where, np.ones(5, dtype=bool), None, 20, "00:00", "UTC", m_min=5)
+        frame = PublicMap(where, np.ones(5, dtype=bool), None, 20, "00:00", "UTC", m_min=5)
         found, r = frame.published(np.array([[4, 2, 0, 1]]))
         assert found.names == ("10", "9", "area 1", "area 2")
         assert found.categories == ("shop", "", "shop", "inn")
@@ -126,13 +127,13 @@ class TestPublish:
         assert whole.names == ("9", "10")  # whole numbers are in the order of numbers
 
     def test_places_without_names_and_positions_keep_their_numbers(self):
-        frame = Frame(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
+        frame = PublicMap(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
         found, r = frame.published(np.array([[7, 2]]))
         assert (found.names, r.tolist()) == (("2", "7"), [[1, 0]])
         assert ew.Pool(ew.Traces(r, found), {}).on(ew.Locations(n=9)).r.tolist() == [[7, 2]]
 
     def test_a_pool_on_another_map_is_refused(self, fakes):
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             ew.publish(fakes).on(ew.Locations([46.0], [6.0]))
         assert caught.value.code == "E_MISMATCH"
 
@@ -143,7 +144,7 @@ class TestPublish:
         assert np.array_equal(back.seed, fakes.seed)
         assert back.preset == fakes.preset
         assert len(ew.publish(back)) == len(np.unique(fakes.seed))
-        with pytest.raises(ew.InvalidModel):
+        with pytest.raises(ew.errors.InvalidModel):
             ew.Fakes.load(tmp_path)
 
     @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ class TestPublish:
         fakes.save(tmp_path)
         told = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({**told, "input": {"columns": columns, "format": "csv"}}))
-        with pytest.raises(ew.InvalidModel, match="E_FAKES"):
+        with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):
             ew.Fakes.load(tmp_path)
 
     def test_private_fakes_of_before_columns_were_kept_are_read(self, fakes, tmp_path):
@@ -182,7 +183,7 @@ class TestPublish:
         assert not counted & set(_reading(replace(read, preset=PRESETS["deniable"])))
         index = json.loads((tmp_path / "fakes.json").read_text())
         (tmp_path / "fakes.json").write_text(json.dumps({**index, "input": {"reading": 3}}))
-        with pytest.raises(ew.InvalidModel, match="E_FAKES"):
+        with pytest.raises(ew.errors.InvalidModel, match="E_FAKES"):
             ew.Fakes.load(tmp_path)
 
     def test_ids_are_random_and_differ(self, fakes):
@@ -192,7 +193,7 @@ class TestPublish:
 
     def test_the_second_publication_needs_a_larger_budget(self, fakes):
         ew.publish(fakes)
-        with pytest.raises(ew.PublicationRefused) as caught:
+        with pytest.raises(ew.errors.PublicationRefused) as caught:
             ew.publish(fakes)
         assert caught.value.code == "E_BUDGET"
         once = int(fakes.published.sum())
@@ -203,7 +204,7 @@ class TestPublish:
 
     def test_a_laboratory_run_is_refused(self, town):
         run = made(town, rng=np.random.default_rng(1))
-        with pytest.raises(ew.PublicationRefused) as caught:
+        with pytest.raises(ew.errors.PublicationRefused) as caught:
             ew.publish(run)
         assert caught.value.code == "E_LABORATORY"
         assert ew.publish(run, laboratory=True).provenance["reproducible"] is True
@@ -227,6 +228,15 @@ class TestPublish:
         cold = ew.publish(run, choose="likelihood", temp=1e-6, laboratory=True, rng=np.random.default_rng(2))
         tau = run.learnt.tau(town)
         np.testing.assert_allclose(np.sort(run.learnt.model.loglik(cold.on(town.locations).r, tau)), np.sort(best))
+
+    def test_fakes_are_chosen_as_the_preset_says_unless_somebody_says_otherwise(self, town):
+        run = made(town, rng=np.random.default_rng(1), per_seed=4, choose="likelihood", temp=1e-6)
+        best = np.sort([run.loglik[run.seed == s].max() for s in np.unique(run.seed)])
+        for said, chosen in (({}, True), ({"choose": "uniform"}, False)):
+            run.published[:] = False
+            pool, rows = publish_linked(run, laboratory=True, rng=np.random.default_rng(2), **said)
+            assert np.allclose(np.sort(run.loglik[rows]), best) == chosen
+            assert pool.provenance["parameters"]["choose"] == ("likelihood" if chosen else "uniform")
 
     def test_what_the_model_holds_impossible_is_still_published_and_least_of_all(self):
         days = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(3)).traces
@@ -334,7 +344,7 @@ class TestPublish:
     def test_dates_of_every_kind_of_calendar(self):
         def frame(days, weekend):
             dates = np.array([f"2024-03-{day:02}" for day in days], dtype="datetime64[D]")
-            return Frame(ew.Locations(n=1), np.ones(1, dtype=bool), dates, 20, "00:00", "UTC", weekend=weekend)
+            return PublicMap(ew.Locations(n=1), np.ones(1, dtype=bool), dates, 20, "00:00", "UTC", weekend=weekend)
 
         rng, kinds = np.random.default_rng(1), np.array([False, True] * 50)
         both = frame(range(1, 11), 0.5)
@@ -354,9 +364,9 @@ class TestPublish:
 
     def test_parameters_are_checked(self, fakes):
         for wrong in ({"per_seed": 0}, {"choose": "best"}, {"temp": 0.0}):
-            with pytest.raises(ew.InvalidParameter, match=f"`{next(iter(wrong))}`"):
+            with pytest.raises(ew.errors.InvalidParameter, match=f"`{next(iter(wrong))}`"):
                 ew.publish(fakes, **wrong)
-        with pytest.raises(ew.InvalidParameter, match="`fakes`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`fakes`"):
             ew.publish([1, 2])
 
 
@@ -383,13 +393,13 @@ class TestPool:
         pool = ew.publish(fakes)
         drawn = pool.draw(5, rng=np.random.default_rng(1))
         assert len(set(drawn.users.tolist())) == 5
-        with pytest.raises(ew.InvalidParameter, match="`n`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`n`"):
             pool.draw(len(pool) + 1, rng=np.random.default_rng(1))
 
     def test_never_overwrites(self, fakes, tmp_path):
         pool = ew.publish(fakes)
         pool.save(tmp_path / "pool")
-        with pytest.raises(ew.OutputRefused):
+        with pytest.raises(ew.errors.OutputRefused):
             pool.save(tmp_path / "pool")
         pool.save(tmp_path / "pool", force=True)
 
@@ -454,18 +464,18 @@ class TestPool:
         data = bytearray((folder / name).read_bytes())
         data[len(data) // 2] ^= 0xFF
         (folder / name).write_bytes(bytes(data))
-        with pytest.raises(ew.InvalidModel):
+        with pytest.raises(ew.errors.InvalidModel):
             ew.Pool.load(folder)
 
     def test_a_missing_file_a_foreign_folder_and_a_newer_format(self, fakes, tmp_path):
-        with pytest.raises(ew.InvalidModel):
+        with pytest.raises(ew.errors.InvalidModel):
             ew.Pool.load(tmp_path)
         folder = tmp_path / "pool"
         ew.publish(fakes).save(folder)
         manifest = json.loads((folder / "manifest.json").read_text())
         for change in ({"format": 99}, {"kind": "else"}, {"fakes": 10**12}, {"instants": -1}, {"files": {}}):
             (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
-            with pytest.raises(ew.InvalidModel):
+            with pytest.raises(ew.errors.InvalidModel):
                 ew.Pool.load(folder)
 
 
@@ -476,7 +486,7 @@ class TestModelFile:
     def test_round_trip(self, town, tmp_path):
         learnt = self.learnt(town)
         learnt.save(tmp_path / "model")
-        back = ew.Learnt.load(tmp_path / "model")
+        back = FittedModel.load(tmp_path / "model")
         assert np.array_equal(back.classes.label, learnt.classes.label)
         assert np.array_equal(back.model.table(1, 2), learnt.model.suppressed(2).table(1, 2))
         assert back.preset == learnt.preset
@@ -489,7 +499,7 @@ class TestModelFile:
     def test_no_move_in_the_file_is_one_users(self, town, tmp_path):
         learnt = self.learnt(town)
         learnt.save(tmp_path / "model")
-        back = ew.Learnt.load(tmp_path / "model")
+        back = FittedModel.load(tmp_path / "model")
         merged = learnt.translate(town)
         made = {}
         for row, user in zip(merged.r.tolist(), merged.user.tolist(), strict=True):
@@ -525,10 +535,10 @@ class TestModelFile:
         good, index = (folder / "model.npz").read_bytes(), (folder / "model.json").read_bytes()
         for damaged in (good[:-10], good[:200] + b"\x00" + good[201:], b"", b"PK\x03\x04"):
             (folder / "model.npz").write_bytes(damaged)
-            with pytest.raises(ew.InvalidModel):
-                ew.Learnt.load(folder)
+            with pytest.raises(ew.errors.InvalidModel):
+                FittedModel.load(folder)
         (folder / "model.npz").write_bytes(good)
         for changed in (index[:-20], b"[]", b"", index.replace(b'"format": 1', b'"format": 2')):
             (folder / "model.json").write_bytes(changed)
-            with pytest.raises(ew.InvalidModel):
-                ew.Learnt.load(folder)
+            with pytest.raises(ew.errors.InvalidModel):
+                FittedModel.load(folder)

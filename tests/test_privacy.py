@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import elsewhere as ew
 from elsewhere.privacy import _rules_kernels as _kernels
-from elsewhere.privacy.rules import PrivacyTest, check_disjoint
+from elsewhere.privacy.rules import PrivacyTest, Verdict, check_disjoint
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
 unhurried = settings(deadline=None)  # the first call compiles
@@ -333,7 +333,9 @@ class TestAlternates:
     @pytest.mark.parametrize("k", [2, 10])
     def test_too_few_users_names_the_number_needed(self, k):
         few = ew.Traces([self.FAR] * 6, ew.Locations(n=12), users=["a"] * 3 + ["b"] * 3) if k > 2 else None
-        with pytest.raises(ew.NotEnoughAlternates, match=f"at least {k - 1} alternate users, got {2 if few else 0}"):
+        with pytest.raises(
+            ew.errors.NotEnoughAlternates, match=f"at least {k - 1} alternate users, got {2 if few else 0}"
+        ):
             ew.privacy_test(self.FAKE, self.SEED, few, k=k)
 
     def test_k_1_switches_the_rule_off_and_says_so(self):
@@ -371,7 +373,7 @@ class TestAlternates:
             lambda: ew.privacy_test(self.FAKE, seeds, all_users),
             lambda: ew.privacy_test(self.FAKE, self.SEED, all_users, against="all", others=seeds),
         ):
-            with pytest.raises(ew.InvalidTraces, match="1 of its 3 users") as caught:
+            with pytest.raises(ew.errors.InvalidTraces, match="1 of its 3 users") as caught:
                 call()
             assert caught.value.code == "E_OVERLAP"
             assert "me" not in caught.value.args[0].split()
@@ -382,7 +384,7 @@ class TestAlternates:
 
         check_disjoint(seeds, alternates)
         for same in (seeds, ew.Traces([self.NEAR, self.FAR], places)):
-            with pytest.raises(ew.InvalidTraces, match="nobody's seed"):
+            with pytest.raises(ew.errors.InvalidTraces, match="nobody's seed"):
                 check_disjoint(seeds, same)
 
 
@@ -441,13 +443,13 @@ class TestAgainstAllSeeds:
 
         assert verdict.closest == 0
         assert batch.closest.tolist() == [0, 0, 0]
-        with pytest.raises(ew.InvalidParameter, match="at least one other seed"):
+        with pytest.raises(ew.errors.InvalidParameter, match="at least one other seed"):
             ew.privacy_test(self.OWN, seeds.select([0]), strangers, against="all", others=seeds.select([0, 1]))
 
     def test_needs_others_and_strangers(self):
-        with pytest.raises(ew.InvalidParameter, match="`others`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`others`"):
             ew.privacy_test(self.OTHER, self.OWN, self.STRANGERS, against="all")
-        with pytest.raises(ew.NotEnoughAlternates, match="at least 1 alternate"):
+        with pytest.raises(ew.errors.NotEnoughAlternates, match="at least 1 alternate"):
             ew.privacy_test(self.OTHER, self.OWN, None, k=1, against="all", others=[self.OTHER])
 
     def test_about_95_percent_of_strangers_pass_in_a_crowd(self):
@@ -617,7 +619,7 @@ class TestBadInput:
         ],
     )
     def test_parameters(self, name, value, shown):
-        with pytest.raises(ew.InvalidParameter, match=f"`{name}`.*{shown}"):
+        with pytest.raises(ew.errors.InvalidParameter, match=f"`{name}`.*{shown}"):
             ew.privacy_test(**self.GOOD, **{name: value})
 
     @pytest.mark.parametrize(
@@ -644,7 +646,7 @@ class TestBadInput:
         ],
     )
     def test_traces(self, name, value, code):
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             ew.privacy_test(**self.GOOD | {name: value})
         assert caught.value.code == code
         if not isinstance(value, ew.Traces):
@@ -652,10 +654,10 @@ class TestBadInput:
 
     def test_other_places(self):
         one, two = (ew.Traces([[0, 1, 1]], ew.Locations(n=n), users=[n]) for n in (9, 8))
-        with pytest.raises(ew.InvalidTraces, match="same places") as caught:
+        with pytest.raises(ew.errors.InvalidTraces, match="same places") as caught:
             ew.privacy_test([2, 2, 3], one, two)
         assert caught.value.code == "E_MISMATCH"
-        with pytest.raises(ew.InvalidTraces, match="same places"):
+        with pytest.raises(ew.errors.InvalidTraces, match="same places"):
             PrivacyTest.prepare(one, two)
 
     @pytest.mark.parametrize(
@@ -672,14 +674,14 @@ class TestBadInput:
     )
     def test_many_fakes(self, fakes, seed, code):
         test = PrivacyTest.prepare(ew.Traces([[0, 1, 1]], ew.Locations(n=9)), None, k=1)
-        with pytest.raises(ew.InvalidTraces) as caught:
+        with pytest.raises(ew.errors.InvalidTraces) as caught:
             test(fakes, seed)
         assert caught.value.code == code
 
     def test_prepared_with_something_else(self):
-        with pytest.raises(ew.InvalidParameter, match="`seeds` must be a `Traces`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`seeds` must be a `Traces`"):
             PrivacyTest.prepare([[0, 1]], None)
-        with pytest.raises(ew.InvalidParameter, match="`alternates` must be one of"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`alternates` must be one of"):
             PrivacyTest.prepare(ew.Traces([[0, 1]], ew.Locations(n=2)), "some")
 
     def test_inputs_are_not_changed(self):
@@ -695,7 +697,7 @@ def test_the_room_claims_no_more_than_it_measures():
         PrivacyTest.prepare(ew.Traces([[0, 1], [1, 0]], ew.Locations(n=3)), "all")
     verdict = ew.privacy_test([2, 2], [0, 0], [[1, 1]])
     spoken = [repr(verdict), str(verdict.rejected_by), *(str(w.message) for w in said), ew.privacy_test.__doc__]
-    spoken += [PrivacyTest.__doc__, ew.Verdict.__doc__]
+    spoken += [PrivacyTest.__doc__, Verdict.__doc__]
 
     assert said
     assert not [text for text in spoken if "deniab" in text.lower() or "anonym" in text.lower()]

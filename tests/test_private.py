@@ -518,7 +518,7 @@ def test_a_laboratory_run_is_repeatable_and_claims_nothing(crowd, quick):
 
     np.testing.assert_array_equal(one.r, two.r)
     assert one.certificate.protects == "nobody"
-    with pytest.raises(ew.PublicationRefused):
+    with pytest.raises(ew.errors.PublicationRefused):
         ew.publish(one)
 
 
@@ -544,18 +544,18 @@ def test_fakes_that_move_are_distinct_and_days_at_one_place_are_as_many_as_they_
 
 
 def test_too_few_people_are_refused_with_both_ways_out(crowd, quick):
-    with pytest.raises(ew.NotEnoughUsers, match=r"about 1,116 people at eps = 2.*there are about") as refused:
+    with pytest.raises(ew.errors.NotEnoughUsers, match=r"about 1,116 people at eps = 2.*there are about") as refused:
         ew.generate_fakes(crowd, preset="private", eps=2.0, rng=np.random.default_rng(1))
     assert refused.value.code == "E_EPS"
     eps = float(str(refused.value).split("so few need eps = ")[1].split(",")[0])
     assert 2.0 < eps < 4.0
-    with pytest.raises(ew.NotEnoughUsers, match="even eps = 10, the largest, is too little"):
+    with pytest.raises(ew.errors.NotEnoughUsers, match="even eps = 10, the largest, is too little"):
         ew.generate_fakes(crowd.of_users(range(50)), preset="private", rng=np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(("name", "value"), [("eps", 0.0), ("eps", 11.0), ("delta", 0.0), ("delta", 0.5), ("n", 0)])
 def test_what_cannot_be_is_refused(crowd, name, value):
-    with pytest.raises(ew.InvalidParameter, match=f"`{name}`"):
+    with pytest.raises(ew.errors.InvalidParameter, match=f"`{name}`"):
         ew.generate_fakes(crowd, preset="private", **{name: value})
 
 
@@ -565,9 +565,9 @@ def test_what_it_does_not_read(crowd, quick):
 
     assert fakes.preset.eps == 5.0
     assert not hasattr(fakes.preset, "eps0")
-    with pytest.raises(ew.InvalidParameter, match="leave out"):
+    with pytest.raises(ew.errors.InvalidParameter, match="leave out"):
         ew.generate_fakes(crowd, preset="private", alternates=crowd)
-    with pytest.raises(ew.InvalidParameter, match="`n` is for presets"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`n` is for presets"):
         ew.generate_fakes(crowd, n=5)
 
 
@@ -728,7 +728,7 @@ def test_a_lattice_is_the_regions_it_draws(south, west, high, wide, cells):
 def test_a_grid_that_is_none_is_refused(text):
     from elsewhere.traces.maps import read_grid
 
-    with pytest.raises(ew.InvalidParameter, match="grid"):
+    with pytest.raises(ew.errors.InvalidParameter, match="grid"):
         read_grid(text)
 
 
@@ -808,7 +808,7 @@ def test_fakes_that_do_not_match_the_sums_are_refused():
 
     day = np.array([0.7, 0.1, 0.1, 0.1])
     _require_a_match(np.repeat(np.arange(4), [60, 15, 15, 10])[None], day, 1000)
-    with pytest.raises(ew.NotEnoughUsers, match="do not match") as refused:
+    with pytest.raises(ew.errors.NotEnoughUsers, match="do not match") as refused:
         _require_a_match(np.repeat(np.arange(4), [1, 33, 33, 33])[None], day, 1000)
     assert refused.value.code == "E_EPS"
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.profiles.markov import UnknownUser
+from elsewhere.profiles.markov import Profiles
 
 PERIODS = st.sampled_from([1, 2, 4])
 
@@ -123,14 +123,14 @@ def test_what_must_sum_to_one_does(traces, T):
 @given(strategies.traces(days=2, min_users=2), PERIODS)
 def test_profiles_survive_the_way_through_single_ones(traces, T):
     columns = ew.fit_profiles(traces, periods=T)
-    gathered = ew.Profiles.of(list(columns))
+    gathered = Profiles.of(list(columns))
 
     for name in vars(columns):
         np.testing.assert_array_equal(getattr(gathered, name), getattr(columns, name))
 
 
 def test_gaps_are_refused_by_default():  # E4
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.fit_profiles(trace(0, -1, 1, R=2))
 
     assert caught.value.code == "E_GAPS"
@@ -140,7 +140,7 @@ def test_gaps_are_refused_by_default():  # E4
 def test_an_unknown_user_is_refused(unknown):
     u = ew.fit_profiles(ew.Traces([[0], [1]], ew.Locations(n=2)))
 
-    with pytest.raises(UnknownUser) as caught:
+    with pytest.raises(ew.errors.UnknownUser) as caught:
         u[unknown]
 
     assert caught.value.code == "E_USER"
@@ -149,9 +149,9 @@ def test_an_unknown_user_is_refused(unknown):
 
 def test_fit_profiles_refuses_what_it_does_not_know():
     for bad in ({"missing": "guess"}, {"periods": 0}, {"periods": [0, 12]}, {"periods": None}, {"periods": "4"}):
-        with pytest.raises(ew.InvalidParameter):
+        with pytest.raises(ew.errors.InvalidParameter):
             ew.fit_profiles(trace(0, 1), **bad)
-    with pytest.raises(ew.InvalidParameter, match="Traces"):
+    with pytest.raises(ew.errors.InvalidParameter, match="Traces"):
         ew.fit_profiles([[0, 1]])
 
 
@@ -181,7 +181,7 @@ def test_a_repr_tells_no_place():
 def test_a_profile_made_by_hand_is_checked_at_the_door(changes, code):
     good = ew.fit_profiles(ew.Traces([[0, 0, 1, 1, 0]], ew.Locations(n=2)))[0]
 
-    with pytest.raises(ew.InvalidTraces) as caught:
-        ew.Profiles.of([good, replace(good, **changes)])
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
+        Profiles.of([good, replace(good, **changes)])
 
     assert caught.value.code == code

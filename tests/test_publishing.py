@@ -107,7 +107,7 @@ def test_samples_are_as_far_as_their_quantiles():
 )
 def test_counts_that_are_none_are_refused(real, other, code):
     for distance in (metrics.kl, metrics.js, metrics.tv):
-        with pytest.raises(ew.InvalidParameter) as error:
+        with pytest.raises(ew.errors.InvalidParameter) as error:
             distance(real, other)
 
         assert error.value.code == code

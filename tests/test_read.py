@@ -702,7 +702,7 @@ def test_zones_and_lengths():
     assert zone_of("UTC+05:30").utcoffset(None).total_seconds() == 19800
     assert [seconds_of("step", s) for s in ("20min", "1h", "90 s", "2 hours", 0.5)] == [1200, 3600, 90, 7200, 30]
     for wrong in ("20", "min", "20 parsecs", -1, float("nan"), True, None, "0.3s"):
-        with pytest.raises(ew.InvalidParameter):
+        with pytest.raises(ew.errors.InvalidParameter):
             seconds_of("step", wrong)
 
 
@@ -787,7 +787,7 @@ def test_merging_of_the_size_of_the_paper():
     assert len(fewer) == 400
     assert np.bincount(becomes, weights=visits).sum() == visits.sum()
     assert all(np.array_equal(a, b) for a, b in [(becomes, reduce_places(big, visits, cells=400)[1])])
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         reduce_places(ew.Locations(n=3), np.ones(3), cells=2)
 
 
@@ -1043,7 +1043,7 @@ def test_parameters_out_of_range_are_refused(tmp_path, options):
     frame = pd.concat([day(), day(date="2013-04-16", place=lambda slot: slot % 3)])
     path = csv_of(frame, tmp_path / "a.csv")
 
-    with pytest.raises(ew.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.read_traces(path, **options)
     assert f"`{next(iter(options))}`" in str(caught.value)
 

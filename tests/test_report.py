@@ -55,10 +55,10 @@ def test_pairs_are_those_of_the_definition(periods):
 def test_one_user_has_no_pair_and_too_many_have_too_many(monkeypatch):
     profiles = ew.fit_profiles(ew.Traces([[0, 1], [1, 0], [0, 0]], ew.Locations(n=2)))
 
-    with pytest.raises(ew.NotEnoughUsers, match="at least 2 users, got 1"):
+    with pytest.raises(ew.errors.NotEnoughUsers, match="at least 2 users, got 1"):
         pair_similarity(profiles[:1])
     monkeypatch.setattr(figures, "MAX_USERS", 2)
-    with pytest.raises(ew.InvalidParameter, match=r"E_TOO_LARGE: 3 users .* at most 2 users"):
+    with pytest.raises(ew.errors.InvalidParameter, match=r"E_TOO_LARGE: 3 users .* at most 2 users"):
         pair_similarity(profiles)
 
 
@@ -116,9 +116,9 @@ class TestFiguresOfResults:
 
         alone = ew.evaluate_publishing(w["real"].r, None, w["fakes"].r)
         assert "differential_similarity.png" not in save_figures(alone, tmp_path, ["png"])
-        with pytest.raises(ew.InvalidParameter, match="give `seed_index`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="give `seed_index`"):
             figures.differential_similarity(alone)
-        with pytest.raises(ew.InvalidParameter, match=r'`formats` must be one of "png", "pdf"'):
+        with pytest.raises(ew.errors.InvalidParameter, match=r'`formats` must be one of "png", "pdf"'):
             save_figures(alone, tmp_path, ["jpg"])
-        with pytest.raises(ew.InvalidParameter, match="one result of the kind 'lbs', got 0"):
+        with pytest.raises(ew.errors.InvalidParameter, match="one result of the kind 'lbs', got 0"):
             figures.location_privacy(alone)

@@ -231,11 +231,11 @@ def test_the_shareable_edition_depends_on_nothing_but_what_may_leave(tmp_path, w
 
 def test_real_traces_are_refused_in_the_shareable_edition(tmp_path):
     w = world()
-    with pytest.raises(ew.InvalidParameter, match=r"E_PRIVATE: `real` holds real traces"):
+    with pytest.raises(ew.errors.InvalidParameter, match=r"E_PRIVATE: `real` holds real traces"):
         made(tmp_path, fakes=w["pool"], real=w["real"])
     town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
     private = ew.generate_fakes(town.traces, kappa=8, m_min=2, c_min=1, rng=np.random.default_rng(1))
-    with pytest.raises(ew.InvalidParameter, match=r"E_PRIVATE: `fakes` as `generate_fakes` .* `publish`"):
+    with pytest.raises(ew.errors.InvalidParameter, match=r"E_PRIVATE: `fakes` as `generate_fakes` .* `publish`"):
         made(tmp_path, fakes=private)
     assert not (tmp_path / "report.html").exists()
 
@@ -469,7 +469,7 @@ def test_what_cannot_be_a_report_is_refused(tmp_path, arguments, message):
         n: w["pool"] if v == "pool" else w["real"].select([0]).with_places([[0, 1]]) if v == "short" else v
         for n, v in arguments.items()
     }
-    with pytest.raises(ew.InvalidParameter, match=message):
+    with pytest.raises(ew.errors.InvalidParameter, match=message):
         made(tmp_path, **arguments)
 
 

@@ -110,7 +110,7 @@ def test_days_are_ordered_by_date_and_users_with_one_day_are_left_out():
     train, test = two_days(days)
     assert (train.r.tolist(), test.r.tolist()) == ([[2, 2], [1, 1]], [[0, 0], [0, 1]])
     assert train.labels == test.labels == ("a", "b")
-    with pytest.raises(ew.NotEnoughUsers, match="second day"):
+    with pytest.raises(ew.errors.NotEnoughUsers, match="second day"):
         two_days(days.select([0, 1, 3]))
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import EVERYBODY
 from elsewhere.evaluation.attacks.candidates import exchanged_share, named
-from elsewhere.evaluation.attacks.ground import People
+from elsewhere.evaluation.attacks.inputs import People
 
 ATTACKS = ["A1", "A2", "A3", "A10", "A12", "A13"]
 
@@ -84,7 +84,7 @@ def test_a_role_without_strangers_gets_no_verdict_and_the_reason(town):
     alone = ew.audit(town[0], town[2], town[3].r, np.arange(100), attacks=["A13"], rng=np.random.default_rng(1))
     assert "roles" not in alone["A13"].details
     assert alone.unjudged == ()
-    with pytest.raises(ew.NotEnoughUsers, match="model people"):
+    with pytest.raises(ew.errors.NotEnoughUsers, match="model people"):
         ew.audit(*town[:1], town[2], town[3].r, None, roles={"model people": town[1].of_users([0])},
                  rng=np.random.default_rng(1))  # fmt: skip
 

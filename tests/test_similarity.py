@@ -18,6 +18,8 @@ import elsewhere as ew
 from elsewhere.profiles.markov import MobilityProfile
 from elsewhere.similarity import semantic
 from elsewhere.similarity._similarity_kernels import assignment, shared_overlap, sorted_overlap
+from elsewhere.similarity.geographic import scaled_distance
+from elsewhere.similarity.pairwise import pairwise_geographic_similarity
 
 PERIODS = st.sampled_from([1, 2, 3])
 MAPPING = st.sampled_from(["per-period", "common"])
@@ -119,7 +121,7 @@ def test_rounding_in_the_sum_is_normalised_away():
     ],
 )
 def test_mallows_refuses(p, q, d, code):
-    with pytest.raises(ew.InvalidParameter) as refused:
+    with pytest.raises(ew.errors.InvalidParameter) as refused:
         ew.mallows_distance(p, q, d)
 
     assert refused.value.code == code
@@ -257,13 +259,13 @@ def test_numerators_are_whole_numbers():
 
 
 def test_scaled_distance_is_between_zero_and_one():
-    d = ew.scaled_distance(ew.Locations(lat=[46.5, 46.6, 46.5], lon=[6.6, 6.6, 6.7]))
+    d = scaled_distance(ew.Locations(lat=[46.5, 46.6, 46.5], lon=[6.6, 6.6, 6.7]))
 
     assert d.max() == 1
     assert d.min() == 0
     np.testing.assert_array_equal(d, d.T)
-    assert np.all(ew.scaled_distance(ew.Locations(xy=[[1, 1], [1, 1]])) == 0)
-    np.testing.assert_array_equal(ew.scaled_distance(ew.Locations(n=3)), 1 - np.eye(3))
+    assert np.all(scaled_distance(ew.Locations(xy=[[1, 1], [1, 1]])) == 0)
+    np.testing.assert_array_equal(scaled_distance(ew.Locations(n=3)), 1 - np.eye(3))
 
 
 # twins
@@ -427,7 +429,7 @@ def test_order_0_is_blind_to_the_order_of_instants():
 @given(strategies.traces(min_users=2, max_places=5), PERIODS, st.sampled_from([0, 1]), st.integers(0, 99))
 def test_emd_stays_between_zero_and_one(traces, T, order, seed):
     coordinates = np.random.default_rng(seed).normal(size=(traces.R, 2))
-    d = ew.scaled_distance(ew.Locations(xy=coordinates))
+    d = scaled_distance(ew.Locations(xy=coordinates))
     u, v = ew.fit_profiles(traces, periods=T)[:2]
 
     sim = ew.geographic_similarity(u, v, order=order, distance=d)
@@ -509,7 +511,7 @@ def test_all_pairs_are_the_single_pairs_of_sim_g(town, order, distance):
     profiles = ew.fit_profiles(town, periods=3)
     d = None if distance is None else np.random.default_rng(1).random((12, 12))
 
-    sim = ew.pairwise_geographic_similarity(profiles, order=order, distance=d)
+    sim = pairwise_geographic_similarity(profiles, order=order, distance=d)
 
     each = [[ew.geographic_similarity(u, v, order=order, distance=d) for v in profiles] for u in profiles]
     assert np.array_equal(sim, each)
@@ -531,7 +533,7 @@ def test_executors_change_nothing(town, order, mapping, monkeypatch):
         assert np.array_equal(run(threads), alone)
     assert np.array_equal(run(Pickling()), alone)
     assert np.array_equal(
-        ew.pairwise_geographic_similarity(profiles, executor=Pickling()), ew.pairwise_geographic_similarity(profiles)
+        pairwise_geographic_similarity(profiles, executor=Pickling()), pairwise_geographic_similarity(profiles)
     )
 
 
@@ -549,10 +551,10 @@ def test_refuses_profiles_that_cannot_be_compared():
 
     for v in (more_places, more_periods):
         for compare in (ew.geographic_similarity, ew.semantic_similarity):
-            with pytest.raises(ew.InvalidTraces, match="E_MISMATCH"):
+            with pytest.raises(ew.errors.InvalidTraces, match="E_MISMATCH"):
                 compare(u, v)
-        for compare_all in (ew.pairwise_semantic_similarity, ew.pairwise_geographic_similarity):
-            with pytest.raises(ew.InvalidTraces, match="E_MISMATCH"):
+        for compare_all in (ew.pairwise_semantic_similarity, pairwise_geographic_similarity):
+            with pytest.raises(ew.errors.InvalidTraces, match="E_MISMATCH"):
                 compare_all([u, v])
 
 
@@ -561,11 +563,11 @@ def test_refuses_wrong_arguments_of_a_pair(compare):
     u, v = people("0011", "0111")
 
     for order in (2, -1, "1", None, True, 0.5):
-        with pytest.raises(ew.InvalidParameter, match="`order`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`order`"):
             compare(u, v, order=order)
-    with pytest.raises(ew.InvalidParameter, match="`v` must be a `MobilityProfile`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`v` must be a `MobilityProfile`"):
         compare(u, [0.5, 0.5])
-    with pytest.raises(ew.InvalidParameter, match="`u` must be a `MobilityProfile`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`u` must be a `MobilityProfile`"):
         compare(None, v)
 
 
@@ -576,20 +578,20 @@ def test_refuses_wrong_mapping_and_rng():
         lambda **o: ew.semantic_similarity(u, v, **o),
         lambda **o: ew.pairwise_semantic_similarity([u, v], **o),
     ):
-        with pytest.raises(ew.InvalidParameter, match="`mapping` must be one of"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`mapping` must be one of"):
             compare(mapping="both")
-        with pytest.raises(ew.InvalidParameter, match="`rng`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`rng`"):
             compare(order=1, rng=7)
 
 
-@pytest.mark.parametrize("compare_all", [ew.pairwise_geographic_similarity, ew.pairwise_semantic_similarity])
+@pytest.mark.parametrize("compare_all", [pairwise_geographic_similarity, ew.pairwise_semantic_similarity])
 def test_refuses_what_is_no_set_of_profiles(compare_all):
-    with pytest.raises(ew.InvalidTraces, match="E_EMPTY"):
+    with pytest.raises(ew.errors.InvalidTraces, match="E_EMPTY"):
         compare_all([])
     for wrong in (7, [1, 2], ["u"]):
-        with pytest.raises(ew.InvalidParameter, match="`profiles`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`profiles`"):
             compare_all(wrong)
-    with pytest.raises(ew.InvalidParameter, match="`order`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`order`"):
         compare_all(people("0011"), order=3)
 
 
@@ -609,9 +611,9 @@ def test_refuses_wrong_distances(distance, code):
 
     for call in (
         lambda: ew.geographic_similarity(u, v, distance=distance),
-        lambda: ew.pairwise_geographic_similarity([u, v], distance=distance),
+        lambda: pairwise_geographic_similarity([u, v], distance=distance),
     ):
-        with pytest.raises(ew.InvalidParameter) as refused:
+        with pytest.raises(ew.errors.InvalidParameter) as refused:
             call()
         assert refused.value.code == code
 
@@ -624,9 +626,9 @@ def test_order_1_without_a_transition_is_refused():
         lambda: ew.geographic_similarity(still, u, order=1, distance=1 - np.eye(2)),
         lambda: ew.semantic_similarity(still, u, order=1),
         lambda: ew.pairwise_semantic_similarity([u, still], order=1),
-        lambda: ew.pairwise_geographic_similarity([u, still], order=1),
+        lambda: pairwise_geographic_similarity([u, still], order=1),
     ):
-        with pytest.raises(ew.InvalidTraces, match="E_NO_MOVES"):
+        with pytest.raises(ew.errors.InvalidTraces, match="E_NO_MOVES"):
             call()
     assert ew.geographic_similarity(u, still, order=1) == 0
     assert ew.semantic_similarity(u, still, order=1).sim == 0

@@ -310,7 +310,7 @@ def test_a_fake_is_in_its_semantic_seed_and_nowhere_else(world, sampler, number)
     stream = open_stream(number, 5)
     try:
         sets = sets_of(blurred_seed(np.array(seed, dtype=np.int32), classes, blur, stream))
-    except ew.Unfakeable:
+    except ew.errors.Unfakeable:
         assert made.status.tolist() == [attempt.UNFAKEABLE]
     else:
         reachable = np.any(model.pi_bar[sets[0]] > 0)  # p_bar has no zero

@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import json
-import shlex
 from dataclasses import fields
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.cli.options import READING
 from elsewhere.run.presets import Reading, WholeJobOptions
+from elsewhere.traces.read import ReadingOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
 
@@ -146,7 +146,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("given", "typed", "code"), REFUSED, ids=lambda given: str(given)[:30])
 def test_it_refuses_what_the_command_refuses_and_names_its_own_parameters(run, town, tmp_path, given, typed, code):
-    with pytest.raises(ew.ElsewhereError) as refused:
+    with pytest.raises(ew.errors.ElsewhereError) as refused:
         ew.synthesize(town, tmp_path / "out", **given)
     assert refused.value.code == code
     assert "--" not in str(refused.value)
@@ -160,43 +160,21 @@ def test_it_refuses_what_the_command_refuses_and_names_its_own_parameters(run, t
 
 
 def test_a_run_that_can_be_repeated_is_refused_without_a_word(town, tmp_path):
-    with pytest.raises(ew.PublicationRefused, match="laboratory=True") as refused:
+    with pytest.raises(ew.errors.PublicationRefused, match="laboratory=True") as refused:
         ew.synthesize(town, tmp_path / "out", **SMALL, rng=np.random.default_rng(1))
     assert refused.value.code == "E_LABORATORY"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_folders_that_hold_something_are_refused_before_any_work(tmp_path):
+def test_folders_that_hold_something_are_refused_before_any_work(town, tmp_path):
     for name, taken in (("one", "one"), ("two", "two-private"), ("three", "three-unfinished")):
         (tmp_path / taken).mkdir()
         (tmp_path / taken / "mine.txt").write_text("mine")
-        with pytest.raises(ew.OutputRefused, match="force=True"):
-            ew.synthesize("nothing.csv", tmp_path / name)
-    with pytest.raises(ew.InvalidParameter, match="`private` must not be inside"):
+        with pytest.raises(ew.errors.OutputRefused, match="something else" if name == "three" else "force=True"):
+            ew.synthesize(town, tmp_path / name)
+    with pytest.raises(ew.errors.InvalidParameter, match="`private` must not be inside"):
         ew.synthesize("nothing.csv", tmp_path / "four", private=tmp_path / "four" / "mine")
     assert set(holds(tmp_path)) == {f"{name}/mine.txt" for name in ("one", "two-private", "three-unfinished")}
-
-
-@pytest.mark.filterwarnings("ignore:.*the alternates are seeds themselves", "ignore:`m_min` = 1")
-@pytest.mark.parametrize("given", [SMALL, {"preset": "paper", "kappa": 6, "rng": np.random.default_rng(5)}])
-def test_fakes_that_are_made_survive_a_judge_who_fails(run, town, tmp_path, monkeypatch, given):
-    def fail(*_given, **_named):
-        raise RuntimeError("no judge")
-
-    monkeypatch.setattr(JOB, "judge_run", fail)
-    with pytest.raises(RuntimeError, match="no judge") as stopped:
-        ew.synthesize(town, tmp_path / "out", **given)
-    spare = tmp_path / "out-unfinished"
-    assert list(tmp_path.iterdir()) == [spare]
-    (note,) = stopped.value.__notes__
-    assert f"kept in {spare}" in note
-    with pytest.raises(ew.OutputRefused, match="did not finish"):
-        ew.synthesize(town, tmp_path / "out", **given)
-    # what the error says to type does it
-    typed = shlex.split(note.split("`")[1])
-    status, _, err = run(*typed[1:])
-    assert (typed[0], status) == ("elsewhere", 0), err
-    assert len(ew.Pool.load(tmp_path / "out")) > 0
 
 
 def test_one_list_of_options_for_the_library_and_the_command():
@@ -204,13 +182,13 @@ def test_one_list_of_options_for_the_library_and_the_command():
     has = {*inspect.signature(ew.synthesize).parameters, *WholeJobOptions.__annotations__}
     assert set(READING) == {f.name for f in fields(Reading)}
     assert set(READING) <= has
-    of_read_traces = set(inspect.signature(ew.read_traces).parameters)
+    of_read_traces = {*inspect.signature(ew.read_traces).parameters, *ReadingOptions.__annotations__}
     assert {f.name for f in fields(Reading)} - of_read_traces == {"grid"}
     assert of_read_traces - has == {"grid_metres", "evidence", "people"}
 
 
 def test_a_mistyped_keyword_is_told_the_nearest_of_reading_and_of_presets(tmp_path):
-    with pytest.raises(ew.InvalidParameter) as caught:
+    with pytest.raises(ew.errors.InvalidParameter) as caught:
         ew.synthesize("nowhere.csv", tmp_path / "out", celsl=200, max_gapp="1h", kk=3)
     message = str(caught.value)
 
@@ -220,3 +198,28 @@ def test_a_mistyped_keyword_is_told_the_nearest_of_reading_and_of_presets(tmp_pa
     assert "min_coverage" in message  # of reading
     assert "par_s" in message  # of presets
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("given", "typed"), [({}, []), ({"choose": "likelihood", "temp": 1e-9}, ["likelihood"])])
+def test_the_likelier_of_ten_times_as_many_fakes_are_published(run, town, tmp_path, given, typed):
+    laboratory = {"rng": np.random.default_rng(1), "laboratory": True, "report": False}
+    made = ew.synthesize(town, tmp_path / "out", **SMALL, **given, **laboratory)
+    _, per_seed = np.unique(made.fakes.person, return_counts=True)
+    shown = made.fakes.loglik[made.fakes.published]
+    best = np.array([made.fakes.loglik[made.fakes.person == s].max() for s in np.unique(made.fakes.person)])
+
+    assert per_seed.max() == (10 if given else 1)
+    assert len(made.pool) == len(per_seed)
+    assert np.allclose(np.sort(shown), np.sort(best))
+    words = ["--choose", *typed, "--set", "temp=1e-9"] if typed else []
+    status, _, err = run(
+        "synthesize", town, "-o", tmp_path / "typed", *TYPED, *words, "--seed", 1, "--i-know", "--no-report"
+    )
+    assert status == 0, err
+    assert (tmp_path / "typed" / "fakes.csv").read_bytes() == (tmp_path / "out" / "fakes.csv").read_bytes()
+
+
+def test_where_a_theorem_covers_all_fakes_there_is_nothing_to_choose(town, tmp_path):
+    with pytest.raises(ew.errors.InvalidParameter, match="`choose` is not read by preset") as refused:
+        ew.synthesize(town, tmp_path / "out", preset="deniable", choose="likelihood")
+    assert refused.value.code == "E_NOT_READ"

@@ -150,5 +150,5 @@ class TestLearn:
 
     @pytest.mark.parametrize("draws", [0, -1, 1.5, 1001, "many"])
     def test_a_wrong_number_is_refused(self, draws):
-        with pytest.raises(ew.InvalidParameter, match="class_draws"):
+        with pytest.raises(ew.errors.InvalidParameter, match="class_draws"):
             preset_of("deniable", class_draws=draws)

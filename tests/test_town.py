@@ -380,7 +380,7 @@ class TestRefusals:
     )
     def test_bad_parameter_is_named(self, name, value):
         options = {"users": 5, "rng": np.random.default_rng(1)} | {name: value}
-        with pytest.raises(ew.InvalidParameter, match=f"`{name}`") as caught:
+        with pytest.raises(ew.errors.InvalidParameter, match=f"`{name}`") as caught:
             ew.simulate_town(**options)
         assert caught.value.code == "E_PARAM"
 

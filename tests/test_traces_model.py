@@ -341,7 +341,7 @@ def test_places_may_have_names():
     assert traces.locations.names == ("home", "work")
     assert "home" not in repr(town)
     assert town == ew.Locations(n=2)  # names are no geometry
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.Locations(n=2, names=["home"])
     assert caught.value.code == "E_SHAPE"
 
@@ -349,7 +349,7 @@ def test_places_may_have_names():
 def test_a_dated_row_is_at_most_a_day():
     place = [[0] * 108]
     assert ew.Traces(place, ew.Locations(n=1)).L == 108
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.Traces(place, ew.Locations(n=1), dates=["2013-04-15"])
     assert caught.value.code == "E_SHAPE"
 

@@ -188,9 +188,9 @@ def test_the_same_numbers_for_the_same_rng_and_inputs_are_checked(week):
     first, second = (judge_uses(week, week, rng=np.random.default_rng(5)).to_dict() for _ in range(2))
     assert first == second
     later = ew.Traces(week.r, week.locations, step_minutes=week.step_minutes, start="03:00")
-    with pytest.raises(ew.InvalidParameter, match="one clock"):
+    with pytest.raises(ew.errors.InvalidParameter, match="one clock"):
         judge_uses(week, later, rng=np.random.default_rng(5))
-    with pytest.raises(ew.InvalidParameter, match="`rng` must be"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`rng` must be"):
         judge_uses(week, week, rng=7)
 
 

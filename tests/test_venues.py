@@ -115,6 +115,6 @@ def test_a_file_whose_rare_venues_were_merged_is_perfect_beside_itself():
 
 def test_the_same_ids_elsewhere_are_other_places():
     here = venues({f"s{i}": [f"u{i}"] for i in range(4)})
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         read_together({"real": here, "fakes": here.assign(lat=20.0)})
     assert caught.value.code == "E_MISMATCH"

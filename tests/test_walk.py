@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.synthesis.walk._walk_kernels import BLOCK, COLUMNS, MOVING, moving_loss, stroll
+from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, ALL_MOVING, BLOCK, moving_loss, stroll
 from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
 from elsewhere.synthesis.walk.habits import LEAST, geometry, within_reach
 
@@ -36,8 +36,8 @@ class TestLaw:
         walk = learn_walk(rng.integers(0, 9, (20, 14)), ew.Locations(xy=grid), known, rng=rng)
         # weights that tell every column from every other; few moves or many
         walk = walk._replace(
-            factor=np.exp(rng.normal(size=COLUMNS)),
-            moving=rng.normal(size=MOVING),
+            factor=np.exp(rng.normal(size=ALL_COLUMNS)),
+            moving=rng.normal(size=ALL_MOVING),
             leaving=rng.normal(size=9) + leaving,
         )
         uniform, drawn = rng.random((20, 27)), np.empty((20, 14), dtype=np.int16)

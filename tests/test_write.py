@@ -142,7 +142,7 @@ def test_sglt_comes_back(tmp_path, name, beside):
 
 
 def test_sglt_has_one_row_per_user(tmp_path):
-    with pytest.raises(ew.OutputRefused):
+    with pytest.raises(ew.errors.OutputRefused):
         ew.write_traces(two_days(), tmp_path / "input.trace")
     assert list(tmp_path.iterdir()) == []
     ew.write_traces(two_days(), tmp_path / "input.trace", ids=["w", "x", "y", "z"])
@@ -192,7 +192,7 @@ def test_ids_in_place_of_users(tmp_path):
 
     assert ew.read_traces(tmp_path / "a.csv").labels == ("f0", "f1", "f2", "f3")
     assert "ann" not in (tmp_path / "a.csv").read_text()
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.write_traces(two_days(), tmp_path / "b.csv", ids=["f0"])
     assert caught.value.code == "E_SHAPE"
 
@@ -242,7 +242,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ew.OutputRefused) as caught:
+    with pytest.raises(ew.errors.OutputRefused) as caught:
         ew.write_traces(part_of_a_day(ew.Locations(n=3)), tmp_path / "a.csv")
     assert caught.value.code == "E_OUTPUT"
     assert (tmp_path / "a.csv").read_bytes() == old
@@ -261,7 +261,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, name, options):
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         ew.write_traces(two_days(), tmp_path / name, **options)
     assert list(tmp_path.iterdir()) == []
 
@@ -270,14 +270,14 @@ def test_places_without_degrees_have_no_map(tmp_path):
     traces = part_of_a_day(ew.Locations(n=3))
 
     for name in ("a.geojson", "a.gpx"):
-        with pytest.raises(ew.InvalidParameter):
+        with pytest.raises(ew.errors.InvalidParameter):
             ew.write_traces(traces, tmp_path / name)
-    with pytest.raises(ew.InvalidParameter):
+    with pytest.raises(ew.errors.InvalidParameter):
         ew.write_traces(traces, tmp_path / "a.csv", columns={"user": "uid", "lat": "lat"})
-    with pytest.raises(ew.InvalidTraces):
+    with pytest.raises(ew.errors.InvalidTraces):
         ew.write_traces(ew.Traces([[0]], ew.Locations(n=1), users=["\ud800"]), tmp_path / "a.csv")
     (tmp_path / "d.csv").mkdir()
-    with pytest.raises(ew.OutputRefused):
+    with pytest.raises(ew.errors.OutputRefused):
         ew.write_traces(traces, tmp_path / "d.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["d.csv"]
 
@@ -428,7 +428,7 @@ def test_visits_and_events_in_the_columns_of_fixes(tmp_path):
     stops = {"user": "uid", "arrived": "a", "left": "b", "place": "p"}
     ew.write_traces(traces, tmp_path / "c.csv", columns=stops)
     assert (tmp_path / "c.csv").read_text().splitlines()[0] == "uid,datetime,p"
-    with pytest.raises(ew.InvalidParameter, match="out_as"):
+    with pytest.raises(ew.errors.InvalidParameter, match="out_as"):
         ew.write_traces(traces, tmp_path / "a.gpx", out_as="visits")
 
 
@@ -445,7 +445,7 @@ def test_of_two_visits_in_a_slot_the_longer_wins():
     # 09:00 to 09:20: five minutes at home, seven in the shop, five at the kiosk, three at work
     assert [traces.locations.names[p] for p in traces.r[0, 26:29]] == ["home", "shop", "work"]
     assert told[0].fixed["visits too short for a slot of their own"] == 1
-    with pytest.raises(ew.InvalidTraces) as caught:
+    with pytest.raises(ew.errors.InvalidTraces) as caught:
         ew.read_traces({**visits, "left": visits["arrived"][::-1]})
     assert caught.value.code == "E_DATE"
 
@@ -505,11 +505,11 @@ def _order(labels):
 
 def test_what_is_no_traces_is_refused(tmp_path):
     for wrong in (np.zeros((2, 72), dtype=int), None, "traces.csv"):
-        with pytest.raises(ew.InvalidParameter, match="`traces`"):
+        with pytest.raises(ew.errors.InvalidParameter, match="`traces`"):
             ew.write_traces(wrong, tmp_path / "a.csv")
     town = ew.Traces([[0, 1]], ew.Locations(n=2))
-    with pytest.raises(ew.InvalidParameter, match="`path`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`path`"):
         ew.write_traces(town, 5)
-    with pytest.raises(ew.InvalidParameter, match="`columns`"):
+    with pytest.raises(ew.errors.InvalidParameter, match="`columns`"):
         ew.write_traces(town, tmp_path / "a.csv", columns=5)
     assert list(tmp_path.iterdir()) == []

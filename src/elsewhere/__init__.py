@@ -1,51 +1,27 @@
 """
 From real location traces, make fake ones that live like people, elsewhere, and point at no one.
 
-The front door: every public name, loaded when it is first used, so that `import elsewhere` costs next to nothing.
+The front door: what most programs need, loaded when it is first used, so that `import elsewhere` costs next to nothing.
+Types of results, errors and what experts need are in their modules: docs/library.md names them.
 """
 
 from importlib import import_module
 from typing import Any
 
+from elsewhere import errors
 from elsewhere._version import __version__
 
 _HOME = {
-    "AggregateModel": "profiles.aggregate",
-    "AuditResult": "evaluation.attacks.audit",
-    "Certificate": "privacy.certificate",
+    "Cluster": "scale",
     "ElsewhereError": "errors",
     "Fakes": "run.fakes",
-    "InvalidModel": "errors",
-    "InvalidParameter": "errors",
-    "InvalidTraces": "errors",
-    "LbsResult": "evaluation.lbs.scenario",
-    "Learnt": "run.model",
-    "LivesResult": "evaluation.lives",
-    "LocationGraph": "semantics.graph",
     "Locations": "traces.model",
-    "MissingExtra": "errors",
-    "MobilityProfile": "profiles.markov",
-    "NoFeasiblePath": "errors",
-    "NotEnoughAlternates": "errors",
-    "NotEnoughUsers": "errors",
-    "NothingPassed": "errors",
-    "OutputRefused": "errors",
     "Periods": "traces.model",
     "Pool": "pool",
     "Preset": "run.presets",
-    "Profiles": "profiles.markov",
-    "PublicationRefused": "errors",
-    "PublishingResult": "evaluation.publishing.scenario",
     "Reading": "run.presets",
-    "Result": "run.synthesize",
     "SemanticClasses": "semantics.classes",
-    "SemanticMatch": "similarity.semantic",
-    "Town": "traces.town",
     "Traces": "traces.model",
-    "Unfakeable": "errors",
-    "UnknownUser": "profiles.markov",
-    "Uses": "evaluation.uses",
-    "Verdict": "privacy.rules",
     "aggregate": "profiles.aggregate",
     "audit": "evaluation.attacks.audit",
     "evaluate_lbs": "evaluation.lbs.scenario",
@@ -53,18 +29,14 @@ _HOME = {
     "fit_profiles": "profiles.markov",
     "generate_fakes": "run.generate",
     "geographic_similarity": "similarity.geographic",
-    "judge_lives": "evaluation.lives",
-    "judge_uses": "evaluation.uses",
     "learn": "run.model",
     "mallows_distance": "similarity.geographic",
-    "pairwise_geographic_similarity": "similarity.pairwise",
     "pairwise_semantic_similarity": "similarity.pairwise",
     "plan": "run.plan",
     "privacy_test": "privacy.rules",
     "publish": "run.publish",
     "read_traces": "traces.read",
     "report": "reports.page",
-    "scaled_distance": "similarity.geographic",
     "semantic_clustering": "semantics.classes",
     "semantic_graph": "semantics.graph",
     "semantic_similarity": "similarity.semantic",
@@ -73,12 +45,14 @@ _HOME = {
     "write_traces": "traces.write",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = ["__version__", "errors", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'elsewhere' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'elsewhere' has no attribute {name!r}; docs/library.md names what its modules have"
+        )
     value = getattr(import_module(f"elsewhere.{_HOME[name]}"), name)
     globals()[name] = value
     return value

@@ -4,6 +4,7 @@ Every error the package raises on purpose.
     ElsewhereError                  carries `code` (E_...) and `exit_status` (2 refused, 3 nothing passed)
     |- InvalidTraces                traces, profiles or places that cannot be what they claim to be
     |- InvalidParameter             a parameter outside its range; the message names it, the range and the value
+    |  `- UnknownUser               a user number that no profile has
     |- InvalidModel                 a model or pool file that is damaged, foreign or too new
     |- NotEnoughUsers               fewer users than the privacy parameters need; the message names the minimum
     |  `- NotEnoughAlternates       the same, for the alternates of the differential similarity test (E52, E60)
@@ -12,6 +13,7 @@ Every error the package raises on purpose.
     |- NothingPassed                every attempt was rejected by the privacy tests (exit 3)
     |- PublicationRefused           a laboratory run, or a seed whose budget is spent (E59, R2)
     |- OutputRefused                an output that exists, or cannot be written
+    |- ClusterUnavailable           a Dask scheduler or its workers that cannot be used, or went away
     `- MissingExtra                 an optional library is not installed; the message says how to install it
 
 A message shows the value of a *parameter*; of a trace it names file, line and code, never content
@@ -25,6 +27,9 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 Returned = TypeVar("Returned")
+
+
+AGAIN = "the same call"  # in messages; the command line says what to type
 
 
 class ElsewhereError(Exception):
@@ -72,6 +77,12 @@ class InvalidParameter(ElsewhereError, ValueError):
     code = "E_PARAM"
 
 
+class UnknownUser(InvalidParameter, IndexError):
+    """A user number that no profile has."""
+
+    code = "E_USER"
+
+
 class InvalidModel(ElsewhereError, ValueError):
     """A model or pool file that is damaged, foreign or too new."""
 
@@ -117,6 +128,12 @@ class OutputRefused(ElsewhereError):
     """An output that exists already, or cannot be written."""
 
     code = "E_OUTPUT"
+
+
+class ClusterUnavailable(ElsewhereError):
+    """A Dask scheduler or its workers that cannot be used, or went away."""
+
+    code = "E_CLUSTER"
 
 
 class MissingExtra(ElsewhereError, ImportError):

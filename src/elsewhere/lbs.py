@@ -50,7 +50,7 @@ from elsewhere.errors import (
 )
 from elsewhere.files import read_regular, write_files
 from elsewhere.pool import Pool
-from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes
+from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes, on_sphere
 from elsewhere.traces.zones import zone_of
 
 MOST_DECOYS = 64
@@ -481,8 +481,7 @@ def _reach(locations: Locations) -> NDArray[np.float64]:
     from scipy.spatial import cKDTree
 
     assert locations.lat is not None and locations.lon is not None  # noqa: PT018, S101 - asked before
-    lat, lon = np.radians(locations.lat), np.radians(locations.lon)
-    ball = np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+    ball = on_sphere(locations.lat, locations.lon)
     near = np.asarray(cKDTree(ball).query(ball, k=2)[0])[:, 1] * np.degrees(1) * METRES_PER_DEGREE
     return np.asarray(np.minimum(WIDEST_SPOT, 0.4 * near))
 

@@ -3,14 +3,25 @@ Map over work: in this process by default, on any `concurrent.futures.Executor` 
 
 The caller owns the executor. Results come back in the order of the items, so they depend on neither the
 number of workers nor the order in which they finish.
+
+`Cluster` is such an executor over the workers of a Dask scheduler. What these and the scheduler hold is sealed: bytes
+whose text, in a log or on a dashboard, is a constant. A piece that fails says so to its caller, and to nobody else.
 """
 
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
-from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere._version import __version__
+from elsewhere.checkpoint import Stages, at_once, kept
+from elsewhere.errors import ClusterUnavailable, InvalidParameter, MissingExtra, require_whole
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,21 +33,44 @@ def map_over(
     *,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    stages: Stages = at_once,
+    name: str = "",
 ) -> list[Result]:
     """
     `[work(item) for item in items]`, on `executor` if there is one.
 
-    `progress(done, total)` is called in this process after every item.
+    `work` must not change what it holds: a piece whose worker ended is done again, perhaps where it was begun.
+    `progress(done, total)` is called in this process after every item. With `stages` every result is kept as it comes,
+    under `name` and its number, and of a run that was stopped only what is missing is done.
     """
-    if executor is not None and not callable(getattr(executor, "map", None)):
-        raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
-    finished: Iterable[Result] = map(work, items) if executor is None else executor.map(work, items)
+    left = [item for i, item in enumerate(items) if not kept(stages, f"{name}-{i}")]
+    finished = each_of(work, left, executor=executor)
     results: list[Result] = []
-    for result in finished:
-        results.append(result)
+    for i in range(len(items)):
+        results.append(stages(f"{name}-{i}", lambda: next(finished)))
         if progress is not None:
             progress(len(results), len(items))
+    next(finished, None)  # which lets go of what it holds
     return results
+
+
+def each_of(
+    work: Callable[[Item], Result], items: Iterable[Item], *, executor: Executor | None = None
+) -> Iterator[Result]:
+    """Yield what `map_over` returns one by one, so that not all need be held."""
+    if executor is None:
+        return map(work, items)
+    if not isinstance(executor, Executor):
+        raise InvalidParameter(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
+    return _in_one_thread_each(executor.map(work, items))
+
+
+def _in_one_thread_each(results: Iterator[Result]) -> Iterator[Result]:
+    """Yield the results; sums of matrices are made in one order whatever the number of threads is meanwhile (R5)."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        yield from results
 
 
 @contextmanager
@@ -47,3 +81,324 @@ def workers_or(executor: Executor | None, workers: int | None) -> Iterator[Execu
     else:
         with ThreadPoolExecutor(workers) as pool:
             yield pool
+
+
+CONNECT = 30.0  # seconds in which a scheduler must answer, and the first worker be there
+ALONE = 60.0  # seconds that are waited for a worker once there is none
+LOOK = 5.0  # seconds after which a wait looks whether anybody is still there
+LOSSES = 3  # times that everything on its way may be lost without a result in between
+AHEAD = 4  # pieces on their way for each thread of the cluster
+ALIKE = ("numpy", "numba", "scipy", "scikit-learn", "pandas", "pyarrow")  # what the bytes of a result depend on
+
+
+class Sealed:
+    """Any object as bytes, which neither text nor log of it shows."""
+
+    __slots__ = ("_bytes", "_object")
+
+    def __init__(self, content: bytes) -> None:
+        self._bytes = content
+        self._object: tuple[Any] | None = None
+
+    @staticmethod
+    def of(content: Any) -> "Sealed":
+        """Seal an object."""
+        import cloudpickle
+
+        return Sealed(cloudpickle.dumps(content))
+
+    def open(self) -> Any:
+        """Return the object, a new one every time."""
+        import cloudpickle
+
+        return cloudpickle.loads(self._bytes)
+
+    def kept(self) -> Any:
+        """Return the object, the same every time: what all pieces share is unpacked once on a worker."""
+        if self._object is None:
+            self._object = (self.open(),)
+        return self._object[0]
+
+    def __repr__(self) -> str:
+        return "Sealed()"
+
+    def __sizeof__(self) -> int:
+        return len(self._bytes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Sealed, (self._bytes,)
+
+
+def carry_out(work: Sealed, item: Sealed) -> Sealed:
+    """Do a piece of work on a worker: the result, or what went wrong, which only the caller is to read."""
+    from threadpoolctl import threadpool_limits
+
+    try:
+        expected, do = work.kept()
+        if expected != versions():
+            raise ClusterUnavailable(
+                _differ("a worker that came later", versions(), expected), code="E_CLUSTER_VERSION"
+            )
+        threadpool_limits(1)  # for good: the process is a worker's
+        return Sealed.of((do(item.open()), None))
+    except Exception as error:  # it is raised again where the work was asked for
+        return _failed(error)
+
+
+def _failed(error: Exception) -> Sealed:
+    try:
+        found = Sealed.of((None, error.with_traceback(None)))
+        found.open()
+    except Exception:  # an error that cannot be sent
+        return Sealed.of((None, RuntimeError(f"{type(error).__name__} on a worker.")))
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Return the versions here of what the bytes of a result depend on."""
+    import sys
+
+    found = {"elsewhere": __version__, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    for name in ALIKE:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def _differ(who: str, theirs: dict[str, str], asked: dict[str, str]) -> str:
+    other = [name for name in asked if theirs.get(name) != asked[name]]
+    parts = ", ".join(f"{name} {theirs.get(name, 'none')} (not {asked[name]})" for name in other)
+    return f"{who} has {parts}: install the versions of the machine that you run on, on scheduler and workers too."
+
+
+class Cluster(Executor):
+    """
+    Do work on the workers of a Dask scheduler: an `executor` for any function that takes one.
+
+    Results are those of one process, byte by byte. A worker that ends costs the pieces that it was at. The data of a
+    run go to scheduler and workers as arguments; task names hold the name of a function and a random number.
+
+    Parameters
+    ----------
+    address
+        Of the scheduler: "tls://host:8786", or "tcp://host:8786" on one machine or a network of your own. Certificates
+        are those of Dask's configuration (`distributed.comm.tls`).
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> with ew.Cluster("tls://scheduler.example:8786") as cluster:  # doctest: +SKIP
+    ...     ew.synthesize("traces", "out/fakes", executor=cluster)
+
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._client = _connected(address)
+        try:
+            self._check()
+        except BaseException:
+            self.shutdown()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.address!r})"
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Do `fn(*args, **kwargs)` on a worker, and wait for it."""
+        done: Future[Any] = Future()
+        try:
+            done.set_result(next(self.map(partial(fn, **kwargs), *([a] for a in args))))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def map(
+        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[Any]:
+        """
+        Return `fn` of every item, one by one, in order; a few pieces for each thread are on their way at a time.
+
+        `fn` is sent to every worker once, however many items there are; `timeout` and `chunksize` are not looked at.
+        """
+        work = Sealed.of((versions(), fn if len(iterables) == 1 else _Spread(fn)))
+        items = iterables[0] if len(iterables) == 1 else zip(*iterables, strict=False)
+        return self._in_order(_plain(fn), work, iter(items))
+
+    def _in_order(self, name: str, work: Sealed, items: Iterator[Any]) -> Iterator[Any]:
+        most = AHEAD * max(1, self._ask(lambda: sum(self._client.nthreads().values())))
+        shared, losses = self._shared(work), 0
+        waiting: deque[tuple[Sealed, Any]] = deque()
+        try:
+            while True:
+                for item in islice(items, most - len(waiting)):
+                    sealed = Sealed.of(item)
+                    waiting.append((sealed, self._begin(name, shared, sealed)))
+                if not waiting:
+                    return
+                try:
+                    answer = self._result(waiting[0][1])
+                except CancelledError:
+                    # its workers are gone, and with them what the work holds; what is done stays done
+                    losses += 1
+                    if losses > LOSSES:
+                        raise self._lost("what was sent to its workers was lost again and again") from None
+                    self._wait_for_scheduler()
+                    shared = self._shared(work)
+                    lost = ("cancelled", "lost", "error")
+                    waiting = deque(
+                        (item, self._begin(name, shared, item) if begun.status in lost else begun)
+                        for item, begun in waiting
+                    )
+                    continue
+                waiting.popleft()
+                losses = 0
+                found, error = answer.open()
+                if error is not None:
+                    raise error
+                yield found
+        finally:
+            self._forget([begun for _, begun in waiting])
+
+    def _begin(self, name: str, shared: Any, item: Sealed) -> Any:
+        from uuid import uuid4
+
+        key = f"{name}-{uuid4().hex}"
+        return self._ask(lambda: self._client.submit(carry_out, shared, item, key=key, pure=False))
+
+    def _shared(self, work: Sealed) -> Any:
+        """Send to all workers what every piece needs."""
+        from distributed import TimeoutError as TooLate
+
+        try:
+            return self._client.scatter(work, broadcast=True, hash=False, timeout=ALONE)
+        except TooLate:
+            raise self._no_workers() from None
+        except (OSError, RuntimeError):
+            raise self._lost("it does not answer") from None
+
+    def _result(self, begun: Any) -> Sealed:
+        """Wait for a piece; refused when nobody is left who could do it."""
+        from distributed import KilledWorker
+        from distributed import TimeoutError as TooLate
+
+        alone_since = None
+        while True:
+            try:
+                result: Sealed = begun.result(timeout=LOOK)
+            except TooLate:
+                alone = self._client.status == "running" and not self._ask(self._client.nthreads)
+                alone_since = (alone_since or monotonic()) if alone else None
+                if alone_since is not None and monotonic() - alone_since > ALONE:
+                    raise self._no_workers() from None
+            except KilledWorker:
+                raise ClusterUnavailable(
+                    "a piece of work ended every worker that took it, most likely for want of memory: give each worker "
+                    "more (`dask worker --memory-limit`), or run with fewer threads on each.",
+                    code="E_CLUSTER_MEMORY",
+                ) from None
+            except (CancelledError, OSError):
+                raise CancelledError from None
+            except ImportError:
+                raise ClusterUnavailable(
+                    "a worker cannot load elsewhere: install it there, in the same version.", code="E_CLUSTER_VERSION"
+                ) from None
+            else:
+                return result
+
+    def _wait_for_scheduler(self) -> None:
+        end = monotonic() + CONNECT
+        while self._client.status != "running":
+            if self._client.status == "closed" or monotonic() > end:
+                raise self._lost("it went away")
+            sleep(0.1)
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        try:
+            return question()
+        except (OSError, RuntimeError):
+            raise self._lost("it went away") from None
+
+    def _lost(self, why: str) -> ClusterUnavailable:
+        return ClusterUnavailable(
+            f"the Dask scheduler at {self.address} cannot be used any more: {why}. Nothing was published; look at its "
+            "log, start it again, and run the same again.",
+            code="E_CLUSTER_LOST",
+        )
+
+    def _no_workers(self) -> ClusterUnavailable:
+        return ClusterUnavailable(
+            f"the Dask scheduler at {self.address} has no worker: start one, `dask worker {self.address}`.",
+            code="E_CLUSTER_WORKERS",
+        )
+
+    def _check(self) -> None:
+        """Refuse a cluster without workers, or with other versions than here."""
+        from distributed import TimeoutError as TooLate
+
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT)
+        except TooLate:
+            raise self._no_workers() from None
+        try:
+            there = {"the scheduler": self._client.run_on_scheduler(versions)}
+            there |= {f"worker {name}": found for name, found in self._client.run(versions).items()}
+        except OSError:
+            raise self._lost("it does not answer") from None
+        except Exception:  # an ImportError, or a text that says so
+            raise ClusterUnavailable(
+                f"scheduler or workers at {self.address} cannot load elsewhere: install it there, in the same version.",
+                code="E_CLUSTER_VERSION",
+            ) from None
+        for who, found in there.items():
+            if found != versions():
+                raise ClusterUnavailable(_differ(who, found, versions()), code="E_CLUSTER_VERSION")
+
+    def _forget(self, begun: list[Any]) -> None:
+        """Give up pieces that nobody waits for any more."""
+        if begun and self._client.status == "running":
+            self._client.cancel(begun, force=True)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Say good-bye to the cluster, which goes on without us."""
+        self._client.close(timeout=LOOK)
+
+
+class _Spread:
+    """A function of several arguments as one of their tuple."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, arguments: tuple[Any, ...]) -> Any:
+        return self.function(*arguments)
+
+
+def _plain(work: Any) -> str:
+    """The name of a function or of its class, which says nothing of what it is called with."""
+    while isinstance(work, partial):
+        work = work.func
+    name = getattr(work, "__name__", type(work).__name__)
+    return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"
+
+
+def _connected(address: str) -> Any:
+    try:
+        from distributed import Client as DaskClient
+    except ImportError:
+        raise MissingExtra("a cluster needs distributed: pip install 'elsewhere[dask]'.") from None
+    connect: Any = DaskClient  # untyped
+    what = 'give the address of a Dask scheduler, such as "tls://host:8786"'
+    if not isinstance(address, str) or not address:
+        raise InvalidParameter(f"`address` must be that of a Dask scheduler, got {address!r}: {what}.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # versions are compared, and refused, below
+            client = connect(address, timeout=CONNECT, set_as_default=False)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        if isinstance(error, TypeError):  # of Dask, where a tls:// address has no certificates
+            what = "set the certificates of distributed.comm.tls in Dask's configuration (docs/scale.md)"
+        raise ClusterUnavailable(f"no Dask scheduler answers at {address}: {what}.", code="E_CLUSTER") from None
+    return client

@@ -7,7 +7,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from elsewhere.cli.options import AS_USUAL, EXPERT, MODEL, PRIVACY, Judging, judges, reads
+from elsewhere.cli.options import AS_USUAL, EXPERT, MODEL, PRIVACY, Dask, Judging, cluster_at, judges, reads
 from elsewhere.cli.output import bar, columns, number, say, stage
 from elsewhere.cli.sources import Links, Made, Model, Real, Sources, read_real, with_fakes, write_results
 from elsewhere.errors import InvalidParameter, require_whole
@@ -183,6 +183,7 @@ def audit(
     m_min: Annotated[
         int, typer.Option("--m-min", metavar="N", help="People that a place must have (A13).", rich_help_panel=PRIVACY)
     ] = 5,
+    dask: Dask = None,
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
 ) -> None:
@@ -219,7 +220,7 @@ def audit(
         given["attempts"] = sources.private.attempts
         if sources.private.preset.name == "deniable":
             given |= {"k": sources.private.preset.k or None, "eps0": sources.private.preset.eps0}
-    with bar("attacking") as progress:
+    with cluster_at(dask) as executor, bar("attacking") as progress:
         result = attack(
             seeds,
             control,
@@ -229,6 +230,7 @@ def audit(
             pool=sources.fakes if sources.published else None,
             m_min=m_min,
             roles=roles,
+            executor=executor,
             progress=progress,
             rng=rng,
             **given,

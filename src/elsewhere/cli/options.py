@@ -3,7 +3,8 @@
 import functools
 import inspect
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +13,7 @@ import typer
 
 from elsewhere.cli.output import bar
 from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.run.presets import BY_COORDINATES, Reading
+from elsewhere.run.presets import BY_COORDINATES, CHOICES, Reading
 from elsewhere.run.reading import advised
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from elsewhere.run.fakes import Fakes
     from elsewhere.run.presets import Preset
+    from elsewhere.scale import Cluster
     from elsewhere.traces.model import Traces
 
 # what most need comes first, in a panel of its own; the rest of a command's help in these, in this order
@@ -246,6 +248,15 @@ Workers = Annotated[
     int,
     typer.Option("--workers", metavar="N", help="Threads; the result does not depend on it.", rich_help_panel=EXPERT),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Work on the workers of this Dask scheduler, such as tls://host:8786; the result does not depend on it.",
+        rich_help_panel=EXPERT,
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -295,6 +306,18 @@ Number = Annotated[
 ]
 
 
+Choose = Annotated[
+    str | None,
+    typer.Option(
+        "--choose",
+        metavar="|".join(CHOICES),
+        help="Which of a seed's fakes are published: any, or likelier ones (of ten times as many, which `synthesize` "
+        "makes then); by default any, in the paper preset likelier ones.",
+        rich_help_panel=EXPERT,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Making:
     """What decides which fakes are made: the options that every command which makes them has, see `makes`."""
@@ -309,6 +332,7 @@ class Making:
     delta: Delta = None
     days: Days = None
     number: Number = None
+    choose: Choose = None
     parameters: Set = None
     seed: Annotated[
         int | None,
@@ -326,9 +350,15 @@ class Making:
 
         return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
 
+    def coins(self) -> bytes | None:
+        """What decides who is a seed of the deniable preset, in a laboratory run."""
+        rng = self.rng()
+        return None if rng is None else rng.bytes(32)
+
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
-        return parameters_of(self.parameters, k=self.k, eps0=self.eps0, eps=self.eps, delta=self.delta, days=self.days)
+        own = ("k", "eps0", "eps", "delta", "days", "choose")
+        return parameters_of(self.parameters, **{name: getattr(self, name) for name in own})
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
         """The preset with all that was given; what cannot be is refused here, before a large input is read."""
@@ -349,6 +379,18 @@ class Making:
 ASSERTED = "is the caller's assertion"
 BY_DEFAULT = Making()
 makes = gives("making", Making)
+
+
+@contextmanager
+def cluster_at(address: str | None) -> "Iterator[Cluster | None]":
+    """The cluster that `--dask` names, for the duration of a command."""
+    if address is None:
+        yield None
+        return
+    from elsewhere.scale import Cluster
+
+    with Cluster(address) as cluster:
+        yield cluster
 
 
 def kappa_of(text: str) -> int | Literal["auto"]:
@@ -390,6 +432,7 @@ def make_fakes(
     making: Making,
     per_seed: int,
     workers: int,
+    executor: "Cluster | None" = None,
     model: Path | None = None,
     seeds: frozenset[str] | None = None,
 ) -> "Fakes":
@@ -408,6 +451,7 @@ def make_fakes(
             n=making.number,
             kappa=kappa_of(making.kappa),
             rng=making.rng(),
+            executor=executor,
             workers=workers,
             progress=progress,
             **given,
@@ -443,10 +487,10 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     """Whom the model has met are the product's seeds, and never those of the deniable mode."""
     import numpy as np
 
-    from elsewhere.run.model import Learnt
+    from elsewhere.run.model import FittedModel
     from elsewhere.run.roles import contributed
 
-    given: dict[str, Any] = {"model": Learnt.load(model)}
+    given: dict[str, Any] = {"model": FittedModel.load(model)}
     met = contributed(model, traces)
     if preset == "deniable":
         if met is None:

@@ -8,9 +8,11 @@ its own name.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,13 +20,20 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from elsewhere.errors import AGAIN
 from elsewhere.run.finish import verdicts
 
 if TYPE_CHECKING:
     from elsewhere.evaluation.judge import Judgement
 
 # parameters of the library whose option is called otherwise, or that are part of another input
-OTHERWISE = {"rng": "--seed", "laboratory=True": "--i-know", "seed_index": "--links", "classes": "--model"}
+OTHERWISE = {
+    "rng": "--seed",
+    "laboratory=True": "--i-know",
+    "seed_index": "--links",
+    "classes": "--model",
+    "executor": "--dask",
+}
 ELSEWHERE = {"rng": "--seed", "out_as": "--out-as (of synthesize)"}  # options of other commands, by which it was made
 # words that mean a trace, labels or a table where they stand in messages, and not the option of that name
 OTHERS = {"seed", "seeds", "users", "fakes", "real", "report", "out", "set"}
@@ -33,9 +42,17 @@ QUOTED = re.compile(r"""`(?P<name>[A-Za-z]\w*)(?:=(?P<value>"[^"`]*"|\w+))?`""")
 _table: ContextVar[dict[str, str] | None] = ContextVar("table", default=None)
 
 
-def speak_of(options: Iterable[tuple[str, str]]) -> None:
-    """From now on, messages are for somebody who typed a command with these options: (parameter, option) each."""
+_typed: ContextVar[str] = ContextVar("typed", default=AGAIN)
+
+
+def speak_of(options: Iterable[tuple[str, str]], words: Sequence[str] = ()) -> None:
+    """From now on, messages are for somebody who typed these words, with these options: (parameter, option) each."""
     _table.set(table_of(dict(options)))
+    # the number of a laboratory run stays out of messages (R3)
+    shown = [
+        "N" if before == "--seed" else re.sub(r"^(--seed=).*", r"\1N", word) for before, word in pairwise(["", *words])
+    ]
+    _typed.set(f"`{shlex.join(['elsewhere', *shown])}`" if words else AGAIN)
 
 
 def table_of(options: dict[str, str]) -> dict[str, str]:
@@ -63,7 +80,8 @@ def table_of(options: dict[str, str]) -> dict[str, str]:
 
 def spoken(text: str) -> str:
     """The text with parameters of the library called by the options of the running command."""
-    return QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
+    named = QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
+    return named.replace(AGAIN, _typed.get())
 
 
 def _option(name: str, value: str | None) -> str | None:

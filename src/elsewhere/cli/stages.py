@@ -12,6 +12,8 @@ from elsewhere.cli.options import (
     BY_DEFAULT,
     EXPERT,
     MODEL,
+    Choose,
+    Dask,
     Folder,
     Force,
     Formats,
@@ -23,6 +25,7 @@ from elsewhere.cli.options import (
     Private,
     Source,
     Workers,
+    cluster_at,
     kappa_of,
     make_fakes,
     makes,
@@ -52,6 +55,7 @@ from elsewhere.run.reading import read_whole
 def prepare(
     source: Source,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Private folder.", show_default=False)],
+    dask: Dask = None,
     force: Force = False,
     as_json: Json = False,
     reading: Reading = AS_IT_COMES,
@@ -69,8 +73,8 @@ def prepare(
     from elsewhere.traces.read import read_traces
 
     told: list[Preparation] = []
-    with stage("reading"):
-        traces = read_traces(source, report=told.append, **reading.keywords(PRESETS["product"]))
+    with cluster_at(dask) as executor, stage("reading"):
+        traces = read_traces(source, executor=executor, report=told.append, **reading.keywords(PRESETS["product"]))
     with stage("writing"), whole_folder(out, force=force) as new:
         written = keep_traces(traces, told[0], new)
         write(new / "prepare.html", preparation_page(traces, told[0]))
@@ -124,7 +128,7 @@ def fit(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, rng=making.rng())
+        traces, read = read_whole(source, reading, settings, coins=making.coins())
     import numpy as np
 
     from elsewhere.files import write_folder
@@ -165,6 +169,7 @@ def generate(
     ] = None,
     per_seed: PerSeed = 1,
     workers: Workers = 2,
+    dask: Dask = None,
     force: Force = False,
     as_json: Json = False,
     making: Making = BY_DEFAULT,
@@ -174,11 +179,13 @@ def generate(
     check_folder(out, force=force)
     settings = making.check(per_seed, workers)
     told_by = None if model is None else made_by(model)
-    with stage("reading"):
-        traces, read = read_whole(source, reading, settings, None if model is None else 1, told_by, making.rng())
     from elsewhere.run.publish import as_read, with_withheld
 
-    fakes = as_read(make_fakes(traces, making, per_seed, workers, model, read.seeds), read)
+    with cluster_at(dask) as executor:
+        with stage("reading"):
+            fewest = None if model is None else 1
+            traces, read = read_whole(source, reading, settings, fewest, told_by, making.coins(), executor)
+        fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
     fakes.save(out, force=force)
     keep_links(traces, fakes, out)
@@ -196,10 +203,10 @@ def publish(
     ],
     out: Folder,
     per_seed: PerSeed = 1,
-    choose: Annotated[str, typer.Option("--choose", metavar="uniform|likelihood", rich_help_panel=EXPERT)] = "uniform",
+    choose: Choose = None,
     temp: Annotated[
-        float, typer.Option("--temp", help="Temperature of the choice by likelihood.", rich_help_panel=EXPERT)
-    ] = 1.0,
+        float | None, typer.Option("--temp", help="Temperature of the choice by likelihood.", rich_help_panel=EXPERT)
+    ] = None,
     also: Formats = None,
     out_as: OutAs = None,
     i_know: IKnow = False,

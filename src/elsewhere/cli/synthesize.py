@@ -9,6 +9,7 @@ from rich.table import Table
 from elsewhere.cli.options import (
     BY_DEFAULT,
     PRIVACY,
+    Dask,
     Eps0,
     Folder,
     Force,
@@ -23,6 +24,7 @@ from elsewhere.cli.options import (
     Report,
     Source,
     Workers,
+    cluster_at,
     kappa_of,
     makes,
     reads,
@@ -42,6 +44,7 @@ def synthesize(
     also: Formats = None,
     out_as: OutAs = None,
     workers: Workers = 2,
+    dask: Dask = None,
     i_know: IKnow = False,
     report: Report = True,
     private: Private = None,
@@ -65,13 +68,13 @@ def synthesize(
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
     into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json. Both appear when
-    they are complete; if the run stops after the fakes are made, these are kept in DIR-unfinished, for `publish`.
+    they are complete. If the run is stopped, the same command goes on: what is done is kept in DIR-unfinished, private.
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
     from elsewhere.run.synthesize import synthesize as whole_job
 
-    with bars() as progress:
+    with cluster_at(dask) as executor, bars() as progress:
         made = whole_job(
             source,
             out,
@@ -87,6 +90,7 @@ def synthesize(
             force=force,
             laboratory=i_know,
             rng=making.rng(),
+            executor=executor,
             workers=workers,
             progress=progress,
             reading=reading,

@@ -14,6 +14,7 @@ And how much the classes of places tell of the categories that the input gives t
 """
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
+from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import ElsewhereError, InvalidParameter
 from elsewhere.evaluation.attacks.audit import ALL, AuditResult, audit
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
@@ -204,8 +206,10 @@ def judge_run(
     rows: Ints,
     *,
     holdout: Traces | None = None,
+    executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
+    stages: Stages = at_once,
 ) -> Judgement:
     """
     Evaluate and attack the published fakes of a run.
@@ -218,10 +222,14 @@ def judge_run(
         What it made, what of it is published, and the number in `fakes` of each published fake (`publish_linked`).
     holdout
         People who were set aside before anything was learnt; by default those who are nobody's seed.
+    executor
+        Where attacks run; the result does not depend on it.
     progress
         Called as `progress(attacks done, attacks)`.
     rng
         Draws of the judge.
+    stages
+        Keeps what each judge has found.
 
     """
     first, second, third, fourth, fifth, sixth = rng.spawn(6)
@@ -232,8 +240,9 @@ def judge_run(
     seeds = traces.select(seed_rows)
     control, notes = _control(traces, seed_rows, fakes, holdout)
     try:
-        kept: PublishingResult | None = evaluate_publishing(
-            seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first
+        kept: PublishingResult | None = stages(
+            "publishing",
+            lambda: evaluate_publishing(seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first),
         )
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
@@ -247,19 +256,36 @@ def judge_run(
         tz=traces.tz,
     )
     try:
-        uses: Uses | None = judge_uses(traces, published, rng=fifth)
+        uses: Uses | None = stages("uses", lambda: judge_uses(traces, published, rng=fifth))
     except ElsewhereError as error:
         uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
     why = no_lives(traces, published)
-    lives, notes = (None, (*notes, why)) if why else (judge_lives(traces, published, rng=sixth), notes)
+    lives, notes = (
+        (None, (*notes, why)) if why else (stages("lives", lambda: judge_lives(traces, published, rng=sixth)), notes)
+    )
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     others = _others(traces, seed_rows, fakes, holdout)
     follows = np.ones(len(rows), dtype=bool)
     if fakes.preset.name == "deniable" and len(fakes.verdicts):
         # fakes of the walk without a seed have nobody behind them, and follow nobody
         follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
-    attacked, more = _attacked(
-        seeds, days, control, others, holdout is None, fakes, published, owner, follows, progress, second, third
+    attacked, more = stages(
+        "attacks",
+        lambda: _attacked(
+            seeds,
+            days,
+            control,
+            others,
+            holdout is None,
+            fakes,
+            published,
+            owner,
+            follows,
+            executor,
+            progress,
+            second,
+            third,
+        ),
     )
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
@@ -311,6 +337,7 @@ def _attacked(
     published: Traces,
     owner: Ints | None,
     follows: NDArray[np.bool_],
+    executor: Executor | None,
     progress: Callable[[int, int], None] | None,
     draw: np.random.Generator,
     rng: np.random.Generator,
@@ -349,7 +376,7 @@ def _attacked(
         }
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
     settings, learnt = fakes.preset, fakes.learnt
-    given: dict[str, Any] = {"m_min": settings.m_min}
+    given: dict[str, Any] = {"m_min": settings.m_min, "executor": executor}
     if owner is None:
         # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
         given["attacks"] = [attack for attack in ALL if attack != "A13"]

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import Rate, auc, plain
-from elsewhere.evaluation.attacks.ground import filled, on_one_map
+from elsewhere.evaluation.attacks.inputs import filled, on_one_map
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap
@@ -449,7 +449,7 @@ def judge_lives(real: Traces, fakes: Any, *, rng: np.random.Generator) -> LivesR
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, days=5, locations=60, rng=np.random.default_rng(1)).traces
-    >>> found = ew.judge_lives(town, town, rng=np.random.default_rng(2))
+    >>> found = judge_lives(town, town, rng=np.random.default_rng(2))
     >>> found["home_share"].within, found.sizes["people"]
     (True, 60)
 

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.ground import on_one_map
+from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.pool import on_map_of
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
@@ -162,10 +162,10 @@ def judge_uses(
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=200, locations=60, rng=np.random.default_rng(1)).traces
-    >>> ew.judge_uses(town, town, rng=np.random.default_rng(2))["dwell"].verdict
+    >>> judge_uses(town, town, rng=np.random.default_rng(2))["dwell"].verdict
     'good'
     >>> random = np.random.default_rng(3).integers(60, size=town.r.shape)
-    >>> ew.judge_uses(town, random, rng=np.random.default_rng(2))["dwell"].verdict
+    >>> judge_uses(town, random, rng=np.random.default_rng(2))["dwell"].verdict
     'not for this'
 
     """  # noqa: E501 (the table)

@@ -333,6 +333,10 @@ class AggregateModel:
         """Return the model of the old users and these: the same as fitting all at once."""
         return replace(self, sums=self.sums.plus(Sums.of(profiles)))
 
+    def visited_by(self, visitors: Ints) -> "AggregateModel":
+        """Return the same model with these numbers of users who visit each place, (R,)."""
+        return replace(self, sums=replace(self.sums, visitors=visitors))
+
     def suppressed(self, m_min: int) -> "AggregateModel":
         """Return the model without the moves that fewer than `m_min` users have made: what may go into a file."""
         return replace(self, sums=self.sums.suppressed(m_min))

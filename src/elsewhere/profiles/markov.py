@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, UnknownUser, require_choice, require_whole
 from elsewhere.traces.model import Evidence, Floats, Ints, Periods, Places, Traces
 
 Counts = NDArray[Any]  # int64; float64 where a profile is a posterior mean (E4)
@@ -256,12 +256,6 @@ def _check_made_by_hand(u: Profiles) -> None:
             raise InvalidTraces(f"`{name}` of a profile must be finite and at least 0.", code="E_NUMBER")
     if np.any(np.diff(u.visit_start) == 0):
         raise InvalidTraces("a profile must have at least one instant.", code="E_EMPTY")
-
-
-class UnknownUser(InvalidParameter, IndexError):
-    """A user number that no profile has."""
-
-    code = "E_USER"
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:

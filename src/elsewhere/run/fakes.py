@@ -22,9 +22,9 @@ from elsewhere.errors import (
 )
 from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PROVEN, Preset
-from elsewhere.run.public_map import Frame
+from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
@@ -96,8 +96,8 @@ class Fakes:
     attempts: Ints = field(repr=False)
     tally: Mapping[str, int]
     seeds: Traces | None
-    frame: Frame = field(repr=False)
-    learnt: Learnt | None = field(repr=False)
+    frame: PublicMap = field(repr=False)
+    learnt: FittedModel | None = field(repr=False)
     preset: Preset = field(repr=False)
     kappa: int
     laboratory: bool
@@ -208,7 +208,7 @@ class Fakes:
                 verdicts=(),
                 tally=told["tally"],
                 seeds=None,
-                frame=Frame(
+                frame=PublicMap(
                     Locations(**where),
                     arrays["known"],
                     dates,

@@ -93,7 +93,7 @@ LARGEST = 2**31  # bytes in one array
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class FittedModel:
     """
     Model, classes and clock, learnt under one preset.
 
@@ -147,7 +147,7 @@ class Learnt:
         left = np.any(r >= 0, axis=1)
         return (traces if left.all() else traces.select(left)).with_places(r[left])
 
-    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "Learnt":
+    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "FittedModel":
         """
         Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
 
@@ -161,7 +161,9 @@ class Learnt:
         graph = self.graph.update(fit_profiles(shared, periods=_class_periods(self.preset), missing="skip"))
         classes = _classes(graph, kappa, self.preset, shared, rng)
         known = Contributors.of(traces, self.contributors)
-        model = self.model.update(profiles)
+        # whoever was moved to a place because theirs is rare does not make it one that more people share
+        own = np.where(self.place == np.arange(len(self.place)), traces.visitors(), 0)
+        model = self.model.update(profiles).visited_by(self.model.visitors + own)
         return replace(self, model=model, classes=classes, graph=graph, contributors=known, carried=None)
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:
@@ -198,7 +200,7 @@ class Learnt:
         return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
 
     @staticmethod
-    def load(folder: str | Path) -> "Learnt":
+    def load(folder: str | Path) -> "FittedModel":
         """Read a model folder; everything is checked before anything is allocated (B52)."""
         index, data = _read(Path(folder))
         arrays = _arrays(data, index.get("arrays", {}))
@@ -220,7 +222,7 @@ class Learnt:
             raise InvalidModel("the model's map is not the one its index names.")
         if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
             raise InvalidModel("the model's classes and places do not fit its map.")
-        return Learnt(model, classes, preset, place, carried=carried)
+        return FittedModel(model, classes, preset, place, carried=carried)
 
 
 @public
@@ -232,7 +234,7 @@ def learn(
     carry: bool = True,
     rng: np.random.Generator | None = None,
     **options: Unpack[LearningOptions],
-) -> Learnt:
+) -> FittedModel:
     """
     Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
 
@@ -245,7 +247,7 @@ def learn(
     --------
     >>> import numpy as np, elsewhere as ew
     >>> town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1))
-    >>> ew.learn(town.traces, "product", m_min=2, kappa=6, rng=np.random.default_rng(2)).classes.kappa
+    >>> ew.learn(town.traces, "product", m_min=2, c_min=1, kappa=6, rng=np.random.default_rng(2)).classes.kappa
     6
 
     """
@@ -259,10 +261,12 @@ def learn(
     missing = "refuse" if settings.m_min == 1 else "skip"
     profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
     model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
+    # whoever was moved to a place because theirs is rare does not make it one that more people share
+    model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
     finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
     graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
     classes = _classes(graph, kappa, settings, shared, rng)
-    learnt = Learnt(model, classes, settings, place, graph, Contributors.of(traces))
+    learnt = FittedModel(model, classes, settings, place, graph, Contributors.of(traces))
     return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
 
 
@@ -277,7 +281,7 @@ def require_one_map(model: Locations, here: Locations) -> None:
         )
 
 
-def carrying(learnt: Learnt, people: Traces, rng: np.random.Generator) -> Learnt:
+def carrying(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:
     """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
     settings = learnt.preset
     carried = carry_of(

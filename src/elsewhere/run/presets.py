@@ -13,6 +13,7 @@ stand in docs/readings.md.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
@@ -25,6 +26,7 @@ NAMES: tuple[PresetName, ...] = ("paper", "product", "deniable", "private")
 Kappa: TypeAlias = int | Literal["auto"]  # number of semantic classes
 PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
 PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
+CHOICES = ("uniform", "likelihood")  # E62
 BY_COORDINATES = ("shared", "merge", "grid", "stays")
 
 
@@ -189,6 +191,13 @@ class Learning:
         require_whole("m_min", self.m_min, 1)
         require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
         require_whole("n_min", self.n_min, 1)
+        if self.method == "roles" and (self.order, self.mapping) != (0, "per-period"):
+            raise InvalidParameter(
+                "`order` and `mapping` say how the moves of two people are compared for the weights of the location "
+                'graph, and classes by `method` = "roles" are found without these weights: leave them out, or give '
+                '`method="kmeans"` (E28).',
+                code="E_NOT_READ",
+            )
 
 
 @dataclass(frozen=True)
@@ -229,7 +238,7 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Rules:
-    """What every fake is tested for, and against whom."""
+    """What every fake is tested for, and against whom; and which of those that passed are published."""
 
     par_s: float = 0.1  # E51
     par_i: int = 0  # E50
@@ -240,6 +249,8 @@ class Rules:
     min_sim: float | None = None  # E56
     alternates: str = "all"  # E53: "all" other users, or "split" off
     max_tries: int = 50  # E63
+    choose: str = "uniform"  # E62: of a seed's fakes, those that are published
+    temp: float = 1.0  # E62
 
     def __post_init__(self) -> None:
         _plain_numbers(self)
@@ -253,6 +264,8 @@ class Rules:
             require_between("min_sim", self.min_sim, 0, 1)
         require_choice("alternates", self.alternates, ("all", "split"))
         require_whole("max_tries", self.max_tries, 1)
+        require_choice("choose", self.choose, CHOICES)
+        require_between("temp", self.temp, 0, math.inf, open_low=True)
 
 
 @dataclass(frozen=True)
@@ -373,7 +386,7 @@ PRESETS: dict[PresetName, Preset] = {
         reading=Reading(places="merge"),  # E74
         learning=Learning(),
         generator=Decoding(),
-        rules=Rules(),
+        rules=Rules(choose="likelihood"),
     ),
     "product": Preset(
         "product",
@@ -434,6 +447,8 @@ class PresetOptions(LearningOptions, total=False):
     against: str
     min_sim: float | None
     max_tries: int
+    choose: str
+    temp: float
     eps: float
     delta: float
     days: int
@@ -452,6 +467,7 @@ class WholeJobOptions(PresetOptions, total=False):
 
     per_seed: int
     n: int | None
+    executor: Executor | None
     also: str | Sequence[str]
     out_as: str | None
     alternates: str

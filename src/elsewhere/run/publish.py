@@ -23,18 +23,19 @@ from typing import Any, Literal
 import numpy as np
 
 from elsewhere._version import __version__
+from elsewhere.checkpoint import derived, generator
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
     PublicationRefused,
     public,
-    require_between,
     require_choice,
     require_whole,
 )
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
-from elsewhere.run.public_map import Frame
+from elsewhere.run.presets import Preset
+from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import Ints, Traces
@@ -274,7 +275,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
         require_choice("out_as", out_as, LINES)
 
 
-def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as: str | None = None) -> list[str]:
+def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.maps import name_beside
     from elsewhere.traces.write import write_traces
@@ -294,7 +295,7 @@ def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as
     return names
 
 
-def on_output(pool: Pool, frame: Frame, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
+def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
     """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
     import numpy as np
 
@@ -336,8 +337,8 @@ def publish(
     fakes: Fakes,
     *,
     per_seed: int = 1,
-    choose: Literal["uniform", "likelihood"] = "uniform",
-    temp: float = 1.0,
+    choose: Literal["uniform", "likelihood"] | None = None,
+    temp: float | None = None,
     laboratory: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Pool:
@@ -353,9 +354,9 @@ def publish(
         fakes are published.
     choose
         "uniform", or "likelihood": without replacement with weights exp(loglik / L / temp) (E62), of a life the mean
-        over its days; a likelihood of 0 counts as the smallest of the others.
+        over its days; a likelihood of 0 counts as the smallest of the others. By default as the preset says.
     temp
-        Temperature of that choice.
+        Temperature of that choice; by default that of the preset.
     laboratory
         Publish a laboratory run all the same; the pool is then stamped as reproducible.
     rng
@@ -378,38 +379,47 @@ def publish_linked(
     fakes: Fakes,
     *,
     per_seed: int = 1,
-    choose: str = "uniform",
-    temp: float = 1.0,
+    choose: str | None = None,
+    temp: float | None = None,
     laboratory: bool = False,
     rng: np.random.Generator | None = None,
+    secret: bytes | None = None,
 ) -> tuple[Pool, Ints]:
-    """The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit."""
+    """
+    The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit.
+
+    `secret` are 32 bytes that decide all draws, so that a run which was stopped publishes the same pool; by default
+    they are the operating system's, or those of `rng`.
+    """
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
     require_whole("per_seed", per_seed, 1)
-    require_choice("choose", choose, ("uniform", "likelihood"))
-    require_between("temp", temp, 0, np.inf, open_low=True)
+    given = {name: value for name, value in (("choose", choose), ("temp", temp)) if value is not None}
+    settings = fakes.preset.changed(**given)
     if (fakes.laboratory or rng is not None) and not laboratory:
         raise PublicationRefused(
             "a run with a given `rng` can be repeated by whoever knows it, so it is not for publishing; generate "
             "without `rng`, or pass `laboratory=True` to keep it as a laboratory result.",
             code="E_LABORATORY",
         )
-    draw = np.random.default_rng(np.random.SeedSequence()) if rng is None else rng
+    secret = secret or (secrets.token_bytes(32) if rng is None else rng.bytes(32))
+    draw = generator(secret, "choice")
     if fakes.covered:
         chosen = np.arange(len(fakes))
         if fakes.published.any():
             raise PublicationRefused("these fakes are published already.", code="E_BUDGET")
     else:
-        chosen = _within_budget(fakes, per_seed, choose, temp, draw)
+        chosen = _within_budget(fakes, per_seed, settings.choose, settings.temp, draw)
     given_out = chosen
     # people in random order, each with their days one after the other
     place = draw.permutation(fakes.people)[fakes.life[chosen]]
     chosen = chosen[np.lexsort((chosen, place))]
     life = fakes.life[chosen]
     ids = np.empty(fakes.people, dtype=object)
+    # ids are public: from them nobody finds the other draws, or the order of the seeds
+    drawn = derived(secret, "ids", 16 * fakes.people)
     for number in dict.fromkeys(life.tolist()):
-        ids[number] = secrets.token_hex(16) if rng is None else draw.bytes(16).hex()
+        ids[number] = drawn[16 * number : 16 * number + 16].hex()
     frame = fakes.frame
     if _seeds_categories(fakes):
         frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))
@@ -427,7 +437,7 @@ def publish_linked(
         tz=frame.tz,
     )
     fakes.published[given_out] = True
-    pool = Pool(traces, _provenance(fakes, per_seed, choose, temp, fakes.laboratory or rng is not None))
+    pool = Pool(traces, _provenance(fakes, settings, per_seed, fakes.laboratory or rng is not None))
     return pool, np.asarray(chosen)
 
 
@@ -480,16 +490,14 @@ def _on_dates(fakes: Fakes) -> list[str]:
     return [said] if said else []
 
 
-def _provenance(fakes: Fakes, per_seed: int, choose: str, temp: float, reproducible: bool) -> dict[str, Any]:
+def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: bool) -> dict[str, Any]:
     return {
         "elsewhere": __version__,
-        "preset": fakes.preset.name,
-        "parameters": fakes.preset.parameters(),
+        "preset": settings.name,
+        "parameters": settings.parameters(),
         "reading": _reading(fakes),
         "kappa": fakes.kappa,
         "reproducible": reproducible,
-        "choose": choose,
-        "temp": temp,
         "per_seed": None if fakes.covered else per_seed,
         "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),

@@ -7,6 +7,7 @@ Where there are too few people for any fake, errors carry advice: what there is,
 import math
 import secrets
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, No
 from elsewhere.run.presets import PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from elsewhere.run.presets import Preset
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
@@ -190,14 +189,16 @@ def read_whole(
     settings: "Preset",
     least: int | None = None,
     told: Mapping[str, Any] | None = None,
-    rng: "np.random.Generator | None" = None,
+    coins: bytes | None = None,
+    executor: Executor | None = None,
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
-    The deniable preset finds its map in people who are no seeds; `rng` makes their coins those of a laboratory run.
+    The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide who is one, by
+    default of the operating system.
     """
     from elsewhere.run.roles import least_users
     from elsewhere.traces.kept import kept_in
@@ -210,7 +211,7 @@ def read_whole(
             code="E_MAP",
         )
     reports: list[Preparation] = []
-    keywords = (reading if told is None else reading.as_made(told)).keywords(settings)
+    keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:
@@ -218,7 +219,7 @@ def read_whole(
 
         traces = read_apart(
             source,
-            key=secrets.token_bytes(32) if rng is None else rng.bytes(32),
+            key=secrets.token_bytes(32) if coins is None else coins,
             report=reports.append,
             joined=(lambda others: join_places(whole_rows(others), settings)[0]) if joins else None,
             **keywords,

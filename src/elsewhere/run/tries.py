@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
@@ -99,7 +99,7 @@ class WalkModel:
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
 
     @staticmethod
-    def of(people: Traces, learnt: Learnt, rng: np.random.Generator) -> "WalkModel":
+    def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
         """Learn the walk of these people; it visits known places only."""
         m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
         share = _classes_by_slot(learnt.translate(people), learnt.classes.label)
@@ -132,7 +132,7 @@ class LifeModel:
     weekend: NDArray[np.bool_] = field(repr=False)  # (days of the calendar,)
 
     @staticmethod
-    def of(people: Traces, weekend: NDArray[np.bool_], learnt: Learnt, rng: np.random.Generator) -> "LifeModel":
+    def of(people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator) -> "LifeModel":
         """Learn the lives of those of these people who have several days."""
         people = learnt.translate(people)
         several = np.bincount(people.user)[people.user] > 1

@@ -161,7 +161,7 @@ def scaled_distance(locations: Locations) -> Floats:
     Examples
     --------
     >>> import elsewhere as ew
-    >>> ew.scaled_distance(ew.Locations(xy=[[0, 0], [0, 1], [0, 4]])).tolist()
+    >>> scaled_distance(ew.Locations(xy=[[0, 0], [0, 1], [0, 4]])).tolist()
     [[0.0, 0.25, 1.0], [0.25, 0.0, 0.75], [1.0, 0.75, 0.0]]
 
     """

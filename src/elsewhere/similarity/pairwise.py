@@ -84,7 +84,7 @@ def pairwise_geographic_similarity(
     --------
     >>> import elsewhere as ew
     >>> traces = ew.Traces([[0, 0, 0, 1], [2, 2, 1, 1]], ew.Locations(n=3))
-    >>> ew.pairwise_geographic_similarity(ew.fit_profiles(traces)).tolist()
+    >>> pairwise_geographic_similarity(ew.fit_profiles(traces)).tolist()
     [[1.0, 0.25], [0.25, 1.0]]
 
     """

@@ -251,13 +251,14 @@ def semantic_similarity(
     rng: np.random.Generator | None = None,
 ) -> SemanticMatch:
     """
-    Return sim_S(u, v), the largest sim_G over all renamings sigma of places (eq:hs0, eq:hs1, signs as in E16, E17).
+    Return sim_S(u, v), the largest sim_G over all renamings of places, and the best renaming sigma (eq:hdk, eq:hdkp).
 
-    Order 0, exact: sum_tau w_tau(u) max_sigma sum_r min(pi_tau^r(u), pi_tau^sigma(r)(v)), by matching sorted visits
-    (E20). It compares how the time is shared out among places, and is blind to which and when (E21).
+    Order 0, exact (eq:hs0, signs as in E16): sum_tau w_tau(u) max_sigma sum_r min(pi_tau^r(u), pi_tau^sigma(r)(v)), by
+    matching sorted visits (E20). It compares how the time is shared out among places, and is blind to which and when
+    (E21).
 
-    Order 1 compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a search over swaps
-    with a certified upper bound beside it (E25).
+    Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
+    search over swaps with a certified upper bound beside it (E25).
 
     Parameters
     ----------

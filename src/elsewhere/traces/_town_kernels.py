@@ -101,7 +101,7 @@ def travel(out: Any, k: int, step: float, leave: float, arrive: float, streets: 
 @njit
 def live(streets: Any, diaries: Any, people: Any, u: Any, step: float, out: Any) -> None:
     """
-    Return places `out` (n, D * L) of n people at every instant of D days, the first of them a Monday.
+    Fill `out` (n, D * L) with the places of n people at every instant of D days, the first of them a Monday.
 
     `u` (n, D + 1, W) holds uniform numbers. The day before the first is lived too, and not written down: midnight
     must find night workers at work.

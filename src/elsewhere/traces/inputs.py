@@ -7,10 +7,12 @@ block, so that no large file ever stands in memory.
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice
+from elsewhere.scale import each_of
 from elsewhere.traces.columns import FILE, Meaning, Roles
 from elsewhere.traces.formats import HEAD, recognise
 from elsewhere.traces.formats.phones import read_google, read_owntracks
@@ -50,6 +52,10 @@ DOCUMENTS: dict[str, Callable[[Source, Reading], Table]] = {
 CONTAINERS = ("auto", *STREAMS, "sglt", *DOCUMENTS)
 SMALL = 1 << 23  # bytes of a file that is read at once
 FEW = 12  # files of a folder on which is decided how all are read
+AT_ONCE, BATCH = (
+    16,
+    64,
+)  # files in a piece of work, of SMALL bytes together at most; pieces that are asked for at a time
 
 
 def open_table(
@@ -93,13 +99,14 @@ def open_parts(
     roles: Roles | None = None,
     plain_times: bool = True,
     allow_truncated: bool = False,
+    executor: Executor | None = None,
 ) -> Parts:
     """
     Return the columns of a file, a folder or a frame, as tables one after the other.
 
     `roles` tells which columns are wanted, and as what; by default all of them, as text. Times that are not `plain`
     stay text whatever they look like: the caller has a format for them. What follows a cut is left out if
-    `allow_truncated`.
+    `allow_truncated`. The files of a folder are read on `executor`, which must find them at the same path.
     """
     require_choice("format", container, CONTAINERS)
     reading = Reading(container, encoding, roles, plain_times, allow_truncated)
@@ -108,7 +115,7 @@ def open_parts(
     if not isinstance(source, (str, os.PathLike)):
         return _one(_asked(_frame(source), reading))
     if is_folder(source):
-        return _folder(source, reading)
+        return _folder(source, reading, executor)
     return _file(open_source(source, allow_truncated=allow_truncated), reading)
 
 
@@ -179,7 +186,7 @@ def _of_file(table: Table, source: Source) -> Table:
     return _with_user(table, source.user) if by_file else table
 
 
-def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
+def _folder(source: str | os.PathLike[str], reading: Reading, executor: Executor | None) -> Parts:
     """Return all files of the commonest format, one after the other; without users in them, a file or folder is one."""
     sources = open_folder(source, allow_truncated=reading.allow_truncated)
     name = sources[0].name.partition(",")[0]
@@ -211,17 +218,62 @@ def _folder(source: str | os.PathLike[str], reading: Reading) -> Parts:
             meaning = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
         like = (first.dialect, meaning)
     notes: list[str] = []
-    return Parts(name, joined_tables(samples, name), lambda: _each(kind, sources, chosen, reading, like, notes), notes)
+    opening = _Opening(kind, reading, like)
+    return Parts(name, joined_tables(samples, name), lambda: _each(sources, chosen, opening, executor, notes), notes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """The tables of some files of a folder, of each file a list."""
+
+    kind: str
+    reading: Reading = field(repr=False)
+    like: Any = field(repr=False)
+
+    def __call__(self, some: list[Source]) -> list[list[Table]]:
+        return [list(self.one_by_one(source)) for source in some]
+
+    def one_by_one(self, source: Source) -> Iterator[Table]:
+        return _tables_of(self.kind, source, self.reading, self.like)
+
+
+def _opened(chosen: list[Source], opening: _Opening, executor: Executor | None) -> Iterator[Iterator[Table]]:
+    """Yield the tables of each file; small files are read by the piece on `executor`, large ones block by block."""
+    if executor is None:
+        yield from map(opening.one_by_one, chosen)
+        return
+    pieces: list[list[Source]] = []
+    for source in chosen:
+        last = pieces[-1] if pieces else []
+        if len(last) in (0, AT_ONCE) or sum(s.size for s in (*last, source)) > SMALL:
+            pieces.append([])
+        pieces[-1].append(source)
+    for first in range(0, len(pieces), BATCH):
+        batch = pieces[first : first + BATCH]
+        found = each_of(opening, [some for some in batch if _is_small(some)], executor=executor)
+        for some in batch:
+            try:
+                yield from map(iter, next(found)) if _is_small(some) else map(opening.one_by_one, some)
+            except InvalidTraces as error:
+                if error.code == "E_OPEN":
+                    error.add_note(
+                        "Workers must find the files of `source` at the same path: a storage that all share."
+                    )
+                raise
+
+
+def _is_small(some: list[Source]) -> bool:
+    return len(some) > 1 or (some[0].size <= SMALL and not some[0].packed)
 
 
 def _each(
-    kind: str, sources: list[Source], chosen: list[Source], reading: Reading, like: Any, notes: list[str]
+    sources: list[Source], chosen: list[Source], opening: _Opening, executor: Executor | None, notes: list[str]
 ) -> Iterator[Table]:
     """Yield the tables of all files of one kind; those without rows or positions are passed over and counted."""
     read = empty = others = 0
-    for one in chosen:
+    for tables in _opened(chosen, opening, executor):
         rows, odd = 0, False
-        for table in _tables_of(kind, one, reading, like):
+        for table in tables:
             if not has_positions(table.meaning) and len(chosen) > 1:
                 odd = True
                 break

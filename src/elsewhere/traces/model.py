@@ -565,15 +565,19 @@ class Traces:
 
     def visitors(self) -> Ints:
         """Return how many users visit each of the R places."""
-        row, slot = np.nonzero(self.r >= 0)
-        pairs = np.unique(self.user[row] * self.R + self.r[row, slot])
-        return np.bincount(pairs % self.R, minlength=self.R).astype(np.int64)
+        return users_per_place(self.user, self.r, self.R)
 
     def of_users(self, users: ArrayLike) -> "Traces":
         """Return all rows of the users with these numbers (0 .. U-1), rows in their old order."""
         wanted = np.zeros(self.U, dtype=bool)
         wanted[_chosen("users", users, self.U, "E_USER")] = True
         return self.select(wanted[self.user])
+
+
+def users_per_place(user: Ints, r: Places | Ints, R: int) -> Ints:
+    """Return how many users visit each of R places; -1 is no place."""
+    pairs = np.unique(np.where(r >= 0, user[:, None] * np.int64(R) + r, -1))
+    return np.bincount(pairs[pairs >= 0] % R, minlength=R).astype(np.int64)
 
 
 def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:

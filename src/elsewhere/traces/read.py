@@ -8,14 +8,17 @@ filled; then everybody, on what those gave.
 
 import codecs
 import hmac
+import inspect
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, require_between
+from elsewhere.errors import InvalidParameter, public, require_between
 from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import WIDE, check_columns, meaning_of
 from elsewhere.traces.fixes import Fixes, Preparation
@@ -33,6 +36,28 @@ from elsewhere.traces.zones import zone_of
 OF_OTHERS = ("given", "regions")  # places that were not found in the fixes
 
 
+class ReadingOptions(TypedDict, total=False):
+    """Further keywords of `read_traces`, which most inputs do not need."""
+
+    start: str | None
+    gaps: str
+    max_gap: str | float | timedelta
+    min_coverage: float
+    map: str
+    places: str
+    regions: Any
+    grid_metres: float
+    evidence: bool
+    date_format: str | None
+    encoding: str
+    max_bad: float
+    box: tuple[float, float, float, float] | None
+    lon360: bool
+    any_date: bool
+    allow_truncated: bool
+
+
+@public
 def read_traces(
     source: Any,
     *,
@@ -42,24 +67,10 @@ def read_traces(
     tz: str | None = None,
     columns: Mapping[str, str | None] | None = None,
     locations: Any = None,
-    start: str | None = None,
-    gaps: str = "hold",
-    max_gap: str | float | timedelta = "auto",
-    min_coverage: float = 0.5,
-    map: str = "auto",  # noqa: A002 (the word users expect)
-    places: str = "shared",
-    regions: Any = None,
-    grid_metres: float = 100.0,
-    evidence: bool = False,
-    date_format: str | None = None,
-    encoding: str = "utf-8",
-    max_bad: float = 0.01,
-    box: tuple[float, float, float, float] | None = None,
-    lon360: bool = False,
-    any_date: bool = False,
-    allow_truncated: bool = False,
     people: Callable[[str], bool] | None = None,
+    executor: Executor | None = None,
     report: Callable[[Preparation], None] | None = None,
+    **options: Unpack[ReadingOptions],
 ) -> Traces:
     """
     Read traces from a file or a frame: users by rows of local days, time by slots, space by places.
@@ -151,6 +162,8 @@ def read_traces(
         so. Of a gzip file that is cut off, read what is there.
     people
         Which ids are read, of a file with fixes or slots; rows of others are as if they were not there.
+    executor
+        Where the files of a folder are read, such as a `Cluster`; the result does not depend on it.
     report
         Called with the `Preparation`: what was read, dropped, repaired, and why.
 
@@ -161,31 +174,26 @@ def read_traces(
     Traces(1 users, 1 rows of 72 slots, 2 places)
 
     """
+    given = _checked_names(options)
+    start, date_format = given.pop("start", None), given.pop("date_format", None)
+    encoding, max_bad = given.pop("encoding", "utf-8"), given.pop("max_bad", 0.01)
+    lon360, any_date = given.pop("lon360", False), given.pop("any_date", False)
+    allow_truncated = given.pop("allow_truncated", False)
     require_between("max_bad", max_bad, 0, 1)
     refuse_pool(source)
     kept = kept_in(source)
     if kept is not None:
         # prepared before: everything is decided, and stays as it is
         source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, Map(kept.locations)
-        cells, gaps, min_coverage, regions, box, columns = None, "hold", 0.0, None, None, None
-        max_gap, map = 0, "whole"  # noqa: A001 (as the parameter)
+        cells, columns = None, None
+        given |= {"gaps": "hold", "min_coverage": 0.0, "regions": None, "box": None, "max_gap": 0, "map": "whole"}
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
     _check_options(start, date_format, encoding)
-    settings = Settings(
-        step=step,
-        cells=cells,
-        gaps=gaps,
-        max_gap=max_gap,
-        min_coverage=min_coverage,
-        map=map,
-        box=parsed_box(box),
-        places=places,
-        regions=None if regions is None else read_regions(regions),
-        grid_metres=grid_metres,
-        evidence=evidence,
-    )
+    box, regions = parsed_box(given.pop("box", None)), given.pop("regions", None)
+    regions = None if regions is None else read_regions(regions)
+    settings = Settings(step=step, cells=cells, box=box, regions=regions, **given)
     own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
@@ -194,6 +202,7 @@ def read_traces(
         roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
         plain_times=date_format is None,
         allow_truncated=allow_truncated,
+        executor=executor,
     )
     roles = _roles(parts.sample, format)
     if people is not None and "user" in roles:
@@ -231,7 +240,7 @@ def read_traces(
         # the sample has told what there is: all that can be refused is, before the input is read
         settings = replace(settings, step="20min") if settings.step == "auto" else settings
         settings.require_equal_slots()
-        fixes, counted = fixes_of(shape, parts, own_map, accuracy=evidence)
+        fixes, counted = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
         counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
         if own_map is not None:
             settings = replace(settings, cells=None)
@@ -242,6 +251,18 @@ def read_traces(
         by = "slots" if "slot" in roles else "fixes"
         report(replace(prepared, by=by, notes=(*prepared.notes, *more_notes)))
     return traces if kept is None else traces.on(kept.locations)
+
+
+def _checked_names(options: ReadingOptions) -> dict[str, Any]:
+    """Return the further keywords, or refuse one that is none, with the nearest that is."""
+    known = [*ReadingOptions.__annotations__, *inspect.signature(read_traces).parameters]
+    for name in options:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            perhaps = f", perhaps `{near[0]}`" if near else ""
+            fault = f"`{name}` is no keyword of read_traces{perhaps}; see help(read_traces)."
+            raise InvalidParameter(fault, code="E_CALL")
+    return dict(options)
 
 
 def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, InvalidTraces, public, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.ground import on_one_map
+from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
 from elsewhere.evaluation.lbs.days import OverDays
 from elsewhere.pool import on_map_of
@@ -424,7 +424,7 @@ def evaluate_lbs(
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
     *streams, last = rng.spawn(stage.test.U + 1)
     users = list(enumerate(streams))
-    done = map_over(lambda task: _user(stage, *task), users, executor=executor, progress=progress)
+    done = map_over(_Playing(stage), users, executor=executor, progress=progress)
     there = [a for i, a in enumerate(ADVERSARIES) if not all(np.isnan(e[:, :, i]).all() for e, _ in done)]
     keep = [ADVERSARIES.index(a) for a in there]
     return LbsResult(
@@ -555,6 +555,16 @@ def _label(classes: Any, R: int) -> Ints:
             code="E_MISMATCH",
         )
     return label.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Playing:
+    """User after user on one stage."""
+
+    stage: _Stage = field(repr=False)
+
+    def __call__(self, task: tuple[int, np.random.Generator]) -> tuple[Floats, Floats]:
+        return _user(self.stage, *task)
 
 
 def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.ground import number_within
+from elsewhere.evaluation.attacks.inputs import number_within
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, count
 from elsewhere.traces.model import Floats, Ints, Locations, Places

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import InvalidModel, InvalidParameter, InvalidTraces, NotEnoughUsers, require_whole
 from elsewhere.privacy.deniable.archetypes import Archetypes, learn_archetypes
 from elsewhere.privacy.deniable.laws import Laws
-from elsewhere.synthesis.walk._walk_kernels import COLUMNS, LENGTHS, MOVING
+from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, ALL_MOVING, LENGTHS
 from elsewhere.synthesis.walk.fit import learn_habits
 from elsewhere.synthesis.walk.habits import Habits
 from elsewhere.traces.model import Ints, Locations, Traces
@@ -181,8 +181,8 @@ def _archetypes(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
 
 def _habits(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any], R: int) -> Habits:
     a = {name: arrays[f"walk.{name}"] for name in OF_WALK}
-    sizes = {"R": R, "K": LENGTHS, "D": COLUMNS + 3, "S": MOVING, "M": a["move"].size, "O": a["pair"].size, "4": 4}
-    sizes["L"] = a["lives"].size // 4
+    sizes = {"R": R, "K": LENGTHS, "D": ALL_COLUMNS + 3, "S": ALL_MOVING, "4": 4}
+    sizes |= {"M": a["move"].size, "O": a["pair"].size, "L": a["lives"].size // 4}
     for name, (kind, shape) in OF_WALK.items():
         if a[name].dtype.kind != kind or a[name].dtype.itemsize != 8 or a[name].shape != tuple(sizes[s] for s in shape):
             raise InvalidModel(f"`walk.{name}` has not the shape, or the kind, that it must have.")

@@ -220,7 +220,7 @@ class _Fit:
         design = self.design = sums.design
         self.sums, self.maps = sums, maps
         self.attract, self.leaving, self.pairs = maps.arrivals.copy(), np.zeros(design.R), np.ones((design.R, design.R))
-        self.centre = np.concatenate([design.guess().moving, np.zeros(COLUMNS), GUESS])
+        self.centre = np.concatenate([design.guess().moving[:MOVING], np.zeros(COLUMNS), GUESS])
         self.ridge = np.repeat([SPREAD**-2, SPREAD_LAW**-2], [MOVING + COLUMNS, LAW])
         self.weight, self.cells = self.centre.copy(), np.arange(design.edges[3], design.edges[PAIRS])
         self.goal = sums.y[self.cells] / sums.people

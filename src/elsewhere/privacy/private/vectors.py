@@ -19,6 +19,8 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.privacy.private._fit_kernels import DAY, all_steps, vectors
 from elsewhere.privacy.private._lives_kernels import HABITS, PARTS, habits
 from elsewhere.synthesis.walk._walk_kernels import (
+    ALL_COLUMNS,
+    ALL_MOVING,
     COLUMNS,
     DRIFT,
     KINDS,
@@ -127,8 +129,8 @@ class Design:
             start=np.zeros(1, dtype=np.int64),
             onward=np.empty(0, dtype=np.int64),
             onward_factor=np.empty(0),
-            factor=factor,
-            moving=moving,
+            factor=np.append(factor, np.ones(ALL_COLUMNS - COLUMNS)),
+            moving=np.append(moving, np.zeros(ALL_MOVING - MOVING)),
             leaving=leaving,
             slot=slots(self.L),
             people=people,

@@ -27,6 +27,19 @@ RATE = PATTERNS
 SLOT = RATE + DWELLS * RATES
 KIND = SLOT + SLOTS
 MOVING = KIND + KINDS * 2
+# further columns, of what the last two moves and stays leave behind; the private preset has none of them
+STEADY = 3  # less than half of the moves were on course, less than four fifths, more
+BENDS = 5  # how the last move turned from the one before: unknown, ahead, half ahead, aside, back
+PACED = COLUMNS  # turn by whether the last two steps were moves
+ZIGZAG = PACED + 4 * 10 * 2  # turn after a turn, the same way round or the other
+COURSE = ZIGZAG + BENDS * 17 * 2  # turn from the course of the last eight moves, by how steady it was
+SPEED = COURSE + STEADY * 10 * 2  # length after length
+ALL_COLUMNS = SPEED + (LENGTHS + 1) * 2 * LENGTHS
+STAYS = 6  # instants of the stay before: none, 1, 2, 3, 4 or 5, more
+BENT = MOVING
+EVEN = BENT + (DWELLS + 1) * BENDS * 2  # the first dwell twice: after a stay, after a move
+ALL_MOVING = EVEN + DWELLS * STAYS
+EIGHT = 8  # moves of the course
 
 
 class Tables(NamedTuple):
@@ -41,8 +54,8 @@ class Tables(NamedTuple):
     start: NDArray[np.int64]  # of the rows of `onward` of each pair
     onward: NDArray[np.int64]  # where they went on to
     onward_factor: NDArray[np.float64]
-    factor: NDArray[np.float64]  # (COLUMNS,)
-    moving: NDArray[np.float64]  # (MOVING,) logits
+    factor: NDArray[np.float64]  # (ALL_COLUMNS,)
+    moving: NDArray[np.float64]  # (ALL_MOVING,) logits
     leaving: NDArray[np.float64]  # (R,) logits
     slot: NDArray[np.int64]  # (L,)
     people: int  # traces that taught it, one of each person as a rule (E61)
@@ -112,9 +125,85 @@ def memory(f, t, lengths, sectors):
 
 
 @njit
+def longer_memory(f, t, lengths, sectors):
+    """What else f[0 .. t-1] leaves behind: last length, sector of the move before, stay before, course, steadiness."""
+    moves, last, before, stay, arrived, origin = 0, LENGTHS, -1, 0, 0, f[0]
+    recent = np.empty(EIGHT, dtype=np.int64)
+    for u in range(t - 1, 0, -1):
+        if f[u] == f[u - 1]:
+            continue
+        if moves < EIGHT:
+            recent[moves] = sectors[f[u - 1], f[u]]
+        moves += 1
+        if moves == 1:
+            last, arrived, stay = lengths[f[u - 1], f[u]], u, u
+        elif moves == 2:
+            before, stay = sectors[f[u - 1], f[u]], arrived - u
+        elif moves == EIGHT:
+            origin = f[u - 1]
+    course = sectors[origin, f[t - 1]]
+    return last, before, stay, course, steadiness(course, recent[: min(moves, EIGHT)])
+
+
+@njit
+def steadiness(course, sectors):
+    """Which of STEADY it is that moves in these sectors were on course."""
+    on = 0
+    for s in sectors:
+        on += unsigned(turn_from(course, s)) <= 2
+    return 0 if 2 * on < len(sectors) else 1 if 5 * on < 4 * len(sectors) else 2
+
+
+@njit
+def turn_from(before, after):
+    """Sixteenths of a turn from sector `before` to sector `after`, 0 .. 15; -1 where one is none."""
+    return -1 if before < 0 or after < 0 else (after - before) % 16
+
+
+@njit
+def unsigned(turn):
+    """Sixteenths of a turn whichever way round, 0 .. 8; 9 for none."""
+    return 9 if turn < 0 else min(turn, 16 - turn)
+
+
+@njit
+def bend_of(turn):
+    """Which of the BENDS the last turn is."""
+    return 0 if turn < 0 else 1 + min(unsigned(turn) // 2, 3)
+
+
+@njit
+def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
+    """The four further weights of a destination of length bin b in sector s; `bent` is the last turn."""
+    far, turn = 1 if b >= LONG else 0, turn_from(sector, s)
+    again = turn
+    if turn >= 0:
+        again = unsigned(turn) if bent <= 0 else 16 - turn if bent > 8 and turn > 0 else turn
+    out[0] = PACED + ((pattern & 3) * 10 + unsigned(turn)) * 2 + far
+    out[1] = ZIGZAG + (bend_of(bent) * 17 + again + 1) * 2 + far
+    out[2] = COURSE + (steady * 10 + unsigned(turn_from(course, s))) * 2 + far
+    out[3] = SPEED + (last * 2 + 1 - (pattern & 1)) * LENGTHS + b
+
+
+@njit
+def further_moving_columns(dwell, bent, last, stay, out):
+    """The two further weights that say whether a step is a move."""
+    d, far = dwell_bin(dwell), 1 if last < LENGTHS and last >= LONG else 0
+    paced = 0 if dwell == 1 and stay == 1 else d + 1
+    out[0] = BENT + (paced * BENDS + bend_of(bent)) * 2 + far
+    out[1] = EVEN + d * STAYS + (stay if stay <= 3 else 4 if stay <= 5 else 5)
+
+
+@njit
+def dwell_bin(dwell):
+    """Which of the DWELLS it is."""
+    return dwell - 1 if dwell <= 3 else 3 if dwell <= 5 else 4 if dwell <= 8 else 5
+
+
+@njit
 def moving_columns(pattern, dwell, moves, kind, t, slot, out):
     """The four weights that say whether the step to instant t is a move."""
-    d = dwell - 1 if dwell <= 3 else 3 if dwell <= 5 else 4 if dwell <= 8 else 5
+    d = dwell_bin(dwell)
     steps = t - 1
     if steps == 0:
         rate = 0
@@ -157,19 +246,29 @@ def columns(f, t, lengths, sectors, mark, out):
 
 @njit
 def all_moving_columns(r, lengths, sectors, slot, out):
-    """`out` (N, L - 1, 4): the weights of every step of the traces `r`."""
+    """`out` (N, L - 1, 6): the weights of every step of the traces `r`."""
     for i in range(len(r)):
         for t in range(1, r.shape[1]):
-            pattern, dwell, moves, _, kind, _, _ = memory(r[i], t, lengths, sectors)
+            pattern, dwell, moves, _, kind, sector, _ = memory(r[i], t, lengths, sectors)
+            last, before, stay, _, _ = longer_memory(r[i], t, lengths, sectors)
             moving_columns(pattern, dwell, moves, kind, t, slot[t], out[i, t - 1])
+            further_moving_columns(dwell, turn_from(before, sector), last, stay, out[i, t - 1, 4:])
 
 
 @njit
 def all_columns(r, row, step, lengths, sectors, out):
-    """`out` (M, R, 4): the columns of the moves row[i], from instant step[i] to the next."""
+    """`out` (M, R, 8): the columns of the moves row[i], from instant step[i] to the next."""
     mark = np.zeros(out.shape[1], dtype=np.int64)
     for i in range(len(row)):
-        columns(r[row[i]], step[i] + 1, lengths, sectors, mark, out[i])
+        f, t = r[row[i]], step[i] + 1
+        columns(f, t, lengths, sectors, mark, out[i])
+        pattern, _, _, _, _, sector, _ = memory(f, t, lengths, sectors)
+        last, before, _, course, steady = longer_memory(f, t, lengths, sectors)
+        bent, now = turn_from(before, sector), f[t - 1]
+        for to in range(out.shape[1]):
+            further_columns(
+                pattern, last, bent, sector, course, steady, lengths[now, to], sectors[now, to], out[i, to, 4:]
+            )
 
 
 @njit
@@ -194,31 +293,37 @@ def stroll(w, uniform, out):
             steps[i, j] = w.steps[now, r] if i != j else 0.0
             shape[i, j] = w.lengths[now, r] * 17 + w.sectors[now, r] + 1
     pull, passed, mark = np.zeros(blocks * BLOCK), np.empty(blocks), np.zeros(P, dtype=np.int64)
-    factor, which = np.empty(LENGTHS * 17), np.empty(4, dtype=np.int64)
-    f, left = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
+    factor, which, further = np.empty(LENGTHS * 17), np.empty(6, dtype=np.int64), np.empty(4, dtype=np.int64)
+    f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     for i in range(n):
         f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
         pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, False, -1
+        last, stay, sector, bent = LENGTHS, 0, -1, -1
         for t in range(1, L):
             now = f[t - 1]
             kind = min(far_moves, 2) + (3 if far else 1) if moves > 0 else 0
             moving_columns(pattern, dwell, moves, kind, t, w.slot[t], which)
+            further_moving_columns(dwell, bent, last, stay, which[4:])
             logit = w.leaving[w.places[now]]
-            for k in range(4):
+            for k in range(6):
                 logit += w.moving[which[k]]
             to = now
             if uniform[i, 2 * t - 1] * (1.0 + math.exp(-logit)) < 1.0:
                 still = 1 if dwell > 1 else 0
-                sector = shape[previous, now] % 17 - 1 if previous >= 0 else -1
                 drift = shape[left[moves - 4] if moves >= 4 else f[0], now] % 17 - 1
+                course = shape[left[moves - EIGHT] if moves >= EIGHT else f[0], now] % 17 - 1
+                steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
                 for s in range(-1, 16):
                     turn, turned = turn_of(sector, s), turn_of(drift, s)
                     for b in range(LENGTHS):
                         long = 1 if b >= LONG else 0
+                        further_columns(pattern, last, bent, sector, course, steady, b, s, further)
                         factor[b * 17 + s + 1] = (
                             w.factor[(kind * 2 + still) * LENGTHS + b]
                             * w.factor[TURN + (turn * 2 + still) * 2 + long]
                             * w.factor[DRIFT + turned * 2 + long]
+                            * (w.factor[further[0]] * w.factor[further[1]])
+                            * (w.factor[further[2]] * w.factor[further[3]])
                         )
                 row, kinds = steps[now], shape[now]
                 for j in range(P):
@@ -262,9 +367,11 @@ def stroll(w, uniform, out):
             if to == now:
                 dwell += 1
             else:
-                far = shape[now, to] // 17 >= LONG
+                last, there = shape[now, to] // 17, shape[now, to] % 17 - 1
+                far = last >= LONG
                 far_moves += 1 if far else 0
-                left[moves] = now
+                left[moves], headed[moves] = now, there
+                bent, stay, sector = turn_from(sector, there), dwell, there
                 pattern, dwell, previous = pattern | 1, 1, now
                 moves += 1
         for t in range(L):
@@ -275,7 +382,7 @@ def stroll(w, uniform, out):
 def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
     """Minus ln likelihood of moves `now` -> `to`, with its gradient in `slope`; softmax over all places but `now`."""
     M, R, K = x.shape
-    C = COLUMNS
+    C, N = ALL_COLUMNS, cols.shape[2]
     slope[:] = 0.0
     loss = 0.0
     s = np.empty(R)
@@ -285,7 +392,9 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
             if r == now[i]:
                 s[r] = -np.inf
                 continue
-            v = theta[cols[i, r, 0]] + theta[cols[i, r, 1]] + theta[cols[i, r, 2]] + theta[cols[i, r, 3]]
+            v = 0.0
+            for k in range(N):
+                v += theta[cols[i, r, k]]
             for k in range(K):
                 v += theta[C + k] * x[i, r, k]
             s[r] = v
@@ -300,7 +409,7 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
             g = s[r] / total - (1.0 if r == to[i] else 0.0)
             if abs(g) < 1e-9:
                 continue
-            for k in range(4):
+            for k in range(N):
                 slope[cols[i, r, k]] += g
             for k in range(K):
                 slope[C + k] += g * x[i, r, k]

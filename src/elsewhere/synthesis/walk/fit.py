@@ -5,10 +5,11 @@ The next place of a person is far from a first-order chain: people go on in thei
 take, do not come back at once, and are movers or not. Two laws, both over all that a trace has been so far:
 
 - whether a step is a move: logistic in the last four steps, the dwell, the share of moves so far, the part of the day,
-  the lengths of earlier moves, and the place;
+  the lengths of earlier moves, the last bend, the stay before, and the place;
 - where a move leads: softmax over all other places of
     ln of smoothed counts of the move r -> r', ln of how often r' is arrived at, ln of smoothed counts of r' after the
-    move into r, and weights by length of the move, turn from the last move and from the last four, places visited.
+    move into r, and weights by length of the move and of the last, turn from the last move, by pace and after the last
+    turn, from the last four moves and the last eight, places visited (docs/decisions/0037-course.md).
 
 Counts that enter a person's own likelihood leave that person out, so the weights are right for strangers.
 
@@ -23,9 +24,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.walk._walk_kernels import (
-    COLUMNS,
+    ALL_COLUMNS,
+    ALL_MOVING,
     LENGTHS,
-    MOVING,
     Tables,
     all_columns,
     all_moving_columns,
@@ -86,15 +87,15 @@ def learn_habits(
     x = np.empty((len(some), R, 3), dtype=np.float32)
     for i, m in enumerate(some.tolist()):
         x[i] = moves.left_out(m)
-    cols = np.empty((len(some), R, 4), dtype=np.int16)
+    cols = np.empty((len(some), R, 8), dtype=np.int16)
     all_columns(r, row[some], step[some], lengths, sectors, cols)
-    centre = np.zeros(COLUMNS + 3)
-    centre[COLUMNS] = 1.0
+    centre = np.zeros(ALL_COLUMNS + 3)
+    centre[ALL_COLUMNS] = 1.0
     slope = np.empty_like(centre)
     theta = centre
     if len(some):
         chosen = cols[np.arange(len(some)), moves.to[some]]
-        thin = np.flatnonzero(~_shared(chosen.ravel(), np.repeat(who[row[some]], 4), COLUMNS, m_min))
+        thin = np.flatnonzero(~_shared(chosen.ravel(), np.repeat(who[row[some]], 8), ALL_COLUMNS, m_min))
 
         def loss(at: Floats) -> tuple[float, Floats]:
             value = destination_loss(at, centre, RIDGE, cols, x, moves.now[some], moves.to[some], slope)
@@ -104,10 +105,10 @@ def learn_habits(
         with threadpool_limits(1):
             theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
 
-    moving = np.empty((N, L - 1, 4), dtype=np.int64)
+    moving = np.empty((N, L - 1, 6), dtype=np.int64)
     all_moving_columns(r, lengths, sectors, slots(L), moving)
-    every = np.column_stack([moving.reshape(-1, 4), MOVING + r[:, :-1].ravel()])
-    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 5), MOVING + R, m_min))
+    every = np.column_stack([moving.reshape(-1, 6), ALL_MOVING + r[:, :-1].ravel()])
+    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
     weights = _fit_moving(every, (r[:, 1:] != r[:, :-1]).ravel(), R, thin)
     visits = np.bincount(r.ravel(), minlength=R) / r.size * _shared(r.ravel(), np.repeat(who, L), R, m_min)
     pair, onward, onward_count = moves.onward()
@@ -123,8 +124,8 @@ def learn_habits(
         onward_count=onward_count,
         first=_beginnings(r, who, R, m_min) + FIRST * visits,
         destination=theta,
-        moving=weights[:MOVING],
-        leaving=weights[MOVING:],
+        moving=weights[:ALL_MOVING],
+        leaving=weights[ALL_MOVING:],
         lives=_lives(r),
         reach=_longest(locations, moves, m_min),
         people=N,
@@ -268,11 +269,11 @@ class _Moves:
 
 
 def _fit_moving(every: Ints, moved: NDArray[np.bool_], R: int, thin: Ints) -> Floats:
-    """Weights of moving (MOVING,) and of leaving each place (R,), by logistic regression; those of `thin` are 0."""
+    """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; those of `thin` are 0."""
     from scipy.optimize import minimize
 
-    n = MOVING + R
-    ridge = np.concatenate([np.full(MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
+    n = ALL_MOVING + R
+    ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
     slope = np.empty(n)
 
     def loss(at: Floats) -> tuple[float, Floats]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.synthesis.walk._walk_kernels import COLUMNS, SLOTS, Tables
+from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, SLOTS, Tables
 from elsewhere.traces.model import Floats, Ints, Locations
 
 EDGES = np.array([1.2, 1.6, 2.5, 5.0, 10.0, 20.0])  # of lengths, in distances between neighbours
@@ -33,8 +33,8 @@ class Habits:
     onward: Ints  # where to,
     onward_count: Floats  # and how often
     first: Floats  # (R,) beginnings, smoothed by visits
-    destination: Floats  # (COLUMNS + 3,) weights of where a move leads
-    moving: Floats  # (MOVING,) weights of moving at all
+    destination: Floats  # (ALL_COLUMNS + 3,) weights of where a move leads
+    moving: Floats  # (ALL_MOVING,) weights of moving at all
     leaving: Floats  # (R,)
     lives: Floats  # (4, L + 1)
     reach: float  # the longest move; 0: nobody moves
@@ -52,7 +52,7 @@ class Habits:
         count = np.zeros((R, R))
         count.ravel()[self.move] = self.count
         law = np.stack([step_row(r, count[r], self.rest[r], self.arrivals, self.kernel, lengths) for r in range(R)])
-        of_step, of_arrivals, of_onward = self.destination[COLUMNS:]
+        of_step, of_arrivals, of_onward = self.destination[ALL_COLUMNS:]
         first = self.first * known if (self.first * known).any() else known.astype(np.float64)
         pair, start = np.unique(self.pair, return_index=True)
         ratio = 1 + self.onward_count / (ONWARD * law[self.pair % R, self.onward])
@@ -67,7 +67,7 @@ class Habits:
             start=np.append(start, len(self.pair)),
             onward=self.onward,
             onward_factor=ratio**of_onward,
-            factor=np.exp(self.destination[:COLUMNS]),
+            factor=np.exp(self.destination[:ALL_COLUMNS]),
             moving=self.moving,
             leaving=self.leaving,
             slot=slots(self.instants),

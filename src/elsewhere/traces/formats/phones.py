@@ -58,7 +58,7 @@ class Track:
         self.skipped: dict[str, int] = {}
 
     def add(self, time: int, offset: int | None, lat: float, lon: float, rank: int = 0) -> None:
-        """Return one position; of several at one instant the one of lowest `rank` counts."""
+        """Add one position; of several at one instant the one of lowest `rank` counts."""
         self.time.append(time)
         self.lat.append(lat)
         self.lon.append(lon)

@@ -185,7 +185,7 @@ class Columns:
         self.values: dict[str, list[str]] = {}
 
     def add(self, record: dict[str, Any], number: int = 1) -> None:
-        """Return one record, `number` times; only plain values count."""
+        """Add one record, `number` times; only plain values count."""
         for key, value in _flat(record):
             plain = text_of(value)
             if plain is not None:

@@ -7,6 +7,7 @@ What every attack stands on: seed people, hold-out people, fakes, who made which
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
-from elsewhere.traces.model import Floats, Ints, Locations, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Traces, users_per_place
 
 
 class People(NamedTuple):
@@ -25,6 +26,10 @@ class People(NamedTuple):
     r: Ints
     user: Ints
     U: int
+
+    def visitors(self, R: int) -> Ints:
+        """Return how many users visit each of R places."""
+        return users_per_place(self.user, self.r, R)
 
 
 class Link(NamedTuple):
@@ -41,7 +46,7 @@ class Link(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class AttackInputs:
     """
     The inputs of an audit, checked; `of` makes one.
 
@@ -70,7 +75,7 @@ class Ground:
     parameters: Mapping[str, Any]
     streams: tuple[np.random.Generator, ...] = field(repr=False)
     notes: tuple[str, ...]
-    roles: Mapping[str, "Ground | str"] = field(default_factory=dict, repr=False)
+    roles: Mapping[str, "AttackInputs | str"] = field(default_factory=dict, repr=False)
     role: str = ""
     maker: Ints | None = None
     file: Ints | None = field(default=None, repr=False)
@@ -94,8 +99,11 @@ class Ground:
         return frozenset(name for name, value in inputs.items() if value is not None)
 
     def rng(self, attack: str) -> np.random.Generator:
-        """The stream of one attack: its result does not depend on which other attacks run."""
-        return self.streams[int(attack[1:])]
+        """The stream of one attack, from its beginning: its result depends on neither other attacks nor a first try."""
+        return self._stream(int(attack[1:]))
+
+    def _stream(self, number: int) -> np.random.Generator:
+        return deepcopy(self.streams[number])
 
     @property
     def who(self) -> str:
@@ -109,7 +117,7 @@ class Ground:
             return self.maker
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
 
-    def attacked_as(self, role: str, people: People, file: Ints) -> "Ground":
+    def attacked_as(self, role: str, people: People, file: Ints) -> "AttackInputs":
         """The same with the people of another role in the file in the place of the seeds."""
         return replace(
             self,
@@ -118,6 +126,7 @@ class Ground:
             generator=None,
             roles={},
             role=role,
+            streams=tuple(stream.spawn(1)[0] for stream in self.streams),
             maker=self.units,
             file=file,
             parameters={**self.parameters, "sets": self.dataset, "holdout_met": False},
@@ -140,7 +149,7 @@ class Ground:
     @cached_property
     def control(self) -> Link:
         """Every fake with a hold-out person in the place of its maker, as many candidates where there are enough."""
-        rng, people, made = self.streams[22], self.strangers, self.main
+        rng, people, made = self._stream(22), self.strangers, self.main
         chosen = rng.permutation(people.U)[: self.seeds.U]
         stand_in = chosen[np.arange(self.seeds.U) % len(chosen)]
         number = np.full(people.U, -1)
@@ -157,12 +166,12 @@ class Ground:
     @cached_property
     def null(self) -> Link:
         """Walks without a seed, as many as there are fakes, said to come from the same seeds."""
-        return Link(self.null_walks(self.streams[0]), self.main.owner, self.seeds)
+        return Link(self.null_walks(self._stream(0)), self.main.owner, self.seeds)
 
     @cached_property
     def fresh(self) -> Link:
         """Days of hold-out people in the place of the fakes, said to come from the same seeds."""
-        rng, people, made = self.streams[23], self.strangers, self.main
+        rng, people, made = self._stream(23), self.strangers, self.main
         rounds = -(-len(made.fakes) // len(people.r))
         rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(made.fakes)]
         return Link(people.r[rows], made.owner, self.seeds)
@@ -206,7 +215,7 @@ class Ground:
         attempts: ArrayLike | None = None,
         parameters: Mapping[str, Any],
         roles: Mapping[str, Any] | None = None,
-    ) -> "Ground":
+    ) -> "AttackInputs":
         """Check all inputs, once."""
         if not isinstance(rng, np.random.Generator):
             raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
@@ -233,7 +242,7 @@ class Ground:
         notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
         life = getattr(fakes, "life", None)
-        ground = Ground(
+        inputs = AttackInputs(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
             fakes=filled(tables["fakes"].r),
@@ -257,14 +266,14 @@ class Ground:
             notes=notes,
         )
         if not roles:
-            return ground
+            return inputs
         people = {name: people_of(tables[f"roles[{name}]"]) for name in others}
-        file = np.sum([users_per_place(group, len(where)) for group in (ground.seeds, *people.values())], axis=0)
+        file = np.sum([group.visitors(len(where)) for group in (inputs.seeds, *people.values())], axis=0)
         alone = "no people set aside are left to be the strangers" if holdout is None else ""
         return replace(
-            ground,
+            inputs,
             roles={
-                name: told if isinstance(told, str) else alone or ground.attacked_as(name, people[name], file)
+                name: told if isinstance(told, str) else alone or inputs.attacked_as(name, people[name], file)
                 for name, told in roles.items()
             },
         )
@@ -290,7 +299,7 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
     """
     r = np.concatenate([g.r for g in groups])
     weight = np.concatenate([1 / np.bincount(g.user)[g.user] for g in groups])
-    known = np.min([users_per_place(g, R) for g in groups], axis=0) >= m_min
+    known = np.min([g.visitors(R) for g in groups], axis=0) >= m_min
     if not known.any():
         known[:] = True
     first = np.bincount(r[:, 0], weight, R) * known
@@ -326,12 +335,6 @@ def some_people(people: People, n: int, rng: np.random.Generator) -> People:
     number[np.sort(rng.permutation(people.U)[:n])] = np.arange(n)
     rows = np.flatnonzero(number[people.user] >= 0)
     return People(people.r[rows], number[people.user[rows]], n)
-
-
-def users_per_place(people: People, R: int) -> Ints:
-    """Number of distinct users that visit each place, (R,)."""
-    pairs = np.unique(people.user[:, None] * R + people.r)
-    return np.bincount(pairs % R, minlength=R)
 
 
 def number_within(owner: Ints) -> Ints:

@@ -1,0 +1,297 @@
+"""A real Dask scheduler, workers in other processes: the same bytes whoever ends in between, and no word of whom."""
+
+import os
+import re
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from pieces import PATIENCE, Slow, Started, refuse
+
+import elsewhere as ew
+from elsewhere import scale
+
+distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed: pip install '.[dask]'")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+SMALL = {"kappa": 6, "m_min": 2, "k": 3, "c_min": 1, "per_seed": 4, "laboratory": True}
+
+
+@pytest.fixture
+def start(tmp_path):
+    started = []
+
+    def begin(workers=2):
+        folder = tmp_path / f"dask{len(started)}"
+        folder.mkdir()
+        started.append(Started(folder))
+        started[-1].begin()
+        for _ in range(workers):
+            started[-1].add()
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.end()
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory):
+    started = Started(tmp_path_factory.mktemp("dask")).begin()
+    for _ in range(2):
+        started.add()
+    with ew.Cluster(started.address) as cluster:
+        cluster._client.wait_for_workers(2, timeout=PATIENCE)
+        yield started, cluster
+    started.end()
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """A town with ids, in the files of a folder, and what must be seen of it nowhere."""
+    town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
+    draw = np.random.default_rng(11)
+    ids = [f"person-{draw.bytes(6).hex()}" for _ in range(town.U)]
+    path = tmp_path_factory.mktemp("people") / "traces.csv"
+    ew.write_traces(town, path)
+    lines = path.read_text().splitlines()
+    rows = [re.sub(r"^[^,]*", lambda found: ids[int(found[0])], line) for line in lines[1:]]
+    folder = path.parent / "files"
+    folder.mkdir()
+    for number, rows_of in enumerate(np.array_split(np.array(rows, dtype=object), 5)):
+        (folder / f"part{number}.csv").write_text("\n".join([lines[0], *rows_of]) + "\n")
+    return folder, ids
+
+
+def holds(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def made(people, out, **where):
+    ew.synthesize(people[0], out / "fakes", rng=np.random.default_rng(7), **SMALL, **where)
+    return holds(out)
+
+
+@pytest.fixture(scope="module")
+def alone(people, tmp_path_factory):
+    """What one process makes."""
+    return made(people, tmp_path_factory.mktemp("alone"), workers=1)
+
+
+def test_results_come_in_order_and_each_piece_is_done_once(dask, tmp_path):
+    _, cluster = dask
+
+    found = scale.map_over(Slow(tmp_path, 0.0), range(40), executor=cluster)
+
+    assert found == [n**2 for n in range(40)]
+    assert all(len(path.read_text().splitlines()) == 1 for path in tmp_path.iterdir())
+    assert len({path.read_text() for path in tmp_path.iterdir()}) == 2  # both workers
+    assert scale.map_over(Slow(tmp_path), [], executor=cluster) == []
+    assert cluster.submit(max, 3, 5).result() == 5
+
+
+def test_errors_are_the_callers_and_nobody_else_reads_them(dask):
+    started, cluster = dask
+
+    with pytest.raises(ew.errors.InvalidTraces, match="E_PURPOSE: refused on purpose"):
+        scale.map_over(refuse, [0], executor=cluster)
+    with pytest.raises(KeyError, match="person-77"):
+        scale.map_over(refuse, [77], executor=cluster)
+
+    assert "person-77" not in started.logs()
+    assert "on purpose" not in started.logs()
+
+
+def test_what_is_published_is_the_same_in_one_process_in_threads_and_on_workers(people, alone, dask, tmp_path):
+    _, cluster = dask
+    with ThreadPoolExecutor(2) as threads:
+        in_threads = made(people, tmp_path / "threads", executor=threads)
+    on_workers = made(people, tmp_path / "workers", executor=cluster)
+
+    assert "fakes/manifest.json" in alone
+    assert "fakes-private/judgement.json" in alone
+    assert in_threads == alone
+    assert on_workers == alone
+    # both workers have done a share of it
+    done = cluster._client.run(lambda dask_worker: len(dask_worker.state.log))
+    assert len(done) == 2
+    assert min(done.values()) > 0
+
+
+def seen(started, cluster):
+    """Everything that scheduler, logs and pages show to whoever runs or watches them."""
+
+    def states(dask_scheduler):
+        tasks = [repr(t) + repr(t.run_spec) for t in dask_scheduler.tasks.values()]
+        return repr([tasks, list(dask_scheduler.transition_log), dask_scheduler.get_events()])
+
+    info = cluster._client.scheduler_info()
+    pages = [f"http://127.0.0.1:{info['services']['dashboard']}/info/main/{page}.html" for page in ("workers", "logs")]
+    pages += [
+        f"http://127.0.0.1:{one['services']['dashboard']}/info/main/logs.html" for one in info["workers"].values()
+    ]
+    texts = []
+    for page in pages:
+        try:
+            with urllib.request.urlopen(page, timeout=PATIENCE) as found:  # noqa: S310 - our own
+                texts.append(found.read().decode())
+        except urllib.error.HTTPError:
+            texts.append("")
+    return "\n".join([started.logs(), cluster._client.run_on_scheduler(states), *texts])
+
+
+def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, alone, dask):
+    started, cluster = dask
+    folder, ids = people
+    traces = ew.read_traces(folder)
+    shown = seen(started, cluster)
+
+    assert re.search(r"Pairs-[0-9a-f]{32}", shown)  # what was asked for is there, by the name of its code
+    assert re.search(r"Attacking-[0-9a-f]{32}", shown)
+    assert re.search(r"Opening-[0-9a-f]{32}", shown)
+    entropy = str(int.from_bytes(np.random.default_rng(7).bytes(16), "little"))
+    places = {f"{x:.4f}" for x in np.concatenate([traces.locations.lat, traces.locations.lon])}
+    for secret in [*ids, *(i.removeprefix("person-") for i in ids), entropy, *places]:
+        assert secret not in shown
+    # the search can find: an error that Dask itself sees stands in the log of its worker
+    with pytest.raises(KeyError):
+        cluster._client.submit(refuse, ids[0].removeprefix("person-"), pure=False).result()
+    assert ids[0] in seen(started, cluster)
+
+
+def test_workers_end_and_come_and_only_their_pieces_are_done_again(start, tmp_path, monkeypatch):
+    started = start()
+    with ew.Cluster(started.address) as cluster:
+        cluster._client.wait_for_workers(2, timeout=PATIENCE)
+        first = begun(tmp_path / "first")
+
+        def one_of_two(done, total):
+            if done == 5:
+                started.workers[0].kill()
+
+        found = scale.map_over(Slow(first), range(40), executor=cluster, progress=one_of_two)
+
+        assert found == [n**2 for n in range(40)]
+        again = [who for path in first.iterdir() if len(who := path.read_text().split()) > 1]
+        # what is done a second time is what the one that ended had begun, or had done and not yet handed over
+        assert all(who[0] == str(started.workers[0].pid) for who in again)
+        assert len(again) <= scale.AHEAD * 2
+
+        def the_last(done, total):
+            if done == 3:
+                started.workers[1].kill()
+                started.workers[1].wait()
+                started.add()
+
+        second = begun(tmp_path / "second")
+        assert scale.map_over(Slow(second), range(12), executor=cluster, progress=the_last) == found[:12]
+
+        monkeypatch.setattr(scale, "CONNECT", 5.0)
+        monkeypatch.setattr(scale, "ALONE", 2.0)
+        monkeypatch.setattr(scale, "LOOK", 0.5)
+        third = Slow(begun(tmp_path / "third"))
+        with pytest.raises(
+            ew.errors.ClusterUnavailable, match=r"has no worker: start one, `dask worker tcp://127.0.0.1:\d+`"
+        ):
+            scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.workers[2].kill())
+        started.add()
+        cluster._client.wait_for_workers(1, timeout=PATIENCE)
+        with pytest.raises(ew.errors.ClusterUnavailable, match=r"E_CLUSTER_LOST: .* went away"):
+            scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.scheduler.kill())
+
+
+def begun(folder):
+    folder.mkdir()
+    return folder
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people, alone, start, tmp_path):
+    started = start()
+    with ew.Cluster(started.address) as cluster:
+        cluster._client.wait_for_workers(2, timeout=PATIENCE)
+        at_work = []
+
+        def kill(stage, done, total):
+            if stage == "attacking the fakes" and done == 2:
+                busy = {name for name, keys in cluster._client.processing().items() if keys}
+                pids = cluster._client.run(os.getpid)
+                victim = next(p for p in started.workers if any(pids[name] == p.pid for name in busy))
+                at_work.append(victim.pid)
+                victim.kill()
+
+        found = made(people, tmp_path / "out", executor=cluster, progress=kill)
+
+    assert at_work
+    assert found == alone
+
+
+OTHER = "import elsewhere._version\nelsewhere._version.__version__ = '0.0.0'"
+
+
+def test_other_versions_and_other_software_are_refused_before_anything_is_sent(start, tmp_path, monkeypatch):
+    started = start(0)
+    with monkeypatch.context() as hurried:
+        hurried.setattr(scale, "CONNECT", 1.0)
+        with pytest.raises(ew.errors.ClusterUnavailable, match="E_CLUSTER_WORKERS"):
+            ew.Cluster(started.address)
+    monkeypatch.setattr(scale, "CONNECT", PATIENCE)
+    for code, said in [
+        (OTHER, r"worker .* has elsewhere 0\.0\.0 \(not "),
+        ("import sys\nsys.modules['elsewhere'] = None", "cannot load elsewhere"),
+    ]:
+        worker = started.add(code)
+        with pytest.raises(ew.errors.ClusterUnavailable, match=f"E_CLUSTER_VERSION: .*{said}"):
+            ew.Cluster(started.address)
+        worker.kill()
+        worker.wait()
+    started.add()
+    with ew.Cluster(started.address) as cluster:
+        started.add(OTHER)
+        cluster._client.wait_for_workers(2, timeout=PATIENCE)
+        with pytest.raises(ew.errors.ClusterUnavailable, match=r"a worker that came later has elsewhere 0\.0\.0"):
+            scale.map_over(Slow(begun(tmp_path / "late")), range(30), executor=cluster)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "foo://127.0.0.1:1", "tcp://127.0.0.1:1", "tls://127.0.0.1:1"])
+def test_a_bad_address_is_refused(address, monkeypatch):
+    monkeypatch.setattr(scale, "CONNECT", 1.0)
+    with pytest.raises(ew.errors.ClusterUnavailable, match=f"E_CLUSTER: no .* answers at {re.escape(address)}"):
+        ew.Cluster(address)
+
+
+def test_what_is_no_executor_is_refused(dask):
+    _, cluster = dask
+    with pytest.raises(ew.errors.InvalidParameter, match=r"`executor` must be .*Executor, got Client"):
+        scale.map_over(abs, [1], executor=cluster._client)
+    with pytest.raises(ew.errors.InvalidParameter, match="`address` must be"):
+        ew.Cluster("")
+
+
+def test_the_command_line_takes_an_address(run, people, dask, tmp_path):
+    started, _ = dask
+    words = [
+        "--kappa",
+        "6",
+        "--set",
+        "m_min=2",
+        "-k",
+        "3",
+        "--set",
+        "c_min=1",
+        "--no-report",
+        "--seed",
+        "7",
+        "--i-know",
+    ]
+    folder = people[0]
+    status, _, err = run("synthesize", folder, "-o", tmp_path / "a" / "fakes", *words)
+    assert status == 0, err
+    status, _, err = run("synthesize", folder, "-o", tmp_path / "b" / "fakes", *words, "--dask", started.address)
+    assert status == 0, err
+    assert holds(tmp_path / "a") == holds(tmp_path / "b")
+    status, _, err = run("synthesize", folder, "-o", tmp_path / "c", *words, "--dask", "nowhere")
+    assert status == 2
+    assert "E_CLUSTER: no Dask scheduler answers at nowhere" in err
+    assert not (tmp_path / "c").exists()
