@@ -8,9 +8,8 @@ What a theorem for the whole release costs: docs/certificate.md and its picture,
     python bench/certificate.py write                    page and picture of what the table holds
 
 Parts: `deniable` (People Flow Tokyo, the noisy count), `roles` (membership of everybody in the file), `pf` (PF under
-`private` and three baselines at equal eps), towns by their number of people, and `canary` (one person nobody is like,
-in the file and not). A mean over three draws each, with the deviation beside it. Needs `elsewhere[plot]` and
-../shared/data.
+`private` and three baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
+deviation beside it. Needs `elsewhere[plot]` and ../shared/data.
 """
 
 import argparse
@@ -30,7 +29,7 @@ HOME = Path(__file__).parents[1] / "docs"
 TABLE, PICTURE, PAGE = HOME / "certificate.csv", HOME / "people-eps.svg", HOME / "certificate.md"
 COLUMNS = ("part", "who", "eps", "figure", "mean", "sd", "draws")
 TOWNS = ("1000", "10000", "100000")
-PARTS = ("deniable", "roles", "pf", *TOWNS, "canary")
+PARTS = ("deniable", "roles", "pf", *TOWNS)
 EPS = (0.0, 8.0, 4.0, 2.0, 1.0)  # 0: the same design without noise
 DRAWS = 3
 BASELINES = ("AdaTrace-like", "chain, kinder", "chain")
@@ -108,61 +107,9 @@ def measure_roles(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
         yield rows_of(part, preset, "-", kept)
 
 
-def measure_canary(part: str, given: argparse.Namespace) -> Iterable[list[Row]]:
-    """
-    Yield what attacks on the fakes find of one person with places and moves of their own, in the file and not.
-
-    Whole runs of the preset at eps 2 on a small town, with fewer simulated walks than it takes. The attacker knows
-    everybody else and the canary, and has 2,000 fakes: he counts visits to the canary's places, its moves, and how far
-    the sums of the fakes point along the canary's vector. The cut of the advantage is the best one for these very runs.
-    """
-    from private import FAKES, ours
-
-    import elsewhere as ew
-    from elsewhere.privacy.private import fit
-    from elsewhere.privacy.private.sums import bound_of, gaussian_mu
-    from elsewhere.privacy.private.vectors import Design
-
-    fit.WALKS, fit.POOL = 1000, 8000
-    town = ew.simulate_town(users=1500, locations=16, rng=np.random.default_rng(5)).traces
-    r = town.r[:, ::6].astype(np.int64)  # two hours a slot
-    xy = town.locations.planar()
-    own = np.arange(len(xy), len(xy) + 6)  # places of the canary, north of the town, where nobody else goes
-    places = ew.Locations(xy=np.concatenate([xy, xy[:6] + [0, 2 * np.ptp(xy[:, 1])]]))
-    day = np.tile(own, 2)[None]
-    files = [ew.Traces(rows, places, step_minutes=120) for rows in (r, np.concatenate([r, day]))]
-    R, design = len(places), Design.of(places, 12)
-    moves = np.unique(day[0, :-1] * R + day[0, 1:])
-    mean, canary = (np.asarray(design.matrix(x).mean(axis=0)).ravel() for x in (r, day))
-
-    def seen(people: ew.Traces, eps: float, rng: np.random.Generator) -> tuple[float, float, float]:
-        made = ew.generate_fakes(people, preset="private", eps=eps, n=FAKES, rng=rng).r if eps else None
-        fakes = np.asarray(ours(people, 0.0, FAKES, rng) if made is None else made).astype(np.int64)
-        steps = (fakes[:, :-1] * R + fakes[:, 1:])[fakes[:, 1:] != fakes[:, :-1]]
-        along = (np.asarray(design.matrix(fakes).mean(axis=0)).ravel() - mean) @ (canary - mean)
-        return float(np.isin(fakes, own).mean()), float(np.isin(steps, moves).mean()), float(along)
-
-    for eps, runs in ((0.0, 20), (2.0, given.runs)):
-        found = np.empty((3, 2, runs))  # attack, in the file or not, run
-        for run in range(runs):
-            for side, people in enumerate(files):
-                found[:, side, run] = seen(people, eps, np.random.default_rng([run, side]))
-            if run % 20 == 19:
-                print(f"canary, eps {named(eps)}: {run + 1} of {runs} runs", file=sys.stderr, flush=True)
-        cuts = np.sort(found.reshape(3, -1))[:, :, None]
-        reached = [(found[:, side, None] >= cuts).mean(axis=2) for side in (0, 1)]
-        best = (reached[1] - reached[0]).max(axis=1)
-        figures = {"runs": float(runs)}
-        for name, (outside, inside), advantage in zip(("visits", "moves", "sums"), found, best, strict=True):
-            figures |= {f"AUC by {name}": float((inside[:, None] > outside).mean()), f"advantage by {name}": advantage}
-        bound = bound_of(gaussian_mu(eps, 1e-6)) if eps else bound_of(100.0)
-        figures |= {"AUC at most": bound.auc, "advantage at most": bound.advantage}
-        yield rows_of(part, "private", named(eps), [figures])
-
-
 def measure(parts: list[str], given: argparse.Namespace) -> None:
     """Measure parts anew; the table is written after every line, and other lines stay."""
-    makers = {"deniable": measure_deniable, "roles": measure_roles, "canary": measure_canary}
+    makers = {"deniable": measure_deniable, "roles": measure_roles}
     order = {part: i for i, part in enumerate(PARTS)}
     warnings.simplefilter("ignore")
     began = time.monotonic()
@@ -275,26 +222,11 @@ def page() -> str:
         pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A15 twelve", "A10")),
         towns="\n\n".join(sections),
         cost=cost(found, towns),
-        canary=of_canary(found),
         picture=(
             "![Lines by eps: the distance of fakes from real people falls with the number of people, and the smaller "
             "eps is, the more people it takes](people-eps.svg)"
         ),
     )
-
-
-def of_canary(found: Table) -> str:
-    """Return what attacks found of the canary, with noise and without."""
-    rows = []
-    for eps, name in (("none", "no noise"), ("2", "eps 2")):
-        cells = [
-            "-" if (v := found.value("canary", "private", eps, f"{figure} {way}")) is None else short(v)
-            for figure in ("AUC", "advantage") for way in ("by visits", "by moves", "by sums", "at most")
-        ]  # fmt: skip
-        runs = found.value("canary", "private", eps, "runs")
-        rows.append([name, "-" if runs is None else f"{runs:.0f}", *cells])
-    ways = ("visits", "moves", "sums", "at most")
-    return lined(("", "runs", *(f"AUC: {w}" for w in ways), *(f"advantage: {w}" for w in ways)), rows)
 
 
 def spent(found: Table, town: str) -> str:
@@ -359,15 +291,6 @@ A simulated town of 400 places and 72 slots a day; 1,000 more people are held ou
 {picture}
 
 {towns}
-
-## A canary
-
-One person with places and moves of their own, in a file of 1,500 people and not in it: so many whole runs of each, 22
-places, 12 slots. The attacker knows everybody else and the canary, has 2,000 fakes, and counts visits to the canary's
-places, its moves, and how far the sums of the fakes point along the canary's vector; he takes the cut that is best for
-these very runs. *At most* is what no attack can exceed in the long run.
-
-{canary}
 """
 
 STYLE = (  # eps, colour, mark
@@ -426,7 +349,6 @@ def main() -> None:
     words.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them by default")
     words.add_argument("--eps", nargs="+", type=float, default=EPS, help="of pf and towns; 0: without noise")
     words.add_argument("--only", nargs="+", default=("private", *BASELINES), help="generators of pf and towns")
-    words.add_argument("--runs", type=int, default=200, help="of the canary, in the file and not")
     given = words.parse_args()
     if given.verb == "measure":
         measure(given.parts or list(PARTS), given)

@@ -22,7 +22,7 @@ from elsewhere.privacy.private._lives_kernels import (
     live,
 )
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
-from elsewhere.privacy.private.fit import OWN, STAY, Maps, Smoother, Sums, fit_walk
+from elsewhere.privacy.private.fit import OWN, STAY, Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.privacy.private.release import Mechanism
 from elsewhere.privacy.private.sums import (
     SIGMA,
@@ -705,6 +705,51 @@ def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
 
     (inside, outside), _ = canary_runs(crowd, 2.0, 5, noise=False)
     assert (inside[:, None] > outside).all()  # the sum without noise finds it out
+
+
+@pytest.mark.parametrize("runs", [15, pytest.param(200, marks=pytest.mark.soak)])
+def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it(runs, quick):
+    """
+    One person with places and moves of their own, in a file of 1,500 people and not in it: whole runs of the preset.
+
+    The attacker knows everybody else and the canary, and has 2,000 fakes: he counts visits to the canary's places, its
+    moves, and how far the sums of the fakes point along the canary's vector.
+    """
+    from elsewhere.privacy.private.release import sums_of
+
+    rng, hour, eps = np.random.default_rng(3), np.arange(12), 2.0
+    home, work = rng.integers(12, size=(2, 1500, 1))  # of sixteen places
+    leaves, returns = rng.integers(2, 5, size=(2, 1500, 1))
+    r = np.where((hour >= leaves) & (hour < 12 - returns), work, home)
+    own = np.array([12, 13, 14, 15])
+    day = np.tile(own, 3)[None]
+    files = [ew.Traces(rows, square(4), step_minutes=120) for rows in (r, np.concatenate([r, day]))]
+    design, moves = Design.of(square(4), 12), np.unique(day[0, :-1] * 16 + day[0, 1:])
+    mean, canary = (np.asarray(design.matrix(x).mean(axis=0)).ravel() for x in (r, day))
+
+    def private(people, rng):
+        return ew.generate_fakes(people, preset="private", eps=eps, n=2000, rng=rng).r
+
+    def without_noise(people, rng):
+        sums = Sums.of(design, sums_of(people, design, 1.0) / SIGMA, 0.0)
+        maps = Maps(sums, Smoother(design))
+        return draw_fakes(sums, maps, fit_walk(sums, maps, rng), 2000, rng)[0].r
+
+    def auc(release, runs):
+        seen = np.empty((3, 2, runs))  # attack, in the file or not, run
+        for run, side in np.ndindex(runs, 2):
+            fakes = np.asarray(release(files[side], np.random.default_rng([run, side]))).astype(np.int64)
+            made = (fakes[:, :-1] * 16 + fakes[:, 1:])[fakes[:, 1:] != fakes[:, :-1]]
+            along = (np.asarray(design.matrix(fakes).mean(axis=0)).ravel() - mean) @ (canary - mean)
+            seen[:, side, run] = np.isin(fakes, own).mean(), np.isin(made, moves).mean(), along
+        return [float((x[:, None] > y).mean() + (x[:, None] == y).mean() / 2) for y, x in seen]
+
+    with_noise, without = auc(private, runs), auc(without_noise, 10)
+    most = bound_of(noise_of(eps, 1e-6, design.cells)).auc
+    print(f"canary, {runs} runs, eps {eps:g}: AUC by visits, moves, sums {with_noise}, at most {most:.3f}; {without}")
+    # five standard errors of an AUC, at most sqrt(1 / (6 runs)) (Hanley and McNeil, at .5, where they are largest)
+    assert max(with_noise) <= most + 5 * math.sqrt(1 / (6 * runs))
+    assert max(without) > 0.9
 
 
 # --- maps that nobody has shaped
