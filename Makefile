@@ -31,9 +31,9 @@ demo: $(VENV)/runs
 	@echo "the first run compiles for about half a minute, later ones take well under a minute"
 	$(BIN)/elsewhere demo -o out/demo --force
 
-# a file of tests stays with one worker, so that what its tests share is made once
+# two workers of one thread each; a file of tests stays with one of them, so that what its tests share is made once
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak and not lbs" $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak and not lbs" $(ARGS)
 
 # compiled code is not seen by coverage: the tests of kernels once more, as plain Python
 KERNELS := similarity profiles aggregate graph

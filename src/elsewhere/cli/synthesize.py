@@ -72,9 +72,10 @@ def synthesize(
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
+    from elsewhere.run.synthesize import SHARES
     from elsewhere.run.synthesize import synthesize as whole_job
 
-    with cluster_at(dask) as executor, bars() as progress:
+    with cluster_at(dask) as executor, bars(SHARES) as progress:
         made = whole_job(
             source,
             out,
@@ -82,6 +83,8 @@ def synthesize(
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
+            feasible=making.feasible,
+            missing=making.missing,  # type: ignore[arg-type]  # checked
             also=also or (),
             out_as=out_as,
             report=report,

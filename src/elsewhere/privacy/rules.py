@@ -400,7 +400,7 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
         # alternates are compared by their counts alone; with a clock of their own they may have other slots
         if rows_of.L != L and not (name == "alternates" and isinstance(given[name], Traces)):
             raise InvalidTraces(
-                f"`{name}` must have the instants of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
+                f"`{name}` must have the slots of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
             )
     return traces if len(locations) <= DENSE else _renumbered(traces)
 

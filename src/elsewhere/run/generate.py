@@ -10,20 +10,20 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.checkpoint import Stages, at_once
-from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, public, require_whole
+from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed, public, require_whole
 from elsewhere.privacy.deniable.count import MOST
 from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
-from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import FittedModel, carrying, learn, require_one_map
+from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, split_users
@@ -33,6 +33,7 @@ from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import People, is_weekend
 from elsewhere.traces.model import Ints, Traces
 
@@ -70,7 +71,7 @@ def generate_fakes(
         Number of semantic classes. "auto" is as many as halves of the people agree on; in the paper preset it is the
         paper's 20, fewer where there are fewer than 100 visited places (E29).
     classes, model
-        FittedModel beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
+        Learnt beforehand; by default they are learnt from the traces. What `learn` returns may be given as `model`.
     alternates
         Traces of users who are nobody's seed (E53); by default the product preset splits them off ("split"), the paper
         preset takes all other users ("all").
@@ -81,7 +82,10 @@ def generate_fakes(
     rng
         Makes a laboratory run: repeatable, not publishable as private. By default the operating system's entropy.
     **options
-        Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... Of presets with a theorem also `n`, how many
+        Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... `feasible`: the only moves from the place of
+        one slot to another place of the next that a fake may make, as a table of allowed moves (a file or a frame, see
+        `traces.moves.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
+        make who are learnt from (E36). Of presets with a theorem also `n`, how many
         fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
         preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
         seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
@@ -137,6 +141,7 @@ def fakes_of(
     what is learnt, what is drawn with noise and every block of fakes are `stages`.
     """
     n, disjoint, seeds = options.pop("n", None), options.pop("disjoint", False), options.pop("seeds", None)
+    feasible = options.pop("feasible", None)
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
     alternates = None if isinstance(alternates, str) else alternates
@@ -157,11 +162,13 @@ def fakes_of(
                 'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
                 "`alternates` and `seeds`."
             )
-        return _private(traces, settings, n, entropy, laboratory, progress, stages)
+        return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, disjoint, draw))
+    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, executor, draw))
+    on_pairs = () if learnt.graph is None else learnt.graph.notes
+    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible), *on_pairs))
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
@@ -187,6 +194,8 @@ def fakes_of(
         for number in range(per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
+    if progress is not None:
+        progress(0, len(pieces))
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
     shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
@@ -226,6 +235,7 @@ def _deniable(
         given=given,
         in_laboratory=laboratory,
         entropy=entropy,
+        ways=learnt.ways,
         stages=stages,
     )
     number = len(release.r)
@@ -254,12 +264,17 @@ def _private(
     traces: Traces,
     settings: Preset,
     n: int | None,
+    feasible: Any,
     entropy: int,
     laboratory: bool,
     progress: Progress | None,
     stages: Stages,
 ) -> Fakes:
     """Fakes by noisy sums over everybody (theorem 2)."""
+    require_given(feasible, settings)
+    ways = None
+    if isinstance(traces, Traces) and (moves := allowed_moves(feasible, traces.locations)) is not None:
+        ways = Ways.of(feasible_moves(moves, traces.R), np.ones(traces.R, dtype=bool), traces.locations)
     release = release_private(
         traces,
         eps=settings.eps,
@@ -269,6 +284,7 @@ def _private(
         in_laboratory=laboratory,
         entropy=entropy,
         progress=progress,
+        ways=ways,
         stages=stages,
     )
     number, lives = len(release.r), settings.days > 1
@@ -292,7 +308,7 @@ def _private(
         preset=settings,
         kappa=0,
         laboratory=laboratory,
-        notes=release.notes,
+        notes=(*release.notes, *([] if ways is None else [GIVEN_MOVES])),
         published=np.zeros(number, dtype=bool),
         seed_rows=np.empty(0, dtype=np.int64),
         sampler=release.mechanism,
@@ -329,6 +345,11 @@ def _gathered(
     units = np.concatenate(pieces)
     unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, made, strict=True)])
     if len(unit) == 0:
+        if learnt.model.feasible is not None and tally["not_made"] == tally["tested"]:
+            raise NoFeasiblePath(
+                f"no fake of {len(units)} could be made by the moves that `feasible` allows: none of {tally['tested']} "
+                "attempts found a way through places of the seed's classes; allow more moves."
+            )
         rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
         raise NothingPassed(
             f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
@@ -375,6 +396,33 @@ def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[n
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
 
 
+GIVEN_MOVES = (
+    "a fake makes no move, from the place of one slot to that of the next, which the given table does not allow."
+)
+
+
+def require_given(feasible: Any, settings: Preset) -> None:
+    """Refuse moves that would be found in the people whom the private preset protects."""
+    if settings.name == "private" and is_data(feasible):
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, so allowed moves must not be found in the file: give '
+            "`feasible` as a table that was made without these people, such as a road network.",
+            code="E_MAP",
+        )
+
+
+def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
+    if learnt.model.feasible is None:
+        return ()
+    if feasible is None or is_data(feasible):
+        said = "a fake makes no move, from the place of one slot to that of the next, which the model does not allow."
+    else:
+        said = GIVEN_MOVES
+    ways = None if learnt.preset.name == "paper" else learnt.ways
+    apart = " Allowed moves do not lead from every place to every other: walks end where no way goes on."
+    return (said + apart,) if ways is not None and not ways.connected else (said,)
+
+
 def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
     if learnt.preset.method != "kmeans":
@@ -408,7 +456,9 @@ def _learn(
     kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
     model: AggregateModel | FittedModel | None,
+    feasible: Any,
     disjoint: bool,
+    executor: Executor | None,
     rng: np.random.Generator,
 ) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
@@ -442,12 +492,21 @@ def _learn(
         learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False)
+        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, executor=executor, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":
             learnt = carrying(learnt, roles.model, rng)
     require_one_map(learnt.model.locations, roles.seeds.locations)
+    if model is not None and feasible is not None:
+        if is_data(feasible):
+            raise InvalidParameter(
+                '`feasible="data"` is found in the people a model is learnt from: give it where that is done, or a '
+                "table of allowed moves here.",
+                code="E_FEASIBLE",
+            )
+        moves = allowed_moves(feasible, roles.seeds.locations)
+        learnt = replace(learnt, model=learnt.model.with_moves(moves))
     learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(

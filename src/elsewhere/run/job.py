@@ -15,6 +15,7 @@ from elsewhere.checkpoint import Checkpoint, Stages, derived, digest, file_diges
 from elsewhere.errors import InvalidTraces
 from elsewhere.privacy.deniable.release import COUNT
 from elsewhere.privacy.private.release import SUMS
+from elsewhere.run.model import is_data
 from elsewhere.run.presets import Preset, Reading
 from elsewhere.scale import versions
 from elsewhere.traces.sources import Source
@@ -23,7 +24,9 @@ SECRET, READ, WRITTEN = "secret", "reading", "written"  # stages
 SPENT = frozenset({COUNT, SUMS})
 
 
-def key_of(source: Any, reading: Reading, settings: Preset, given: bytes | None, **parameters: Any) -> str | None:
+def key_of(
+    source: Any, reading: Reading, settings: Preset, given: bytes | None, feasible: Any = None, **parameters: Any
+) -> str | None:
     """Return the key of a job, None where its input cannot be told from another; `given` is a laboratory's secret."""
     fields = dict(vars(reading))
     try:
@@ -33,6 +36,7 @@ def key_of(source: Any, reading: Reading, settings: Preset, given: bytes | None,
                 "source": _content(source),
                 "reading": fields | {name: _content(fields[name]) for name in ("locations", "regions")},
                 "preset": settings,
+                "feasible": feasible if is_data(feasible) else _content(feasible),
                 "given": None if given is None else derived(given, "key"),
                 **parameters,
             }

@@ -10,7 +10,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from elsewhere.checkpoint import derived, generator, going_on
-from elsewhere.errors import InvalidParameter, PublicationRefused, public, require_between, require_whole
+from elsewhere.errors import (
+    InvalidParameter,
+    PublicationRefused,
+    public,
+    require_between,
+    require_choice,
+    require_whole,
+)
 from elsewhere.evaluation.judge import Judgement, judge_run
 from elsewhere.files import check_folder, clean_up, whole_folders
 from elsewhere.pool import Pool
@@ -30,10 +37,11 @@ from elsewhere.run.finish import (
     write_links,
     write_reports,
 )
-from elsewhere.run.generate import fakes_of
+from elsewhere.run.generate import fakes_of, require_given
 from elsewhere.run.job import READ, SECRET, SPENT, about_to_write, in_place, key_of
+from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
+from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -46,11 +54,15 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
+from elsewhere.traces.moves import read_moves
 from elsewhere.traces.sources import opened_once
 
 Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
-MAKE, ATTACK, WRITE = "making fakes", "attacking the fakes", "writing the reports"
+LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
+ATTACK, WRITE = "attacking the fakes", "writing the reports"
+# of the time of a run of the product preset, about (3,000 people, 400 places)
+SHARES = {READ: 0.1, LEARN: 0.3, MAKE: 0.2, JUDGE: 0.1, ATTACK: 0.25, WRITE: 0.05}
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +150,10 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
-        walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the likelier of ten
-        times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
+        draws what is not known from the person's own days (E4). `executor`, such as a `Cluster`: where the files of a
+        folder are read, walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the
+        likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further forms, "gpx",
         "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
         by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
         fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
@@ -162,10 +175,15 @@ def synthesize(
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
     per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
-    executor = options.pop("executor", None)
+    feasible, executor = options.pop("feasible", None), options.pop("executor", None)
+    missing = require_choice("missing", options.pop("missing", "drop"), MISSING)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
+    require_given(feasible, settings)
+    moves = feasible
+    if feasible is not None and not is_data(feasible) and not hasattr(feasible, "shape"):
+        moves = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
     tell = progress or _in_silence
     given = None if rng is None else rng.bytes(32)
     mine = private_folder(out, None if private is None else Path(private), force=True)
@@ -176,16 +194,20 @@ def synthesize(
         check_folder(folder, force=force or stopped)
     tell(READ, 0, 0)
     source = opened_once(source, allow_truncated=reading.allow_truncated)
-    key = key_of(source, reading, settings, given, per_seed=per_seed, n=n, kappa=kappa, holdout=holdout)
+    what = {"per_seed": per_seed, "n": n, "kappa": kappa, "holdout": holdout, "missing": missing}
+    key = key_of(source, reading, settings, given, feasible, **what)
     with going_on(spare, key, SPENT, force=force) as stages:
         force = force or in_place(stages, (mine, out))
         for folder in (out, mine):
             check_folder(folder, force=force)
         secret = given or stages(SECRET, lambda: secrets.token_bytes(32))
         coins = derived(secret, "coins", 32)
-        traces, read = stages(READ, lambda: read_whole(source, reading, settings, coins=coins, executor=executor))
+        traces, read = stages(
+            READ,
+            lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
+        )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        tell(MAKE, 0, 0)
+        tell(LEARN, 0, 0)
         with advised(traces, settings):
             fakes = fakes_of(
                 traces,
@@ -196,6 +218,7 @@ def synthesize(
                 per_seed=per_seed * _to_choose(settings),
                 n=n,
                 kappa=kappa,
+                feasible=moves,
                 executor=executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
@@ -214,7 +237,7 @@ def synthesize(
             told["read"] = counts(read)
             judgement = None
             if report:
-                tell(ATTACK, 0, 0)
+                tell(JUDGE, 0, 0)
                 judgement = judge_run(
                     traces,
                     fakes,
@@ -246,7 +269,7 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    beside = names | {"also", "out_as", "per_seed", "n", "executor"}
+    beside = names | {"also", "out_as", "per_seed", "n", "feasible", "missing", "executor"}
     return replace(reading, **changes), check_names(others, sorted(beside))
 
 

@@ -15,6 +15,7 @@ from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
 from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import People
 from elsewhere.traces.model import Floats, Ints, Places, Traces
 
@@ -97,6 +98,7 @@ class WalkModel:
     tables: Tables = field(repr=False)
     places: Ints = field(repr=False)
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
+    ways: Ways | None = field(default=None, repr=False)
 
     @staticmethod
     def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
@@ -109,14 +111,14 @@ class WalkModel:
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
-        return WalkModel(habits.tables(locations, known[places]), places, share)
+        return WalkModel(habits.tables(locations, known[places]), places, share, learnt.ways)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
         L = len(self.tables.slot)
         r = np.empty((n, L), dtype=np.int32)
         stroll(self.tables, rng.random((n, 2 * L - 1)), r)
-        return self.places[r].astype(np.int32)
+        return _kept(self.places.astype(np.int32)[r], self.ways)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each walk is to be taken: as people live (`raked`)."""
@@ -130,6 +132,7 @@ class LifeModel:
     lives: Lives = field(repr=False)
     places: Ints = field(repr=False)
     weekend: NDArray[np.bool_] = field(repr=False)  # (days of the calendar,)
+    ways: Ways | None = field(default=None, repr=False)
 
     @staticmethod
     def of(people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator) -> "LifeModel":
@@ -158,15 +161,20 @@ class LifeModel:
             m_min=learnt.preset.m_min,
             rng=rng,
         )
-        return LifeModel(lives, places, weekend)
+        return LifeModel(lives, places, weekend, learnt.ways)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
-        return self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)]
+        return _kept(self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)], self.ways)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each life is to be taken: all alike."""
         return np.full(len(walks), 1 / len(walks))
+
+
+def _kept(walks: Places, ways: Ways | None) -> Places:
+    """The walks by allowed moves alone; a life makes none over midnight either."""
+    return walks if ways is None else ways.keep(walks)
 
 
 def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:

@@ -20,12 +20,17 @@ number of classes is chosen by what halves of the people agree on.
 Their number grows with the square of the number of ranks. For few users the matrix S of all s_uv is cheaper, however
 long their lists: w_G = sum over (tau, i) of A^T diag(w_tau) (S - I) A.
 
+At order 1, and with one sigma for several periods, every pair is a search, and of many users some pairs are drawn. In a
+random order of the users, the pairs of all users with the one s places further on are one draw; m of the U - 1 shifts s
+are drawn without replacement, so that every user is in 2 m pairs. (U - 1) / m times their sum is w_G on average
+(Horvitz-Thompson), and the scatter of the m sums gives the standard error of every weight.
+
 The ranks of places in people's lists: what sigma matches by (E20, E22), and the roles that places play for people.
 
 A place inside a block of b tied counts holds each of the b ranks of its block with weight 1/b.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,7 +41,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
-from elsewhere.scale import map_over
+from elsewhere.scale import each_of
 from elsewhere.traces.model import Floats, Ints
 
 RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
@@ -154,6 +159,8 @@ def roles(profiles: Profiles) -> Floats:
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
+PAIRS = 200_000  # ordered pairs of users that are all looked at; of more, about as many are drawn
+PIECE = 256  # pairs in a piece of work
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
 Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
@@ -209,7 +216,10 @@ class LocationGraph:
     held: Held = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
     _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
     _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
-    _profiles: Profiles | None = field(repr=False)  # kept only where every pair of users is looked at
+    _profiles: Profiles | None = field(repr=False)  # kept only where pairs of users are looked at
+    asked: int | str = "auto"  # how many pairs of users were asked for
+    shifts: int = 0  # that were drawn; 0 where no pair was left out
+    _squares: NDArray[Any] | None = field(default=None, repr=False)  # sums over shifts of squared weights, r < r_next
 
     def __repr__(self) -> str:
         return f"LocationGraph({int(self.visited.sum())} of {self.R} places visited, {self.n_users} users)"
@@ -255,6 +265,43 @@ class LocationGraph:
         w.setflags(write=False)
         return w
 
+    @property
+    def pairs(self) -> int:
+        """Ordered pairs of users whose edges were added up."""
+        return self.n_users * (self.shifts or self.n_users - 1)
+
+    @cached_property
+    def _errors(self) -> tuple[NDArray[Any], Floats]:
+        """The weights, r < r_next, and the standard error of each."""
+        if self._edges is None or self._squares is None:
+            return np.empty(0, dtype=EDGE), np.empty(0)
+        weights, m, all_shifts = _symmetric_edges(self._edges), self.shifts, self.n_users - 1
+        mean = weights["weight"] / all_shifts  # over shifts
+        scatter = np.maximum(0.0, self._squares["weight"] - m * mean**2) / (m - 1)
+        return weights, all_shifts * np.sqrt((1 - m / all_shifts) * scatter / m)
+
+    @cached_property
+    def error(self) -> Floats:
+        """(R, R) standard errors of `w`; 0 where no pair of users was left out."""
+        out = np.zeros((self.R, self.R))
+        weights, error = self._errors
+        out[weights["r"], weights["r_next"]] = out[weights["r_next"], weights["r"]] = error
+        out.setflags(write=False)
+        return out
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should be known about the weights."""
+        if not self.shifts:
+            return ()
+        weights, error = self._errors
+        off = float(np.sqrt((error**2).sum() / max(1e-300, (weights["weight"] ** 2).sum())))
+        return (
+            f"the location graph was added up over {self.pairs:,} of {self.n_users * (self.n_users - 1):,} ordered "
+            f"pairs of users, each user in {2 * self.shifts}; its weights are off by about {off:.1%} (root mean "
+            "square, relative to the weights)",
+        )
+
     def update(
         self,
         profiles: Iterable[MobilityProfile],
@@ -265,7 +312,8 @@ class LocationGraph:
         """
         Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
 
-        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of.
+        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of,
+        and where pairs are drawn, pairs of all users drawn anew.
         """
         new = Profiles.of(profiles)
         if (new.R, new.T) != (self.R, self.T):
@@ -279,7 +327,10 @@ class LocationGraph:
             everyone = Profiles.of([*self._profiles, *new])
             if _sorted_matching(self.order, self.mapping, self.T):
                 return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
-            added = _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
+            first = 0 if self.shifts or _shifts(self.asked, len(everyone)) else self.n_users
+            added = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
+            if first == 0:
+                return added  # drawn anew: sums over some pairs of fewer users are no part of it
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in added._sums.items()}}
         edges = [e for e in (self._edges, added._edges) if e is not None]
         ranks = held(new)
@@ -299,6 +350,7 @@ def semantic_graph(
     *,
     order: int = 0,
     mapping: str = "per-period",
+    pairs: int | str = "auto",
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
 ) -> LocationGraph:
@@ -311,14 +363,19 @@ def semantic_graph(
         One per user, as `fit_profiles` makes them.
     order
         0: visiting probabilities (eq:hs0), exact and linear in the number of users. 1: transitions too (eq:hs1), by a
-        search for every pair.
+        search for every pair in `pairs`.
     mapping
         "per-period": one sigma per period, its edges weighted by the time u spends in it. "common": one sigma for all
         periods, which needs every pair when there are several (E19).
+    pairs
+        How many ordered pairs of users are looked at where each takes a search: "all"; a number, at least twice that of
+        the users, of which whole rounds are made; "auto": all up to 200,000, else about as many. Fewer than all are
+        drawn, with each user in equally many: weights are right on average, `error` has their standard errors and
+        `notes` says it.
     rng
-        For the search of order 1.
+        For the search of order 1, and for the pairs that are drawn.
     executor
-        Runs the pairs of order 1 and of "common".
+        Runs the pairs of order 1 and of "common", such as a `Cluster`; the result does not depend on it.
 
     Examples
     --------
@@ -331,9 +388,10 @@ def semantic_graph(
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
     columns = Profiles.of(profiles)
+    _shifts(pairs, len(columns))
     if _sorted_matching(order, mapping, columns.T):
-        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping)
-    return _pair_loop(columns, 0, order, mapping, rng, executor)
+        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping, asked=pairs)
+    return _pair_loop(columns, 0, order, mapping, pairs, rng, executor)
 
 
 def _sorted_matching(order: int, mapping: str, T: int) -> bool:
@@ -464,56 +522,96 @@ def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
     w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
 
 
+def _shifts(pairs: int | str, U: int) -> int:
+    """How many shifts of U users are drawn; 0: none, all pairs are looked at."""
+    everything = U * (U - 1)
+    if isinstance(pairs, str):
+        require_choice("pairs", pairs, ("auto", "all"))
+        wanted = everything if pairs == "all" or everything <= PAIRS else PAIRS
+    else:
+        wanted = require_whole("pairs", pairs, min(2 * U, everything))
+    shifts = max(2, -(-wanted // max(1, U)))
+    return shifts if shifts < U - 1 else 0
+
+
 def _pair_loop(
     profiles: Profiles,
     first_new: int,
     order: int,
     mapping: str,
+    pairs: int | str,
     rng: np.random.Generator | None,
     executor: Executor | None,
 ) -> LocationGraph:
-    """The paper's double loop, over the ordered pairs with at least one user from `first_new` on."""
+    """The paper's double loop, over the ordered pairs with at least one user from `first_new` on, or some of them."""
     U = len(profiles)
-    work = _Row(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
-    edges = [e for e in map_over(work, range(U), executor=executor) if len(e)]
+    entropy = None if rng is None else int(rng.integers(2**63))
+    drawn, place, shifts = _shifts(pairs, U), np.arange(U), np.arange(1, U)
+    if drawn:
+        place, shifts = _drawn(U, drawn, rng if rng is not None else np.random.default_rng(0))
+    work = _Matching(profiles, order, mapping, first_new, place, entropy)
+    pieces = [(int(s), range(i, min(i + PIECE, U))) for s in shifts for i in range(0, U, PIECE)]
+    found = each_of(work, pieces, executor=executor)
+    edges, squares = np.empty(0, dtype=EDGE), np.empty(0, dtype=EDGE)
+    for _ in shifts:
+        one = _merged(np.concatenate([next(found) for _ in range(0, U, PIECE)]))
+        edges = _merged(np.concatenate([edges, one]))
+        if drawn:
+            one = _symmetric_edges(one)
+            one["weight"] **= 2
+            squares = _merged(np.concatenate([squares, one]))
+    if drawn:
+        edges["weight"] *= (U - 1) / drawn
     ranks = held(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
-        roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={},
-        _edges=_merged(np.concatenate(edges)) if edges else np.empty(0, dtype=EDGE),
-        _profiles=profiles,
+        roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={}, _edges=edges,
+        _profiles=profiles, asked=pairs, shifts=drawn, _squares=squares if drawn else None,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Row:
-    """All edges of one user u towards every other user, for the pair loop."""
+def _drawn(U: int, drawn: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """A random order of U users, and so many of the shifts 1 .. U-1."""
+    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:drawn] + 1)
 
-    profiles: Profiles
+
+def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:
+    """The symmetric weights of these edges, r < r_next, sorted."""
+    low, high = np.minimum(edges["r"], edges["r_next"]), np.maximum(edges["r"], edges["r_next"])
+    return _merged(_edge_list(low, high, edges["weight"] / 2)[low < high])
+
+
+@dataclass(frozen=True)
+class _Matching:
+    """The edges of some users, each towards the one who stands `shift` places further on in the order `place`."""
+
+    profiles: Profiles = field(repr=False)
     order: int
     mapping: str
     first_new: int
+    place: Ints = field(repr=False)
     entropy: int | None = field(repr=False)
 
-    def __call__(self, index: int) -> NDArray[Any]:
+    def __call__(self, piece: tuple[int, range]) -> NDArray[Any]:
         from elsewhere.similarity.semantic import semantic_similarity
 
-        u = self.profiles[index]
-        others: Sequence[int] = range(0 if index >= self.first_new else self.first_new, len(self.profiles))
-        found = []
-        for other in others:
-            if other == index:
+        shift, some = piece
+        found = [np.empty(0, dtype=EDGE)]
+        for i in some:
+            index, other = int(self.place[i]), int(self.place[(i + shift) % len(self.place)])
+            if max(index, other) < self.first_new:
                 continue
             stream = None
             if self.entropy is not None:
-                # a stream per pair: the result depends on neither order nor executor
+                # a stream per pair: the result depends on neither order nor executor, nor on which others are drawn
                 stream = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(index, other)))
+            u = self.profiles[index]
             match = semantic_similarity(u, self.profiles[other], order=self.order, mapping=self.mapping, rng=stream)
             for sigma, share in zip(match.sigma, self._weights(u), strict=True):
                 matched = sigma >= 0
                 weight = np.full(int(matched.sum()), match.sim * share)
                 found.append(_edge_list(u.support[matched], sigma[matched], weight))
-        return _merged(np.concatenate(found)) if found else np.empty(0, dtype=EDGE)
+        return _merged(np.concatenate(found))
 
     def _weights(self, u: MobilityProfile) -> list[float]:
         # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)

@@ -545,7 +545,7 @@ def _finding(inputs: AttackInputs, attack: str, tried: Callable[[Link, int], Rec
         passed=verdict(gain, ABOVE_PRIOR, null_gain),
         reachable=null_gain.high <= ABOVE_PRIOR,
         worst_decile=worst,
-        words=f"{how} finds the place of the seed at {percent(main.value)} of the instants from {best} fake"
+        words=f"{how} finds the place of the seed at {percent(main.value)} of the slots from {best} fake"
         f"{'s' if best > 1 else ''}; the places of the other people alone find {percent(prior)}.",
         details={
             "n": best,

@@ -19,6 +19,7 @@ from elsewhere.privacy.deniable.laws import Laws
 from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, ALL_MOVING, LENGTHS
 from elsewhere.synthesis.walk.fit import learn_habits
 from elsewhere.synthesis.walk.habits import Habits
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Locations, Traces
 
 MOST_ARCHETYPES = 64
@@ -75,14 +76,15 @@ class Carried:
         known: NDArray[np.bool_],
         *,
         size: int,
+        ways: Ways | None = None,
         rng: np.random.Generator,
     ) -> Laws:
-        """Draw a pool of `size` walks over the `known` places, and find the laws of the archetypes."""
+        """Draw a pool of `size` walks over the `known` places, by these `ways`, and find the laws of the archetypes."""
         if not known.any():
             raise InvalidParameter("no place of the model has `m_min` visitors; lower `m_min`.", code="E_SUPPRESSED")
         where = locations if self.places is None else locations.select(self.places)
         walk = self.habits.tables(where, known if self.places is None else known[self.places])
-        return Laws.of(walk, self.archetypes, label, size=size, rng=rng, places=self.places)
+        return Laws.of(walk, self.archetypes, label, size=size, rng=rng, places=self.places, ways=ways)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and plain numbers from which `from_arrays` makes the same."""

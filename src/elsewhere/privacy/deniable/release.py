@@ -17,6 +17,7 @@ from elsewhere.privacy.certificate import ENTROPY, Certificate
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.count import K_DELTA, laboratory, mixture, noisy_count, number_of_fakes
 from elsewhere.privacy.deniable.laws import Laws, pool_for
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Locations, Places
 
 COUNT = "count"  # the stage that is spent
@@ -84,6 +85,7 @@ def release_fakes(
     given: bool,
     in_laboratory: bool,
     entropy: int,
+    ways: Ways | None = None,
     stages: Stages = at_once,
 ) -> Release:
     """
@@ -104,6 +106,8 @@ def release_fakes(
         The model was learnt elsewhere.
     in_laboratory, entropy
         Whether the run must be repeatable, and the secret that makes it so.
+    ways
+        How walks keep to allowed moves; None: all are.
     stages
         Keeps the noisy count, `COUNT`, before anything is made of it: no noise is drawn twice.
 
@@ -128,7 +132,7 @@ def release_fakes(
     noisy = stages(COUNT, lambda: noisy_count(codes, len(archetypes.share), eps0=eps0, below=below))
     mixed = mixture(noisy, eps0=eps0, k=k or None)
     number = number_of_fakes(noisy, n, per_seed)
-    laws = carried.laws(*where, size=pool_for(number), rng=streams[1])
+    laws = carried.laws(*where, size=pool_for(number), ways=ways, rng=streams[1])
     r, archetype = laws.draw(mixed.weights, mixed.without, number, streams[2])
     certificate, notes = certificate_of(eps0, k, given=given), _repeated(r)
     if k and not mixed.weights.any():  # by the noisy counts, so nothing more is told of the seeds

@@ -31,6 +31,7 @@ from elsewhere.privacy.private.sums import (
 )
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Ints, Places, Traces
 
@@ -116,10 +117,11 @@ def release_private(
     in_laboratory: bool,
     entropy: int,
     progress: Callable[[int, int], None] | None,
+    ways: Ways | None = None,
     stages: Stages = at_once,
 ) -> Release:
     """
-    Release `n` fakes that live for `days`, or as many as the noisy sum counts people.
+    Release `n` fakes that live for `days`, or as many as the noisy sum counts people; by public `ways` if given.
 
     The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
     """
@@ -142,6 +144,8 @@ def release_private(
     model = stages("walk", lambda: fit_walk(sums, maps, fit_rng))
     next(done)
     lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    if ways is not None:
+        lives = lives._replace(r=ways.keep(lives.r.reshape(len(lives.r) // days, -1)).reshape(lives.r.shape))
     _require_a_match(lives.r, maps.day, len(lives.r) // days)
     next(done, None)
     certificate = certificate_of(eps, delta, design.cells)

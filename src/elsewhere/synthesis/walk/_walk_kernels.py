@@ -504,3 +504,18 @@ def take(weight, seeds, free, uniform, out):
         out[i] = found
         if found >= 0:
             free[found] = False
+
+
+@njit
+def follow(r, at, onward, out):
+    """
+    Fill `out` (n, L): walks that begin where those of `r` do and make for their places by allowed moves.
+
+    `at` (R,) is the number of a place among those that are known, `onward` (P, P) the next place on the shortest way
+    from one to another, the place itself where there is none.
+    """
+    n, L = r.shape
+    for i in range(n):
+        out[i, 0] = at[r[i, 0]]
+        for t in range(1, L):
+            out[i, t] = onward[out[i, t - 1], at[r[i, t]]]
