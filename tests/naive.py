@@ -2502,6 +2502,18 @@ def least_shared(seeds, others, share):
     return out
 
 
+def edges_between(label, w):
+    """Sums of the weights between two classes, each pair of places in either order, and the sizes of the classes."""
+    import numpy as np
+
+    kappa = max(label) + 1
+    sums = np.zeros((kappa, kappa))
+    for i, a in enumerate(label):
+        for j, b in enumerate(label):
+            sums[a, b] += w[i][j]
+    return sums, np.array([label.count(c) for c in range(kappa)])
+
+
 def first_order_graph(rows, R):
     """
     w_G of order 1 by its double loop (fig:alg): every mapping of the places of u to those of v is tried.
@@ -2525,6 +2537,30 @@ def first_order_graph(rows, R):
             for a in spoken_for:
                 w[a][best[a]] += sim
     return [[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)]
+
+
+def drawn_graph(edges, place, shifts, R):
+    """
+    w_G and the standard error of every weight from some pairs of users: those `shift` places apart in `place`.
+
+    `edges[u, v]` lists (r, r_next, weight) of an ordered pair. Cochran, Sampling Techniques, sec. 2.6: m of N totals
+    drawn without replacement, N mean(total) and N sqrt((1 - m/N) s^2 / m).
+    """
+    U = len(place)
+    totals = []
+    for shift in shifts:
+        w = [[0.0] * R for _ in range(R)]
+        for i in range(U):
+            for r, r_next, weight in edges[place[i], place[(i + shift) % U]]:
+                w[r][r_next] += weight
+        totals.append([[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)])
+    N, m = U - 1, len(shifts)
+    mean = [[sum(t[a][b] for t in totals) / m for b in range(R)] for a in range(R)]
+    error = [
+        [N * math.sqrt((1 - m / N) * sum((t[a][b] - mean[a][b]) ** 2 for t in totals) / (m - 1) / m) for b in range(R)]
+        for a in range(R)
+    ]
+    return [[N * x for x in row] for row in mean], error
 
 
 def next_on_the_way(moves, xy, here, goal):

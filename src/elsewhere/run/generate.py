@@ -166,8 +166,9 @@ def fakes_of(
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, draw))
-    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible)))
+    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, executor, draw))
+    on_pairs = () if learnt.graph is None else learnt.graph.notes
+    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible), *on_pairs))
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
@@ -193,6 +194,8 @@ def fakes_of(
         for number in range(per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
+    if progress is not None:
+        progress(0, len(pieces))
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
     shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
@@ -368,6 +371,7 @@ def _gathered(
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
+        rejected=Verdicts.joined([m.rejected for m in made]),
         attempts=attempts,
         tally=tally,
         seeds=traces,
@@ -455,6 +459,7 @@ def _learn(
     model: AggregateModel | FittedModel | None,
     feasible: Any,
     disjoint: bool,
+    executor: Executor | None,
     rng: np.random.Generator,
 ) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
@@ -488,7 +493,7 @@ def _learn(
         learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False, feasible=feasible)
+        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, executor=executor, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":

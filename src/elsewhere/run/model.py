@@ -15,6 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -242,6 +243,7 @@ def learn(
     kappa: Kappa = "auto",
     feasible: Any = None,
     carry: bool = True,
+    executor: Executor | None = None,
     rng: np.random.Generator | None = None,
     **options: Unpack[LearningOptions],
 ) -> FittedModel:
@@ -250,9 +252,9 @@ def learn(
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
     deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
-    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. `options` are parameters
-    of the preset by which people are learnt from, such as `m_min`; without `rng` the operating system's entropy is
-    asked.
+    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. On `executor` pairs of
+    users are looked at where there is a loop over pairs. `options` are parameters of the preset by which people are
+    learnt from, such as `m_min`; without `rng` the operating system's entropy is asked.
 
     Examples
     --------
@@ -282,7 +284,7 @@ def learn(
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
     finer = fit_profiles(shared, periods=_class_periods(settings), missing="skip")
-    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
+    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng, executor=executor)
     classes = _classes(graph, kappa, settings, shared, rng)
     learnt = FittedModel(model, classes, settings, place, graph, Contributors.of(traces))
     return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
