@@ -29,11 +29,12 @@ MOST_PLACES = 4096  # above, the walk model knows only places that enough people
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
+    """What came of one piece of work: accepted fakes by unit, tries per unit, verdicts and outcomes of all attempts."""
 
     r: Any
     unit: Ints
     verdicts: Verdicts
+    rejected: Verdicts
     tries: Ints
     tally: dict[str, int]
 
@@ -52,7 +53,7 @@ class Attempts:
         """What comes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
-        kept: list[tuple[Any, Ints, Verdicts]] = []
+        kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
             # several tries of each at a time where few are pending; those after the first that passes never were
@@ -68,15 +69,18 @@ class Attempts:
             counted = (np.arange(width) < used[:, None]).ravel()
             tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
             tested = outcome >= FAILED
-            for name, count in verdicts.select(counted[tested]).counts().items():
+            said = verdicts.select(counted[tested])
+            for name, count in said.counts().items():
                 tally[name] += count
             first = counted & (outcome == PASSED)
-            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
+            accepted = verdicts.select(first[tested])
+            kept.append((made[first], pending[passed.any(axis=1)], accepted, said.select(~said.passed)))
             pending = pending[~passed.any(axis=1)]
         return Made(
             np.concatenate([k[0] for k in kept]),
             np.concatenate([k[1] for k in kept]),
             Verdicts.joined([k[2] for k in kept]),
+            Verdicts.joined([k[3] for k in kept]),
             tries,
             tally,
         )
@@ -240,10 +244,13 @@ class Pairs:
         tries = np.maximum(found.tries, 1)
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
         passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
+        failed = [v.select(~v.passed) for v in found.verdicts]
+        nothing = [self.test(walks[:0], row[:0])]
         return Made(
             np.where(shown[unit], walks[found.walk[unit]], -1),
             unit,
-            Verdicts.joined(passed or [self.test(walks[:0], row[:0])]),
+            Verdicts.joined(passed or nothing),
+            Verdicts.joined(failed or nothing),
             tries,
             tally,
         )
