@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidTraces
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
@@ -24,7 +23,7 @@ WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
 WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
-MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
+MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +144,6 @@ class LifeModel:
         several = np.bincount(people.user)[people.user] > 1
         people = people.select(several & (people.r >= 0).any(axis=1))
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
-        if len(places) > MOST_PLACES:
-            raise InvalidTraces(
-                f"{len(places)} places are visited; lives over days are learnt over at most {MOST_PLACES}: use larger "
-                "cells, or one day of each person.",
-                code="E_TOO_LARGE",
-            )
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
         of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
