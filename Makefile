@@ -12,7 +12,7 @@ help:
 	@echo "make test-lbs  decoys at a real geocoder, Nominatim (about 2 minutes)"
 	@echo "make bench  speed, as ratios    make soak   what takes longer than a coffee"
 	@echo "make docs   the site, in build/site: open build/site/index.html"
-	@echo "make results  docs/results.md, measured anew on the data of ../shared (about 10 minutes)"
+	@echo "make results  docs/results.md and docs/certificate.md, measured anew on the data of ../shared (about an hour)"
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
@@ -60,6 +60,7 @@ soak: $(VENV)/installed
 
 results: $(VENV)/installed
 	$(BIN)/python bench/results.py $(ARGS)
+	$(BIN)/python bench/certificate.py
 
 docs: $(VENV)/installed
 	$(BIN)/python bench/write_docs.py

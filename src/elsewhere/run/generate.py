@@ -371,6 +371,7 @@ def _gathered(
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
+        rejected=Verdicts.joined([m.rejected for m in made]),
         attempts=attempts,
         tally=tally,
         seeds=traces,
