@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -259,6 +261,16 @@ def test_a_bad_address_is_refused(address, monkeypatch):
     monkeypatch.setattr(scale, "CONNECT", 1.0)
     with pytest.raises(ew.errors.ClusterUnavailable, match=f"E_CLUSTER: no .* answers at {re.escape(address)}"):
         ew.Cluster(address)
+
+
+def test_a_bad_address_ends_with_its_message_alone():
+    # a client that is left open waits when Python ends, and ends with a traceback
+    script = "import sys, elsewhere as ew\nfrom elsewhere import scale\nscale.CONNECT = 1.0\n"
+    script += "try:\n    ew.Cluster('nonsense')\nexcept ew.ElsewhereError as e:\n    kept = e\n    sys.exit(2)\n"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 2
+    assert ended.stderr == ""
 
 
 def test_what_is_no_executor_is_refused(dask):

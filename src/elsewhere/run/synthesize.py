@@ -208,7 +208,7 @@ def synthesize(
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         tell(LEARN, 0, 0)
-        with advised(traces, settings):
+        with advised(traces, settings, read):
             fakes = fakes_of(
                 traces,
                 int.from_bytes(secret[:16], "little"),  # as `generate_fakes` does in a laboratory run
