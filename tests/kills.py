@@ -94,6 +94,8 @@ def forked(*given, seconds=None, **named):
 def main(source, folder, kills, seed):
     folder, draw = Path(folder), np.random.default_rng(seed)
     whole, steps, times = {}, {}, {}
+    warnings.simplefilter("ignore")
+    ew.synthesize(source, folder / "first" / "out", **SMALL)  # the children inherit its compiled kernels
     for seeded in (True, False):
         there = folder / f"whole-{seeded}"
         reader, writer = os.pipe()

@@ -2502,6 +2502,18 @@ def least_shared(seeds, others, share):
     return out
 
 
+def edges_between(label, w):
+    """Sums of the weights between two classes, each pair of places in either order, and the sizes of the classes."""
+    import numpy as np
+
+    kappa = max(label) + 1
+    sums = np.zeros((kappa, kappa))
+    for i, a in enumerate(label):
+        for j, b in enumerate(label):
+            sums[a, b] += w[i][j]
+    return sums, np.array([label.count(c) for c in range(kappa)])
+
+
 def first_order_graph(rows, R):
     """
     w_G of order 1 by its double loop (fig:alg): every mapping of the places of u to those of v is tried.

@@ -873,11 +873,27 @@ def test_bad_input_is_refused_with_a_code(small, case):
 def test_more_places_than_memory_holds_is_not_run():
     rng = np.random.default_rng(1)
     r = rng.permutation(40_000).reshape(4, 1000, 10)[:3]
-    found = ew.audit(*r, np.arange(1000), attacks=["A2", "A5"], locations=ew.Locations(n=40_000), rng=rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("elsewhere.evaluation.attacks.candidates.MOST_CELLS", 10**7)
+        found = ew.audit(*r, np.arange(1000), attacks=["A2", "A5"], locations=ew.Locations(n=40_000), rng=rng)
 
     assert found["A2"].status == "run"
     assert found["A5"].status == "not run"
-    assert "8192" in found["A5"].needs
+    assert "GB" in found["A5"].needs
+
+
+def test_attacks_on_a_large_map_number_the_places_that_are_visited(small, monkeypatch):
+    seeds, control, fakes, owner = small
+    named = {
+        "attacks": ["A1", "A2", "A5", "A12"],
+        "locations": ew.Locations(n=1 + max(int(x.max()) for x in small[:3])),
+    }
+    found = []
+    for places in (8192, 1):
+        monkeypatch.setattr("elsewhere.evaluation.attacks.candidates.MOST_PLACES", places)
+        audit = ew.audit(seeds, control, fakes, owner, rng=np.random.default_rng(1), **named)
+        found.append([(f.id, f.words) for f in audit.findings])
+    assert found[0] == found[1]
 
 
 def test_features_by_hand():

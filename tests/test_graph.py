@@ -113,6 +113,20 @@ def test_sums_over_users_and_similarities_of_pairs_give_one_graph(traces, T):
         np.testing.assert_allclose(graph.roles, ew.semantic_graph(profiles).roles, atol=1e-12)
 
 
+@pytest.mark.parametrize("few", [0, 4096])
+@pytest.mark.parametrize("mapping", ["per-period", "common"])
+@given(traces=strategies.traces(), T=st.integers(1, 3))
+def test_sums_between_classes_need_no_table_of_places(few, mapping, traces, T):
+    profiles = Profiles.of(ew.fit_profiles(traces, periods=T, missing="skip"))
+    graph = _order_zero(profiles, few=few) if mapping == "per-period" else ew.semantic_graph(profiles, mapping=mapping)
+    label = np.arange(int(graph.visited.sum())) % 3 % len(np.flatnonzero(graph.visited))
+    expected, _ = naive.edges_between(label.tolist(), graph.w_visited.tolist())
+    for places in (0, 4096):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("elsewhere.semantics.graph.FEW_PLACES", places)
+            np.testing.assert_allclose(graph.between(label), expected, atol=1e-9)
+
+
 def test_common_mapping_is_the_literal_pair_loop():
     rng = np.random.default_rng(3)
     profiles = ew.fit_profiles(ew.Traces(rng.integers(0, 6, (5, 24)), ew.Locations(n=6), step_minutes=60), periods=2)

@@ -195,8 +195,9 @@ def generate(
             )
         fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
-    fakes.save(out, force=force)
-    keep_links(traces, fakes, out)
+    with whole_folder(out, force=force) as new:
+        fakes.save(new)
+        keep_links(traces, fakes, new)
     told = summary(fakes, traces) | {"read": counts(read)}
     say(
         told,

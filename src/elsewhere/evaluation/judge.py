@@ -460,6 +460,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
         "preset": fakes.preset.name,
         "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
         "reproducible": bool(pool.provenance.get("reproducible")),
+        "simulated": bool(pool.provenance.get("simulated")),
         "versions": {"elsewhere": __version__, "numpy": np.__version__},
         "sizes": {
             "users": traces.U,

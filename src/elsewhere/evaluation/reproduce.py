@@ -122,7 +122,7 @@ class Reproduction:
         lines = [
             "# The paper's evaluation, on these data",
             "",
-            f"{self.train.U} users, {self.train.L} instants, {self.train.R} places; {len(self.fakes)} fakes, preset "
+            f"{self.train.U} users, {self.train.L} slots, {self.train.R} places; {len(self.fakes)} fakes, preset "
             f"paper, {self.fakes.kappa} classes. elsewhere {__version__}. Where a row differs, the reason given is the "
             "likely one; it was not tested.",
             "",

@@ -310,10 +310,10 @@ class AggregateModel:
         N, L = traces.shape
         steps = self._places("r", traces.ravel()).reshape(N, L)
         if tau is None and self.T > 1:
-            raise InvalidParameter(f"`tau` must give the period of each instant: the model has {self.T} periods.")
+            raise InvalidParameter(f"`tau` must give the period of each slot: the model has {self.T} periods.")
         when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
         if when.shape != (L,) or when.dtype.kind not in "iu":
-            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per instant, got shape {when.shape}.")
+            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per slot, got shape {when.shape}.")
         for period in np.unique(when).tolist():
             require_whole("tau", period, 0, self.T - 1)
         start = self.first(int(when[0])) if self.T > 1 else self.pi_bar

@@ -53,7 +53,7 @@ class MobilityProfile:
     R: int
 
     def __repr__(self) -> str:
-        return f"MobilityProfile({self.K} of {self.R} places, {self.T} periods, {self.visits.sum():g} instants)"
+        return f"MobilityProfile({self.K} of {self.R} places, {self.T} periods, {self.visits.sum():g} slots)"
 
     @property
     def K(self) -> int:
@@ -255,7 +255,7 @@ def _check_made_by_hand(u: Profiles) -> None:
         if not np.all(np.isfinite(counts)) or np.any(counts < 0):
             raise InvalidTraces(f"`{name}` of a profile must be finite and at least 0.", code="E_NUMBER")
     if np.any(np.diff(u.visit_start) == 0):
-        raise InvalidTraces("a profile must have at least one instant.", code="E_EMPTY")
+        raise InvalidTraces("a profile must have at least one slot.", code="E_EMPTY")
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:
@@ -319,7 +319,7 @@ def fit_profiles(
     gaps = int(np.count_nonzero(traces.r < 0))
     if gaps and missing == "refuse":
         raise InvalidTraces(
-            f'{gaps} of {traces.r.size} instants are missing (-1); fill them, or pass `missing="gibbs"` or "skip".',
+            f'{gaps} of {traces.r.size} slots are missing (-1); fill them, or pass `missing="gibbs"` or "skip".',
             code="E_GAPS",
         )
     tau = clock.of_minute(traces.minutes())

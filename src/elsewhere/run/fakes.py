@@ -86,6 +86,8 @@ class Fakes:
         day.
     certificate
         What is proven of the whole release, and of whom; in a laboratory run nothing.
+    rejected
+        What the privacy test measured on the attempts that it rejected; not kept in a file.
 
     """
 
@@ -110,6 +112,7 @@ class Fakes:
     person: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     day: Ints | None = field(default=None, repr=False)
     certificate: Certificate = field(default_factory=Certificate.none, repr=False)
+    rejected: Sequence[Any] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.life) != len(self.r):
@@ -206,6 +209,7 @@ class Fakes:
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),
+                rejected=(),
                 tally=told["tally"],
                 seeds=None,
                 frame=PublicMap(

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import InvalidParameter
+from elsewhere.errors import ElsewhereError, InvalidParameter
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ def verdicts(judgement: "Judgement") -> dict[str, Any]:
     }
 
 
-REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
+REPORT, LINKS, JUDGEMENT, STUDIO = "report.html", "links.csv", "judgement.json", "studio.npz"
 FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
-PRIVATE = (LINKS, JUDGEMENT, REPORT, f"shareable-{REPORT}")
+PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT, f"shareable-{REPORT}")
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
@@ -126,13 +126,19 @@ def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
-    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file, if any is."""
+    """
+    Who was made from whom, for the owner, and what the studio shows of it; the names of the files, if there are any.
+
+    Without the links no later audit could tell.
+    """
     if not (fakes.seed >= 0).any():
         return []
+    from elsewhere.reports.studio import studio_file
     from elsewhere.run.publish import links_file
 
-    write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
-    return [LINKS]
+    links = links_file(pool.traces, traces, fakes.seed[rows])
+    write_files(private, {LINKS: links, STUDIO: studio_file(traces, fakes, pool, rows)})
+    return [LINKS, STUDIO]
 
 
 def earlier_results(folder: Path) -> set[str]:
@@ -142,6 +148,7 @@ def earlier_results(folder: Path) -> set[str]:
     A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
     """
     from elsewhere.pool import earlier_files
+    from elsewhere.reports.studio import read_studio_file
 
     found = earlier_files(folder)
     if not (folder / LINKS).exists():
@@ -150,6 +157,9 @@ def earlier_results(folder: Path) -> set[str]:
         with suppress(OSError):
             if b'class="edition' in read_regular(folder / name, 1 << 28):
                 found.add(name)
+    with suppress(OSError, ElsewhereError):
+        read_studio_file(folder / STUDIO)
+        found.add(STUDIO)
     with suppress(OSError, ValueError):
         if {"uses", "publishing", "audit", "notes"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
             found.add(JUDGEMENT)

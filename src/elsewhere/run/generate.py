@@ -194,6 +194,8 @@ def fakes_of(
         for number in range(per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
+    if progress is not None:
+        progress(0, len(pieces))
     with workers_or(executor, workers) as where:
         made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
     shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
@@ -369,6 +371,7 @@ def _gathered(
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
+        rejected=Verdicts.joined([m.rejected for m in made]),
         attempts=attempts,
         tally=tally,
         seeds=traces,

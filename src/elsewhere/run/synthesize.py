@@ -59,7 +59,10 @@ from elsewhere.traces.sources import opened_once
 
 Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
-MAKE, ATTACK, WRITE = "making fakes", "attacking the fakes", "writing the reports"
+LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
+ATTACK, WRITE = "attacking the fakes", "writing the reports"
+# of the time of a run of the product preset, about (3,000 people, 400 places)
+SHARES = {READ: 0.1, LEARN: 0.3, MAKE: 0.2, JUDGE: 0.1, ATTACK: 0.25, WRITE: 0.05}
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +207,7 @@ def synthesize(
             lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        tell(MAKE, 0, 0)
+        tell(LEARN, 0, 0)
         with advised(traces, settings):
             fakes = fakes_of(
                 traces,
@@ -234,7 +237,7 @@ def synthesize(
             told["read"] = counts(read)
             judgement = None
             if report:
-                tell(ATTACK, 0, 0)
+                tell(JUDGE, 0, 0)
                 judgement = judge_run(
                     traces,
                     fakes,

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidTraces
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
@@ -24,16 +23,17 @@ WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
 WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
-MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
+MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
+    """What came of one piece of work: accepted fakes by unit, tries per unit, verdicts and outcomes of all attempts."""
 
     r: Any
     unit: Ints
     verdicts: Verdicts
+    rejected: Verdicts
     tries: Ints
     tally: dict[str, int]
 
@@ -52,7 +52,7 @@ class Attempts:
         """What comes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
-        kept: list[tuple[Any, Ints, Verdicts]] = []
+        kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
             # several tries of each at a time where few are pending; those after the first that passes never were
@@ -68,15 +68,18 @@ class Attempts:
             counted = (np.arange(width) < used[:, None]).ravel()
             tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
             tested = outcome >= FAILED
-            for name, count in verdicts.select(counted[tested]).counts().items():
+            said = verdicts.select(counted[tested])
+            for name, count in said.counts().items():
                 tally[name] += count
             first = counted & (outcome == PASSED)
-            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
+            accepted = verdicts.select(first[tested])
+            kept.append((made[first], pending[passed.any(axis=1)], accepted, said.select(~said.passed)))
             pending = pending[~passed.any(axis=1)]
         return Made(
             np.concatenate([k[0] for k in kept]),
             np.concatenate([k[1] for k in kept]),
             Verdicts.joined([k[2] for k in kept]),
+            Verdicts.joined([k[3] for k in kept]),
             tries,
             tally,
         )
@@ -141,12 +144,6 @@ class LifeModel:
         several = np.bincount(people.user)[people.user] > 1
         people = people.select(several & (people.r >= 0).any(axis=1))
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
-        if len(places) > MOST_PLACES:
-            raise InvalidTraces(
-                f"{len(places)} places are visited; lives over days are learnt over at most {MOST_PLACES}: use larger "
-                "cells, or one day of each person.",
-                code="E_TOO_LARGE",
-            )
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
         of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
@@ -240,10 +237,13 @@ class Pairs:
         tries = np.maximum(found.tries, 1)
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
         passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
+        failed = [v.select(~v.passed) for v in found.verdicts]
+        nothing = [self.test(walks[:0], row[:0])]
         return Made(
             np.where(shown[unit], walks[found.walk[unit]], -1),
             unit,
-            Verdicts.joined(passed or [self.test(walks[:0], row[:0])]),
+            Verdicts.joined(passed or nothing),
+            Verdicts.joined(failed or nothing),
             tries,
             tally,
         )

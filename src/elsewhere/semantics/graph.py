@@ -158,7 +158,9 @@ def roles(profiles: Profiles) -> Floats:
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
+FEW_PLACES = 4_096  # with an edge, up to which w is made for sums over it; it takes 134 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
+STACKED = 2_000_000  # sums that are looked at at once
 PAIRS = 200_000  # ordered pairs of users that are all looked at; of more, about as many are drawn
 PIECE = 256  # pairs in a piece of work
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
@@ -180,6 +182,44 @@ class _Sums:
             return self
         columns = [np.concatenate([getattr(self, c), getattr(other, c)]) for c in ("place", "share", "left", "right")]
         return _summed(columns[0], columns[1], columns[2], columns[3])
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """Several `_Sums` in columns: entry e is of `place[e]` at `level[e]`; the levels of a pair rise side by side."""
+
+    place: Ints
+    level: Ints
+    left: Floats
+    right: Floats
+    width: Floats  # of each level: what it is above the one before
+    last: Ints  # of each level, the last of its pair
+
+    @staticmethod
+    def of(parts: list[_Sums]) -> "_Stacked":
+        found = [np.unique(part.share, return_inverse=True) for part in parts]
+        first = np.cumsum([0, *(len(levels) for levels, _ in found)])
+        return _Stacked(
+            np.concatenate([part.place for part in parts]),
+            np.concatenate([level + start for (_, level), start in zip(found, first, strict=False)]),
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([part.right for part in parts]),
+            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in found]),
+            np.repeat(first[1:] - 1, np.diff(first)),
+        )
+
+    def add_to(self, out: Floats, of_place: Ints) -> None:
+        """Add left diag(level widths) right^T of every pair to `out`, places numbered by `of_place`."""
+        kappa, levels = len(out), len(self.width)
+        cell = of_place[self.place] * levels + self.level
+
+        def reaching(values: Floats) -> Floats:
+            table = np.bincount(cell, values, kappa * levels).reshape(kappa, levels)
+            # users whose share reaches a level: all those at it or above, of the same pair
+            up_to = np.cumsum(table, axis=1)
+            return np.asarray(up_to[:, self.last] - up_to + table)
+
+        out += (reaching(self.left) * self.width) @ reaching(self.right).T
 
 
 def _summed(place: Ints, share: Floats, left: Floats, right: Floats) -> _Sums:
@@ -244,8 +284,9 @@ class LocationGraph:
         active = np.flatnonzero(self.visited)
         if len(active) > DENSE_LIMIT:
             raise InvalidParameter(
-                f"the graph of {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
-                f"merge places (`cells`, `m_min`) to at most {DENSE_LIMIT}.",
+                f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
+                'classes by `method="roles"` and `between` need none of it. For `method="kmeans"` merge places '
+                f"(`cells`, `m_min`) to at most {DENSE_LIMIT}.",
                 code="E_TOO_LARGE",
             )
         index = np.full(self.R, -1)
@@ -264,6 +305,52 @@ class LocationGraph:
         w[w < 1e-12 * max(1.0, w.max(initial=0.0))] = 0
         w.setflags(write=False)
         return w
+
+    def between(self, label: Ints) -> Floats:
+        """
+        Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
+
+        The same as sums over `w_visited`, of which on a map of many places nothing is made.
+        """
+        kappa = int(label.max()) + 1
+        if len(label) <= FEW_PLACES:
+            order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
+            rows = np.add.reduceat(self.w_visited[np.ix_(order, order)], np.cumsum(size) - size, axis=0)
+            return _symmetric(np.add.reduceat(rows, np.cumsum(size) - size, axis=1))
+        of_place = np.full(self.R, -1)
+        of_place[self.visited] = label
+        out = np.zeros((kappa, kappa))
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(out, ranked(self._profiles), of_place)
+        for stacked in self._stacked:
+            stacked.add_to(out, of_place)
+        if self._edges is not None:
+            np.add.at(out, (of_place[self._edges["r"]], of_place[self._edges["r_next"]]), self._edges["weight"])
+        loops = np.bincount(label, self._self_loops[self.visited], kappa)
+        return _symmetric(out - np.diag(loops))
+
+    @cached_property
+    def _stacked(self) -> list["_Stacked"]:
+        """The sums of all pairs of ranks, some pairs at a time."""
+        parts: list[list[_Sums]] = [[]]
+        for sums in self._sums.values():
+            parts[-1].append(sums)
+            if sum(len(part.place) for part in parts[-1]) > STACKED:
+                parts.append([])
+        return [_Stacked.of(part) for part in parts if part]
+
+    @cached_property
+    def _self_loops(self) -> Floats:
+        """(R,) what the sums and similarities have on the diagonal of w, which is 0."""
+        out = np.zeros(self.R)
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(out, ranked(self._profiles), np.arange(self.R))
+        for sums in self._sums.values():
+            _add_product(out, sums, np.arange(self.R))
+        if self._edges is not None:
+            own = self._edges["r"] == self._edges["r_next"]
+            np.add.at(out, self._edges["r"][own], self._edges["weight"][own])
+        return out
 
     @property
     def pairs(self) -> int:
@@ -466,8 +553,12 @@ def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
     return sums
 
 
+def _symmetric(w: Floats) -> Floats:
+    return np.asarray((w + w.T) / 2)
+
+
 def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
-    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`."""
+    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`, places numbered by `index`; or its diagonal."""
     from scipy.sparse import csr_array
 
     U = len(visits.w)
@@ -483,8 +574,11 @@ def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
         users, row = np.unique(visits.user[entries], return_inverse=True)
         places, column = np.unique(index[visits.place[entries]], return_inverse=True)
         A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
-        weighted = visits.w[users, tau, None] * S[np.ix_(users, users)]
-        w[np.ix_(places, places)] += np.asarray((A.T @ weighted) @ A)
+        weighted = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
+        if w.ndim == 1:
+            w[places] += np.bincount(column, weighted[column, row] / visits.size[entries])
+        else:
+            w[np.ix_(places, places)] += np.asarray(weighted @ A)
 
 
 def _self_pairs(visits: Ranked) -> NDArray[Any]:
@@ -507,19 +601,21 @@ def _self_pairs(visits: Ranked) -> NDArray[Any]:
 
 
 def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
-    """Add left diag(level widths) right^T of one pair of ranks to `w`."""
+    """Add left diag(level widths) right^T of one pair of ranks to `w`, places numbered by `index`; or its diagonal."""
     rows, row = np.unique(index[sums.place], return_inverse=True)
     levels, level = np.unique(sums.share, return_inverse=True)
     shape = (len(rows), len(levels))
 
     def reaching(values: Floats) -> Floats:
-        table = np.zeros(shape)
-        table[row, level] = values
+        table = np.bincount(row * shape[1] + level, values, shape[0] * shape[1]).reshape(shape)
         # users whose share reaches level l: all those at l or above
         return np.asarray(np.cumsum(table[:, ::-1], axis=1)[:, ::-1])
 
     width = np.diff(levels, prepend=0.0)
-    w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
+    if w.ndim == 1:
+        w[rows] += (reaching(sums.left) * width * reaching(sums.right)).sum(axis=1)
+    else:
+        w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
 
 
 def _shifts(pairs: int | str, U: int) -> int:

@@ -210,7 +210,7 @@ ATTACKS = {
     "A3": Attack("membership by likelihood ratio", likelihood_membership, ("holdout",)),
     "A4": Attack("linkage by the times of moves", move_timing, PAIRS),
     "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
-    "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
+    "A6": Attack("reconstruction of the seed, slot by slot", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
     "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
     "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),

@@ -39,7 +39,8 @@ from elsewhere.evaluation.attacks.finding import (
 from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People, some_people
 from elsewhere.traces.model import Floats, Ints
 
-MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
+MOST_PLACES = 8192  # of a map: above, only places that are visited are numbered
+MOST_CELLS = 2**27  # of a table of places of people x places of fakes, 1 GB
 BLOCK = 1024
 DIGITS = 9  # sums of logarithms of the same factors in another order differ beyond
 Scores = TypeVar("Scores", Floats, Ints)
@@ -77,13 +78,28 @@ def blocks(link: Link) -> list[Ints]:
 
 
 def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
-    """The tables with places renumbered 0 .. V-1 where R is too large for a table of all pairs."""
+    """The tables with places renumbered 0 .. V-1, those that occur, where R is large."""
     if R <= MOST_PLACES:
         return R, tables
     seen = np.unique(np.concatenate([t.ravel() for t in tables]))
-    if len(seen) > MOST_PLACES:
-        raise TooManyPlaces(f"at most {MOST_PLACES} visited places; merge rare ones first.")
     return len(seen), tuple(np.searchsorted(seen, t) for t in tables)
+
+
+def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], Ints, Ints]:
+    """
+    Shape of a table of places of people x places of fakes, and both with their places as numbered in it.
+
+    Where R is large, each side has the places that occur on it.
+    """
+    if R <= MOST_PLACES:
+        return (R, R), fakes, people
+    (n, (theirs,)), (m, (mine,)) = compact(R, people), compact(R, fakes)
+    if n * m > MOST_CELLS:
+        raise TooManyPlaces(
+            f"{n} places of people x {m} of fakes need {n * m * 16 / 1e9:.1f} GB, and at most "
+            f"{MOST_CELLS * 16 / 1e9:.1f} are used; give fewer people, or larger places."
+        )
+    return (n, m), mine, theirs
 
 
 class TooManyPlaces(InvalidParameter):

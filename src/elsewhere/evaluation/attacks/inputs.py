@@ -233,13 +233,13 @@ class AttackInputs:
         tables = on_one_map(given, locations)
         where = tables["seeds"].locations
         if tables["seeds"].L < 2:
-            raise InvalidTraces("an audit needs traces of at least 2 instants, got 1.", code="E_SHAPE")
+            raise InvalidTraces("an audit needs traces of at least 2 slots, got 1.", code="E_SHAPE")
         for name in ("seeds", "holdout", *(f"roles[{name}]" for name in others)):
             if name in tables and tables[name].U < 2:
                 raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {tables[name].U}.")
         clock = next((t for t in given.values() if isinstance(t, Traces)), tables["seeds"])
         gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
-        notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
+        notes = (f"{gaps} missing slots were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
         life = getattr(fakes, "life", None)
         inputs = AttackInputs(
@@ -357,7 +357,7 @@ def on_one_map(given: Mapping[str, Any], locations: Locations | None = None) -> 
     lengths = sorted({t.L for t in tables.values()})
     if len(lengths) > 1:
         names = ", ".join(f"`{name}`" for name in there)
-        raise InvalidTraces(f"{names} must have one number of instants, got {lengths}.", code="E_SHAPE")
+        raise InvalidTraces(f"{names} must have one number of slots, got {lengths}.", code="E_SHAPE")
     return tables
 
 

@@ -29,6 +29,7 @@ from elsewhere.evaluation.attacks.candidates import (
     blocks,
     by_candidate,
     compact,
+    compact_pairs,
     link_finding,
     shared_top,
 )
@@ -89,14 +90,14 @@ class CoOccurrence:
     """
     How often a fake is at x while its seed is at r, over all pairs of a link, one user forgotten at a time.
 
-    Tables are (V, V) over the places in use; `forget` and `recall` change them in place, exactly.
+    Tables are (places of people, places of fakes) in use; `forget` and `recall` change them in place, exactly.
     """
 
     def __init__(self, link: Link, R: int) -> None:
         self.link = link
-        V, (self.fakes, self.people) = compact(R, link.fakes, link.people.r)
+        shape, self.fakes, self.people = compact_pairs(R, link.fakes, link.people.r)
         self.width = FLOOR * R
-        self.count = np.zeros((V, V))
+        self.count = np.zeros(shape)
         np.add.at(self.count, (self.people[link.owner], self.fakes), 1.0)
         self.leaving = self.count.sum(axis=1)
         self.log_count = np.log(self.count + FLOOR)
@@ -141,8 +142,8 @@ def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
         np.concatenate([known.owner, link.owner + len(known.people.r)]),
         People(np.concatenate([known.people.r, link.people.r]), np.empty(0, dtype=np.int64), 0),
     )
-    V, (fakes, people) = compact(R, both.fakes, both.people.r)
-    count = np.zeros((V, V))
+    shape, fakes, people = compact_pairs(R, both.fakes, both.people.r)
+    count = np.zeros(shape)
     n = len(known.fakes)
     np.add.at(count, (people[both.owner[:n]], fakes[:n]), 1.0)
     log_count, log_leaving = np.log(count + FLOOR), np.log(count.sum(axis=1) + FLOOR * R)
@@ -494,19 +495,23 @@ def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
         own = np.bincount(fakes.ravel(), minlength=R)
         expected = used - own + 0.5
         others = visits - np.bincount(seed, minlength=R)
+        true = np.flatnonzero(others == others.max())
+        prior[i] = np.isin(seed, true).sum() / len(true)
+        found: dict[tuple[int, int], tuple[float, float]] = {}  # class and true place -> success
         for t in range(L):
-            true = np.flatnonzero(others == others.max())
-            prior[i] += (seed[t] in true) / len(true)
             classes = label[fakes[:, t]]
             known = classes[classes >= 0]
             if len(known) == 0:
                 continue
-            places = members[int(np.bincount(known).argmax())]
-            own_place = np.flatnonzero(places == seed[t])
-            if len(own_place):
+            at = int(np.bincount(known).argmax()), int(seed[t])
+            if at not in found:
+                places = members[at[0]]
                 use = (own[places] + 0.01) / expected[places]
-                exact[i] += shared_top(-use[None, :], own_place)[0]
-                top5[i] += shared_top(-use[None, :], own_place, 5)[0]
+                mine_here = np.flatnonzero(places == seed[t])
+                tops = [shared_top(-use[None, :], mine_here, best)[0] for best in (1, 5)] if len(mine_here) else [0, 0]
+                found[at] = float(tops[0]), float(tops[1])
+            exact[i] += found[at][0]
+            top5[i] += found[at][1]
     return Recovered(np.fromiter(chosen, dtype=np.int64, count=len(chosen)), exact / L, top5 / L, prior / L)
 
 
@@ -545,7 +550,7 @@ def _finding(inputs: AttackInputs, attack: str, tried: Callable[[Link, int], Rec
         passed=verdict(gain, ABOVE_PRIOR, null_gain),
         reachable=null_gain.high <= ABOVE_PRIOR,
         worst_decile=worst,
-        words=f"{how} finds the place of the seed at {percent(main.value)} of the instants from {best} fake"
+        words=f"{how} finds the place of the seed at {percent(main.value)} of the slots from {best} fake"
         f"{'s' if best > 1 else ''}; the places of the other people alone find {percent(prior)}.",
         details={
             "n": best,

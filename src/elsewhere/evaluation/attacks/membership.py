@@ -44,7 +44,7 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
         owner = np.arange(len(fakes)) * len(traces) // max(1, len(fakes))
     if fakes.ndim != 2 or fakes.shape[1] != people.r.shape[1] or owner.shape != (len(fakes),) or len(fakes) == 0:
         raise InvalidParameter(
-            f"`generator` must return fakes of {people.r.shape[1]} instants and their seed rows, got {fakes.shape}.",
+            f"`generator` must return fakes of {people.r.shape[1]} slots and their seed rows, got {fakes.shape}.",
             code="E_SHAPE",
         )
     return filled(fakes), owner.astype(np.int64)

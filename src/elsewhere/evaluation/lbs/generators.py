@@ -63,7 +63,7 @@ def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = 
     require_whole("L", L, 1)
     when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau, dtype=np.int64)
     if when.shape != (L,) or (tau is None and model.T > 1):
-        raise InvalidParameter(f"`tau` must give the period of each of the {L} instants, got shape {when.shape}.")
+        raise InvalidParameter(f"`tau` must give the period of each of the {L} slots, got shape {when.shape}.")
     first = np.cumsum(model.first(int(when[0])) if model.T > 1 else model.pi_bar)
     tables: dict[tuple[int, int], Floats] = {}
 

@@ -27,7 +27,7 @@ PEOPLE = 12  # of the model, to tell an archetype from the others
 NOISE = (
     4.0  # people / eps0 in an archetype, so that its count is not drowned in the noise of standard deviation 1.4 / eps0
 )
-MOST_PLACES = 4096  # above, the walk knows only places that enough people share: its tables are R x R
+MOST_PLACES = 4096  # above, the walk knows only places that enough people share
 HEAVIEST = 100.0  # a weight that was learnt with a ridge is far below
 OF_ARCHETYPES = ("share", "score", "price", "size")
 # name -> kind of dtype, shape: M moves, O moves after moves
