@@ -88,7 +88,7 @@ def test_one_can_step_through_the_days(browser, reports, edition):
         ended = page.is_disabled("#days-next")
         page.click("#days-play")
         playing = page.get_attribute("#days-play", "aria-pressed")
-        page.wait_for_timeout(1200)  # some steps of .35 s, far from all 24
+        page.wait_for_function("document.getElementById('days-clock').textContent === '01:00'")
         page.click("#days-play")
         played = page.inner_text("#days-clock")
         marks = page.locator("#days-map .now").count()
