@@ -229,6 +229,15 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
                 total += words[i]
         return total
 
+    @njit
+    def stream_rows(row, step, shape, here):
+        total, shapes = 0.0, 0
+        for place in here:
+            for j in range(row[place], row[place + 1]):
+                total += step[j]
+                shapes += shape[j]
+        return total + shapes
+
     town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces
     known = town.visitors() >= 5
     walk = learn_habits(town.r, town.locations, known, m_min=5, rng=np.random.default_rng(2)).tables(
@@ -236,14 +245,19 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     )
     n, L = 2000, town.L
     out, uniform = np.empty((n, L), dtype=np.int32), np.random.default_rng(3).random((n, 2 * L - 1))
-    stream(np.zeros(8, dtype=np.uint64), 1)
     stroll(walk, uniform, out)
-    moves = int((out[:, 1:] != out[:, :-1]).sum())
-    width = len(walk.step) / max(len(walk.places), 1) if len(walk.step) else len(walk.places)
-    # a move reads step (8 bytes) and shape (1 byte) of every place in reach
-    words = np.ones(int(width * 9 / 8), dtype=np.uint64)
+    row, step, shape = walk.row, walk.step, walk.shape
+    if len(walk.steps):  # a small map: every move reads the steps and shapes to all places
+        P, steps = len(walk.places), walk.steps[np.ix_(walk.places, walk.places)]
+        row, step, shape = np.arange(P + 1) * P, steps.ravel(), np.zeros(P * P, np.uint8)
+    here = np.searchsorted(walk.places, out[:, :-1][out[:, 1:] != out[:, :-1]])
+    stream_rows(row, step, shape, here[:2])
+    stream(np.zeros(8, dtype=np.uint64), 1)
     found = {
-        "walk": {"seconds": least(lambda: stroll(walk, uniform, out)), "stream": least(lambda: stream(words, moves))}
+        "walk": {
+            "seconds": least(lambda: stroll(walk, uniform, out)),
+            "stream": least(lambda: stream_rows(row, step, shape, here)),
+        }
     }
     skeleton = np.random.default_rng(4).integers(0, 12, (256, L)).astype(np.int16)
     classes = np.random.default_rng(5).integers(0, 12, (L, 8192)).astype(np.int16)
