@@ -294,6 +294,7 @@ def stroll(w, uniform, out):
             shape[i, j] = w.lengths[now, r] * 17 + w.sectors[now, r] + 1
     pull, passed, mark = np.zeros(blocks * BLOCK), np.empty(blocks), np.zeros(P, dtype=np.int64)
     factor, which, further = np.empty(LENGTHS * 17), np.empty(6, dtype=np.int64), np.empty(4, dtype=np.int64)
+    along, around = np.empty(LENGTHS), np.empty(2)  # factors of a move by its length, and by its direction
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     for i in range(n):
         f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
@@ -313,18 +314,20 @@ def stroll(w, uniform, out):
                 drift = shape[left[moves - 4] if moves >= 4 else f[0], now] % 17 - 1
                 course = shape[left[moves - EIGHT] if moves >= EIGHT else f[0], now] % 17 - 1
                 steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
+                for b in range(LENGTHS):
+                    first_of = (kind * 2 + still) * LENGTHS, SPEED + (last * 2 + still) * LENGTHS
+                    along[b] = w.factor[first_of[0] + b] * w.factor[first_of[1] + b]
                 for s in range(-1, 16):
                     turn, turned = turn_of(sector, s), turn_of(drift, s)
-                    for b in range(LENGTHS):
-                        long = 1 if b >= LONG else 0
-                        further_columns(pattern, last, bent, sector, course, steady, b, s, further)
-                        factor[b * 17 + s + 1] = (
-                            w.factor[(kind * 2 + still) * LENGTHS + b]
-                            * w.factor[TURN + (turn * 2 + still) * 2 + long]
+                    for long in range(2):
+                        further_columns(pattern, last, bent, sector, course, steady, long * LONG, s, further)
+                        around[long] = (
+                            w.factor[TURN + (turn * 2 + still) * 2 + long]
                             * w.factor[DRIFT + turned * 2 + long]
-                            * (w.factor[further[0]] * w.factor[further[1]])
-                            * (w.factor[further[2]] * w.factor[further[3]])
+                            * (w.factor[further[0]] * w.factor[further[1]] * w.factor[further[2]])
                         )
+                    for b in range(LENGTHS):
+                        factor[b * 17 + s + 1] = along[b] * around[1 if b >= LONG else 0]
                 row, kinds = steps[now], shape[now]
                 for j in range(P):
                     pull[j] = row[j] * factor[kinds[j]]
