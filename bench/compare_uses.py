@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.ground import free_walks, people_of
+from elsewhere.evaluation.attacks.inputs import free_walks, people_of
 from elsewhere.evaluation.uses import (
     Days,
     Plan,

@@ -21,7 +21,7 @@ from elsewhere.evaluation.judge import class_agreement
 from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.deniable.count import mixture, noisy_count
 from elsewhere.privacy.deniable.laws import pool_for
-from elsewhere.run.model import Learnt, carrying
+from elsewhere.run.model import FittedModel, carrying
 from elsewhere.run.presets import preset_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo"
@@ -46,7 +46,7 @@ class Bench:
         start = time.process_time()
         settings = preset_of("deniable", archetypes=archetypes)
         self.learnt = carrying(
-            Learnt(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
+            FittedModel(self.learnt.model, self.learnt.classes, settings, self.learnt.place), self.model, self.rng
         )
         self.laws = self.learnt.carried.laws(
             self.learnt.model.locations, self.label, self.learnt.known, size=pool_for(FAKES), rng=self.rng

@@ -1,14 +1,12 @@
 """
 People x eps -> usefulness: the private preset beside an AdaTrace-like tool and two Markov chains at equal (eps, delta).
 
-    python bench/private.py pf                   People Flow Tokyo: 667 people learnt from, 333 held out, three splits
-    python bench/private.py town 10000           a simulated town of so many people, and 1,000 more who are held out
-    python bench/private.py pf --eps 8 4         only these eps; 0 is the same design without noise
-    python bench/private.py lives 2000           a town of 7 days: fakes that live for 1, 2, 7 of them
-    python bench/private.py canary --runs 200    one person nobody is like, in and out: what attacks on the fakes find
+    python bench/private.py 2000           lives: a town of 7 days, fakes that live for 1, 2, 7 of them, to the terminal
+
+`bench/certificate.py` measures them on people of one day, and writes its table.
 
 Constants of the preset were chosen on other splits and another town (docs/decisions/0028-private.md). Baselines get the
-same accounting (Gaussian, user level), but float noise: they are measured, not published. Writes to the terminal.
+same accounting (Gaussian, user level), but float noise: they are measured, not published.
 """
 
 import argparse
@@ -24,7 +22,7 @@ import elsewhere as ew
 from elsewhere.evaluation.referee import tp_tv
 from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
 from elsewhere.privacy.private.release import _parts
-from elsewhere.privacy.private.sums import SIGMA, bound_of, from_generator, gaussian_mu, noise_of, noisy_sum
+from elsewhere.privacy.private.sums import SIGMA, from_generator, gaussian_mu, noise_of, noisy_sum
 from elsewhere.privacy.private.vectors import Design
 from elsewhere.run.public_map import weekdays
 
@@ -218,22 +216,6 @@ def splits(kind: str, people: int) -> list[tuple[ew.Traces, ew.Traces]]:
     return [(town.of_users(np.arange(people)), town.of_users(np.arange(people, people + 1000)))]
 
 
-def table(kind: str, people: int, eps: list[float], only: list[str]) -> None:
-    """Print a line per generator and eps, the mean over splits, with +- their standard deviation for TP-TV and A15."""
-    pairs = splits(kind, people)
-    print(f"real people: TP-TV {np.mean([tp_tv(p.r[:DATASET], aside.r) for p, aside in pairs]):.3f}", flush=True)
-    for e in eps:
-        for name in only:
-            rows, began = [], time.process_time()
-            for i, (learnt_from, aside) in enumerate(pairs):
-                fakes = GENERATORS[name](learnt_from, e, FAKES, np.random.default_rng(i))
-                rows.append(figures(fakes, learnt_from, aside, members=kind == "pf" and name == "private"))
-            cells = [f"{m} {np.mean([r[m] for r in rows]):.3f}" for m in rows[0]]
-            spread = " ".join(f"{m} +-{np.std([r[m] for r in rows]):.3f}" for m in ("TP-TV", "A15"))
-            took = (time.process_time() - began) / len(pairs)
-            print(f"{name:14s} eps {e or 'inf'!s:4s} {'  '.join(cells)}  ({spread}; {took:.0f} s)", flush=True)
-
-
 def lives(people: int, lasting: int, eps: list[float], days: list[int]) -> None:
     """
     Print what a second and a seventh day cost: fakes that live for so many days, in a town of days on end.
@@ -269,51 +251,15 @@ def lives(people: int, lasting: int, eps: list[float], days: list[int]) -> None:
         print(f"{told} ({time.process_time() - began:.0f} s)", flush=True)
 
 
-def canary(runs: int, eps: float) -> None:
-    """
-    Print what attacks on the fakes find of one person nobody is like, in the file and not, with noise and without.
-
-    The attacker knows everybody else and the canary, and counts in the fakes: visits to the canary's places, its moves.
-    """
-    rng = np.random.default_rng(5)
-    town = ew.simulate_town(users=1500, locations=64, rng=rng).traces
-    quiet = np.argsort(np.bincount(town.r.ravel(), minlength=town.R))[:8]
-    day = np.tile(quiet, town.L // len(quiet) + 1)[: town.L][None]
-    with_it = ew.Traces(np.concatenate([town.r, day]), town.locations, step_minutes=town.step_minutes)
-    moves = np.unique(day[0, :-1].astype(np.int64) * town.R + day[0, 1:])
-    for noise in (eps, 0.0):
-        scores: dict[str, list[list[float]]] = {"visits": [[], []], "moves": [[], []]}
-        for run in range(runs if noise else min(runs, 20)):
-            for side, people in enumerate((town, with_it)):
-                fakes = ours(people, noise, FAKES, np.random.default_rng([run, side]))
-                i, t = moves_of(fakes)
-                scores["visits"][side].append(float(np.isin(fakes, quiet).mean()))
-                scores["moves"][side].append(float(np.isin(fakes[i, t] * town.R + fakes[i, t + 1], moves).mean()))
-        for name, (out, inside) in scores.items():
-            found = float((np.array(inside)[:, None] > np.array(out)).mean())
-            most = bound_of(noise_of(eps, DELTA, 1000)).auc if noise else 1.0
-            print(
-                f"canary, eps {noise or 'inf'}: AUC by {name} {found:.3f}, at most {most:.3f} is possible", flush=True
-            )
-
-
 def main() -> None:
     """Read the words of the command line."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("kind", choices=["pf", "town", "lives", "canary"])
-    words.add_argument("people", nargs="?", type=int, default=1000)
-    words.add_argument("--eps", nargs="+", type=float, default=[0.0, 8.0, 4.0, 2.0, 1.0])
-    words.add_argument("--only", nargs="+", default=list(GENERATORS), choices=list(GENERATORS))
-    words.add_argument("--runs", type=int, default=200)
-    words.add_argument("--days", nargs="+", type=int, default=[1, 2, 7])
-    words.add_argument("--lasting", type=int, default=7)
+    words.add_argument("people", nargs="?", type=int, default=2000)
+    words.add_argument("--eps", nargs="+", type=float, default=[0.0, 8.0, 4.0, 2.0, 1.0], help="0: without noise")
+    words.add_argument("--days", nargs="+", type=int, default=[1, 2, 7], help="that a fake lives")
+    words.add_argument("--lasting", type=int, default=7, help="days of the town")
     given = words.parse_args()
-    if given.kind == "canary":
-        canary(given.runs, given.eps[0] if given.eps[0] else 2.0)
-    elif given.kind == "lives":
-        lives(given.people, given.lasting, given.eps, given.days)
-    else:
-        table(given.kind, given.people, given.eps, given.only)
+    lives(given.people, given.lasting, given.eps, given.days)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ GROUPS = {
     ),
     "Semantic classes": ("semantic_graph", "LocationGraph", "semantic_clustering", "SemanticClasses"),
     "Fakes": (
-        *("generate_fakes", "Fakes", "Preset", "learn", "Learnt", "privacy_test", "Verdict", "Certificate"),
+        *("generate_fakes", "Fakes", "Preset", "learn", "FittedModel", "privacy_test", "Verdict", "Certificate"),
         *("publish", "Pool"),
     ),
     "Judging": (
@@ -42,7 +42,7 @@ MODULES = {
     "AuditResult": "evaluation.attacks.audit",
     "Certificate": "privacy.certificate",
     "LbsResult": "evaluation.lbs.scenario",
-    "Learnt": "run.model",
+    "FittedModel": "run.model",
     "LivesResult": "evaluation.lives",
     "LocationGraph": "semantics.graph",
     "MobilityProfile": "profiles.markov",

@@ -18,6 +18,7 @@ from elsewhere.cli import app
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)  # Debian's PostgreSQL
 
 settings.register_profile("house", deadline=None)
+settings.register_profile("few", deadline=None, max_examples=5)  # for kernels as plain Python: make test-nojit
 settings.load_profile("house")
 
 

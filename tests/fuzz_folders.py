@@ -17,7 +17,7 @@ import makefiles
 import numpy as np
 
 import elsewhere as ew
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.kept import keep_traces
@@ -82,8 +82,8 @@ def inputs():
             _prepared({"uid": ["ann"] * 9, "slot": range(9), "loc": [0, 1, 2] * 3}), ew.read_traces, "prepare.json"
         ),
         "pool": Input(_held(lambda d: pool.save(d)), ew.Pool.load, "manifest.json"),
-        "model": Input(dict(learnt.files()), Learnt.load, "model.json"),
-        "model that carries": Input(dict(carrying.files()), Learnt.load, "model.json"),
+        "model": Input(dict(learnt.files()), FittedModel.load, "model.json"),
+        "model that carries": Input(dict(carrying.files()), FittedModel.load, "model.json"),
         "fakes": Input(_held(lambda d: fakes.save(d)), ew.Fakes.load, "fakes.json"),
         "links": Input(
             {"l.csv": links_file(made, real, np.array([0, 2]))}, lambda d: read_links(d / "l.csv", made, real)

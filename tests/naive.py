@@ -2502,6 +2502,18 @@ def least_shared(seeds, others, share):
     return out
 
 
+def edges_between(label, w):
+    """Sums of the weights between two classes, each pair of places in either order, and the sizes of the classes."""
+    import numpy as np
+
+    kappa = max(label) + 1
+    sums = np.zeros((kappa, kappa))
+    for i, a in enumerate(label):
+        for j, b in enumerate(label):
+            sums[a, b] += w[i][j]
+    return sums, np.array([label.count(c) for c in range(kappa)])
+
+
 def first_order_graph(rows, R):
     """
     w_G of order 1 by its double loop (fig:alg): every mapping of the places of u to those of v is tried.
@@ -2525,3 +2537,80 @@ def first_order_graph(rows, R):
             for a in spoken_for:
                 w[a][best[a]] += sim
     return [[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)]
+
+
+def drawn_graph(edges, place, shifts, R):
+    """
+    w_G and the standard error of every weight from some pairs of users: those `shift` places apart in `place`.
+
+    `edges[u, v]` lists (r, r_next, weight) of an ordered pair. Cochran, Sampling Techniques, sec. 2.6: m of N totals
+    drawn without replacement, N mean(total) and N sqrt((1 - m/N) s^2 / m).
+    """
+    U = len(place)
+    totals = []
+    for shift in shifts:
+        w = [[0.0] * R for _ in range(R)]
+        for i in range(U):
+            for r, r_next, weight in edges[place[i], place[(i + shift) % U]]:
+                w[r][r_next] += weight
+        totals.append([[0.0 if a == b else (w[a][b] + w[b][a]) / 2 for b in range(R)] for a in range(R)])
+    N, m = U - 1, len(shifts)
+    mean = [[sum(t[a][b] for t in totals) / m for b in range(R)] for a in range(R)]
+    error = [
+        [N * math.sqrt((1 - m / N) * sum((t[a][b] - mean[a][b]) ** 2 for t in totals) / (m - 1) / m) for b in range(R)]
+        for a in range(R)
+    ]
+    return [[N * x for x in row] for row in mean], error
+
+
+def next_on_the_way(moves, xy, here, goal):
+    """
+    Where one allowed move leads from `here` towards `goal`: of ways with the fewest moves the shortest (E36).
+
+    `moves` are pairs of places. Where there is no way, nobody moves.
+    """
+    after = {a: sorted({y for x, y in moves if x == a and y != a}) for a, _ in moves}
+    best = {goal: (0, 0.0)}  # moves and length left
+    while True:
+        found = dict(best)
+        for a, onward in after.items():
+            for b in onward:
+                if b in best:
+                    length = sum((p - q) ** 2 for p, q in zip(xy[a], xy[b], strict=True)) ** 0.5
+                    way = (best[b][0] + 1, best[b][1] + length)
+                    found[a] = min(found.get(a, way), way)
+        if found == best:
+            break
+        best = found
+    if here == goal or here not in best:
+        return here
+
+    def way_by(b):
+        length = sum((p - q) ** 2 for p, q in zip(xy[here], xy[b], strict=True)) ** 0.5
+        return best[b][0] + 1, best[b][1] + length
+
+    return min((b for b in after[here] if b in best), key=way_by)
+
+
+def posterior_of_fillings(rows, places, prior, evidence):
+    """
+    E4 by enumeration: the probability of every way to fill one person's rows, slots one after the other, T = 1.
+
+    The person's chain is on `places` with all moves between them; see `chain_posterior`.
+    """
+    a = prior / len(places)
+
+    def log_evidence(counts):
+        total = sum(counts)
+        value = math.lgamma(a * len(counts)) - math.lgamma(a * len(counts) + total)
+        return value + sum(math.lgamma(a + n) - math.lgamma(a) for n in counts)
+
+    weight = {}
+    for filled in itertools.product(*(list(completions(r, places, e)) for r, e in zip(rows, evidence, strict=True))):
+        steps = [step for row, _ in filled for step in itertools.pairwise(row)]
+        log = sum(math.log(w) for _, w in filled)
+        log += log_evidence([sum(row[0] == p for row, _ in filled) for p in places])
+        log += sum(log_evidence([steps.count((i, j)) for j in places]) for i in places)
+        weight[tuple(place for row, _ in filled for place in row)] = math.exp(log)
+    total = sum(weight.values())
+    return {way: w / total for way, w in weight.items()}

@@ -18,7 +18,7 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatte
 from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.ground import Link, People, filled, free_walks
+from elsewhere.evaluation.attacks.inputs import Link, People, filled, free_walks
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
 
@@ -873,21 +873,37 @@ def test_bad_input_is_refused_with_a_code(small, case):
 def test_more_places_than_memory_holds_is_not_run():
     rng = np.random.default_rng(1)
     r = rng.permutation(40_000).reshape(4, 1000, 10)[:3]
-    found = ew.audit(*r, np.arange(1000), attacks=["A2", "A5"], locations=ew.Locations(n=40_000), rng=rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("elsewhere.evaluation.attacks.candidates.MOST_CELLS", 10**7)
+        found = ew.audit(*r, np.arange(1000), attacks=["A2", "A5"], locations=ew.Locations(n=40_000), rng=rng)
 
     assert found["A2"].status == "run"
     assert found["A5"].status == "not run"
-    assert "8192" in found["A5"].needs
+    assert "GB" in found["A5"].needs
+
+
+def test_attacks_on_a_large_map_number_the_places_that_are_visited(small, monkeypatch):
+    seeds, control, fakes, owner = small
+    named = {
+        "attacks": ["A1", "A2", "A5", "A12"],
+        "locations": ew.Locations(n=1 + max(int(x.max()) for x in small[:3])),
+    }
+    found = []
+    for places in (8192, 1):
+        monkeypatch.setattr("elsewhere.evaluation.attacks.candidates.MOST_PLACES", places)
+        audit = ew.audit(seeds, control, fakes, owner, rng=np.random.default_rng(1), **named)
+        found.append([(f.id, f.words) for f in audit.findings])
+    assert found[0] == found[1]
 
 
 def test_features_by_hand():
     where = ew.Locations(xy=[[0, 0], [0, 3], [0, 4]])
     seeds = ew.Traces([[0, 0, 1, 0], [0, 1, 2, 2]], where, start="22:00", step_minutes=60)
-    ground = ew.evaluation.attacks.ground.Ground.of(
+    inputs = ew.evaluation.attacks.inputs.AttackInputs.of(
         seeds, seeds, seeds, [0, 1], rng=np.random.default_rng(1), parameters={"m_min": 1}
     )
-    reference = Grams(ground.seeds, 3, ground.hour)
-    found = dict(zip(realism.FEATURES, realism.features(ground.fakes, ground, reference).T.tolist(), strict=True))
+    reference = Grams(inputs.seeds, 3, inputs.hour)
+    found = dict(zip(realism.FEATURES, realism.features(inputs.fakes, inputs, reference).T.tolist(), strict=True))
 
     assert found["moves"] == [2, 2]
     assert found["distinct_cells"] == [2, 3]
@@ -906,8 +922,8 @@ def test_filters_throw_out_what_nobody_does():
     rng = np.random.default_rng(1)
     where = ew.Locations(xy=np.column_stack([np.arange(20), np.zeros(20)]))
     real = ew.Traces(np.clip(people(60, rng, R=20, L=12), 0, 9), where)
-    ground = ew.evaluation.attacks.ground.Ground.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
-    throw = realism.learn(ground.seeds, ground)
+    inputs = ew.evaluation.attacks.inputs.AttackInputs.of(real, real, real, None, rng=rng, parameters={"m_min": 1})
+    throw = realism.learn(inputs.seeds, inputs)
     jump, known = np.tile([15, 3], (1, 6)), real.r[:1].astype(np.int64)
 
     assert throw["too_fast"](jump)[0] == 1.0

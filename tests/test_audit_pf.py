@@ -16,7 +16,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.evaluation.attacks.copies import common_with_owner
 from elsewhere.evaluation.attacks.finding import user_rate
-from elsewhere.evaluation.attacks.ground import Link, People
+from elsewhere.evaluation.attacks.inputs import Link, People
 from elsewhere.evaluation.attacks.linkage import class_aware, recover, semantic_rank, timing_top
 from elsewhere.evaluation.referee import TOP, membership_rates, reidentification_rate, tm_emd, tp_tv
 

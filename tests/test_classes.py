@@ -187,7 +187,7 @@ def test_small_classes_are_merged_smallest_first_into_the_nearest(data, c_min):
         [np.flatnonzero(label == i).tolist() for i in range(label.max() + 1)], w.tolist(), c_min
     )
 
-    found = room._merged(label, w, c_min)
+    found = room._merged(label, lambda of: naive.edges_between(of.tolist(), w.tolist()), c_min)
 
     assert {frozenset(np.flatnonzero(found == i).tolist()) for i in range(found.max() + 1)} == set(
         map(frozenset, expected)
@@ -287,7 +287,7 @@ def test_smallest_number_with_nine_tenths_of_the_largest_score(monkeypatch, scor
 def test_scores_that_scatter_as_much_as_they_tell_are_chance(monkeypatch):
     for spread, expected in ((0.4, 9), (0.6, 4)):
         views = [Scores(lambda k, told=told: (k == 9) * told) for told in (1 - spread, 1 + spread)]
-        monkeypatch.setattr(room, "_views", lambda _, half, views=views: [views[half]] * 2)
+        monkeypatch.setattr(room, "_views", lambda _, half, __, views=views: [views[half]] * 2)
 
         assert room.number_of_classes(None, [0, 1], 12, 0) == expected
 
@@ -303,6 +303,25 @@ def test_numbers_tried_are_few_and_end_where_the_score_has_fallen(monkeypatch):
     monkeypatch.setattr(room, "_views", lambda *_: [views, views])
     assert room.number_of_classes(None, [None], 2000, 0) == 8
     assert max(views.tried) == 12
+
+
+def test_classes_of_a_large_map_are_learnt_from_some_of_its_places(town, monkeypatch):
+    traces = town.traces
+    name = rng(2).permutation(traces.R)
+    renamed = ew.Traces(name[traces.r], traces.locations, users=traces.user)
+    before, after = graph_of(traces, T=4), graph_of(renamed, T=4)
+    whole = ew.semantic_clustering(before, kappa=6, rng=rng()).label
+    monkeypatch.setattr(room, "TEACHING", 60)
+    monkeypatch.setattr(room, "PLACES_LOOKED_AT", 150)
+    monkeypatch.setattr("elsewhere.semantics.graph.FEW_PLACES", 10)
+    label = ew.semantic_clustering(before, kappa=6, c_min=4, rng=rng()).label
+
+    # drawn from the places, whatever these are called, and all of them are in a class
+    np.testing.assert_array_equal(label, ew.semantic_clustering(after, kappa=6, c_min=4, rng=rng()).label[name])
+    assert ((label >= 0) == before.visited).all()
+    assert ami(label[before.visited], whole[before.visited]) > 0.5
+    assert max(len(view.rows) for view in room._views(before, room.halvings(before, rng(4))[0])) == 50
+    assert ew.semantic_clustering(before, rng=rng()).kappa >= 4
 
 
 def test_number_is_the_same_whatever_places_and_users_are_called(town):

@@ -229,9 +229,8 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
 
     assert status == 0
     assert set(told["files"]) == {p.name for p in out.iterdir()}
-    assert (
-        set(told["private_files"]) == {p.name for p in mine.iterdir()} == {"links.csv", "judgement.json", "report.html"}
-    )
+    kept = {"links.csv", "studio.npz", "judgement.json", "report.html"}
+    assert set(told["private_files"]) == {p.name for p in mine.iterdir()} == kept
     public = b"".join(p.read_bytes() for p in out.iterdir())
     assert b"CANARY" not in public
     assert b"CANARY" in (mine / "links.csv").read_bytes()
@@ -273,7 +272,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report")[0] == 0
     # without the links nobody could ever audit these fakes
-    assert [p.name for p in (tmp_path / "out-private").iterdir()] == ["links.csv"]
+    assert sorted(p.name for p in (tmp_path / "out-private").iterdir()) == ["links.csv", "studio.npz"]
     real, pool = ew.read_traces(world / "real.csv"), ew.Pool.load(out)
     index = read_links(tmp_path / "out-private" / "links.csv", pool.traces, real)
     assert np.all(pool.on(real.locations).r != real.r[index])
@@ -284,7 +283,7 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     (mine / "report.html").write_text('<p><span class="edition private">')
     (mine / "shareable-report.html").write_text("my own")
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report", "--force")[0] == 0
-    assert sorted(p.name for p in mine.iterdir()) == ["links.csv", "shareable-report.html"]
+    assert sorted(p.name for p in mine.iterdir()) == ["links.csv", "shareable-report.html", "studio.npz"]
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
     assert not (tmp_path / "a").exists()

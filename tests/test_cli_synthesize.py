@@ -61,7 +61,10 @@ def test_stages_give_what_the_whole_gives(run, town, tmp_path):
     assert (model / "contributors.json").stat().st_mode & 0o077 == 0
     assert run("generate", town, "--model", model, "-o", private, *SMALL)[0] == 0
     assert all(p.stat().st_mode & 0o077 == 0 for p in private.iterdir())
-    status, _, err = run("generate", town, "--model", model, "-o", tmp_path / "den", "--preset", "deniable")
+    words = ["generate", town, "--model", model, "-o", tmp_path / "den", "--preset", "deniable"]
+    status, _, err = run(*words)
+    assert (status, err[:10]) == (2, "E_MISMATCH")  # it was learnt with a smaller m_min
+    status, _, err = run(*words, "--set", "m_min=2")
     assert (status, err[:10]) == (2, "E_DISJOINT")  # a model of the product has no archetypes
     assert run("publish", private, "-o", pool)[0] == 0
     assert len(ew.Pool.load(pool)) > 0
@@ -589,7 +592,7 @@ def test_what_each_preset_would_promise(run, tmp_path):
     status, said, _ = run("plan", tmp_path / "people.csv")
     assert status == 0
     assert "1,116" not in said  # that is the number for eps 2
-    assert "too few people" in said
+    assert "80 people are too few for any eps" in said
     assert run("plan", tmp_path / "people.csv", "--eps", "0")[0] == 2
 
 

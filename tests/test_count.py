@@ -16,7 +16,7 @@ from elsewhere.errors import NotEnoughUsers
 from elsewhere.evaluation.attacks.deniable import Neighbours, found_without_noise
 from elsewhere.privacy.deniable import laws as made
 from elsewhere.privacy.deniable.count import discrete_laplace, laboratory, margin, mixture, noisy_count, number_of_fakes
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.plan import plan
 from elsewhere.run.presets import preset_of
 from elsewhere.run.roles import split_users
@@ -379,7 +379,9 @@ class TestPreset:
     def test_a_saved_model_makes_the_same_fakes(self, tmp_path, learnt, others):
         learnt.save(tmp_path / "model")
 
-        np.testing.assert_array_equal(released(Learnt.load(tmp_path / "model"), others).r, released(learnt, others).r)
+        np.testing.assert_array_equal(
+            released(FittedModel.load(tmp_path / "model"), others).r, released(learnt, others).r
+        )
 
 
 class TestPlan:

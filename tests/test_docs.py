@@ -7,7 +7,6 @@ from the code are up to date; the site builds without a warning.
 
 import ast
 import contextlib
-import csv
 import doctest
 import importlib
 import inspect
@@ -28,6 +27,7 @@ import pytest
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import ALL
 from elsewhere.privacy.certificate import VACUOUS, odds_factor
+from elsewhere.privacy.private.sums import eps_of, gaussian_mu
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text()
@@ -380,14 +380,31 @@ def test_promise_of_many_people(people, given):
     assert told.rstrip().splitlines()[-1].startswith("> Whoever you are: ")
 
 
-def test_promise_shows_what_was_measured():
-    with (ROOT / "docs" / "people-eps.csv").open() as file:
-        measured = {(int(row["people"]), row["eps"]): row["tp_tv"].lstrip("0") for row in csv.DictReader(file)}
-    noisy, free, real = (measured[10_000, eps] for eps in ("2", "none", "real"))
-    picture = (ROOT / "docs" / "people-eps.svg").read_text()
+def test_promise_counts_two_ids_and_releases_as_the_accounting_does():
+    mu = gaussian_mu(4.0, 1e-6)
+    private = (ROOT / "docs" / "private.md").read_text()
 
-    assert f"TP-TV {noisy}, without noise {free}, 500 real people {real}" in EXAMPLES["10,000"]
+    for page in (PROMISE, private):
+        assert f"{eps_of(2 * mu, 1e-6):.1f} in place of 4" in page
+    assert f"two at eps 4 are one at eps {eps_of(math.sqrt(2) * mu, 1e-6):.1f}" in private
+
+
+def test_promise_is_one_page():
+    assert len(PROMISE.split()) < 950
+
+
+# --- what a theorem costs: the page and the picture follow from the table
+
+CERTIFICATE = runpy.run_path(str(ROOT / "bench" / "certificate.py"), run_name="certificate")
+
+
+def test_the_page_of_costs_follows_from_its_table():
+    assert (ROOT / "docs" / "certificate.md").read_text() == CERTIFICATE["page"](), "python bench/certificate.py write"
+    picture = (ROOT / "docs" / "people-eps.svg").read_text()
+    table = CERTIFICATE["Table"]()
+
     assert len(picture) < 60_000
-    for people, eps in measured:
-        assert f">{people:,}<" in picture
-        assert {"real": ">500 real people<", "none": ">no noise<"}.get(eps, f">eps {eps}<") in picture
+    for town in CERTIFICATE["TOWNS"]:
+        assert table.value(town, "private", "2", "TP-TV") is None or f">{int(town):,}<" in picture
+    for name in (">500 real people<", ">no noise<", ">eps 1<", ">eps 2<", ">eps 4<", ">eps 8<"):
+        assert name in picture

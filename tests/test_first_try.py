@@ -598,11 +598,6 @@ def spreadsheet(town, folder):
     semicolons(town, folder).rename(folder / "spreadsheet.csv")
 
 
-def unfinished(town, folder):
-    made = ew.generate_fakes(TOWNS[2], kappa=6, m_min=2, k=3, c_min=1)
-    made.save(folder / "fakes-unfinished")
-
-
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "first-try.md").read_text()
 COMMANDS = re.findall(r"^elsewhere .*", "\n".join(re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)), re.M)
 FILES = {
@@ -617,7 +612,6 @@ FILES = {
     "owntracks": (owntracks_folder, "denver"),
     "traces.xlsx": (xlsx, "denver"),
     "spreadsheet.csv": (spreadsheet, "denver"),
-    "fakes-unfinished": (unfinished, "denver"),
 }
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import elsewhere as ew
-from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.evaluation.lbs import findings
 from elsewhere.evaluation.lbs._scenario_kernels import localize, track
 from elsewhere.evaluation.lbs.days import Company, likeness, over_days, portrait, recurring
@@ -655,8 +655,10 @@ def test_likeness_by_hand():
     assert_allclose(likeness(np.array([[1.0, np.nan], [2.0, 9.0]]), others), [-3 / 8, 0])
 
 
-def ground(seeds, holdout, fakes, owner, seed=1, **more):
-    return Ground.of(seeds, holdout, fakes, owner, rng=np.random.default_rng(seed), parameters={"m_min": 1}, **more)
+def inputs(seeds, holdout, fakes, owner, seed=1, **more):
+    return AttackInputs.of(
+        seeds, holdout, fakes, owner, rng=np.random.default_rng(seed), parameters={"m_min": 1}, **more
+    )
 
 
 def test_findings_have_the_shape_of_the_audit_and_flag_uniform_dummies(monkeypatch):
@@ -667,7 +669,7 @@ def test_findings_have_the_shape_of_the_audit_and_flag_uniform_dummies(monkeypat
     dummies = rng.integers(60, size=(120, seeds.L))
     good = rng.permutation(holdout.r)[np.arange(120) % 60]
     owner = np.arange(120) % 60
-    flagged, fine = (attack_A17(ground(seeds, holdout, f, owner)) for f in (dummies, good))
+    flagged, fine = (attack_A17(inputs(seeds, holdout, f, owner)) for f in (dummies, good))
 
     assert flagged.passed is False
     assert flagged.main > 0.8 > flagged.bar
@@ -676,12 +678,12 @@ def test_findings_have_the_shape_of_the_audit_and_flag_uniform_dummies(monkeypat
     plain = json.loads(json.dumps(flagged.to_dict()))
     assert {"main", "control", "baseline", "interval", "bar", "passed"} <= set(plain)
     assert plain["interval"][0] <= plain["main"] <= plain["interval"][1]
-    held = attack_A19(ground(seeds, holdout, dummies, owner))
+    held = attack_A19(inputs(seeds, holdout, dummies, owner))
     assert held.main > 0.99
     assert held.bar is None
-    assert attack_A18(ground(seeds, holdout, dummies, owner)).status == "not run"
-    assert attack_A17(ground(seeds, holdout, dummies, owner * 0)).status == "not run"
-    assert attack_A17(ground(seeds, holdout.select([0, 1, 2]), dummies, owner)).main > 0.5
+    assert attack_A18(inputs(seeds, holdout, dummies, owner)).status == "not run"
+    assert attack_A17(inputs(seeds, holdout, dummies, owner * 0)).status == "not run"
+    assert attack_A17(inputs(seeds, holdout.select([0, 1, 2]), dummies, owner)).main > 0.5
 
 
 def test_intersection_finding():
@@ -689,7 +691,7 @@ def test_intersection_finding():
     town = ew.simulate_town(users=60, days=8, locations=80, rng=rng).traces
     seeds, holdout, others = (town.of_users(np.arange(20 * k, 20 * k + 20)) for k in range(3))
     owner = np.arange(len(others)) // 8 * 8  # each life is of one seed
-    found = attack_A18(ground(seeds, holdout, others, owner))
+    found = attack_A18(inputs(seeds, holdout, others, owner))
     by_days = found.details["over_days"]["5"]["found"]
 
     assert (found.details["days"], found.status) == (7, "run")
@@ -699,7 +701,7 @@ def test_intersection_finding():
     assert found.bar == pytest.approx(1 / (found.details["fakes"] + 1) + 0.05)
     # single days as personas: the line that lives one day again and again is none of a person
     days = ew.Traces(others.r, others.locations, step_minutes=others.step_minutes, start=others.start)
-    flagged = attack_A18(ground(seeds, holdout, days, owner))
+    flagged = attack_A18(inputs(seeds, holdout, days, owner))
     assert flagged.passed is False
     assert flagged.main > 0.8 > flagged.null.high
     assert flagged.details["more_than_on_one_day"] > 0.3
@@ -713,12 +715,12 @@ def test_what_the_pool_adds_is_measured_against_the_same_service_without_it(monk
     town = ew.simulate_town(users=120, locations=60, rng=np.random.default_rng(15)).traces
     seeds, holdout = town.select(np.arange(60)), town.select(np.arange(60, 120))
     owner = np.arange(60)
-    held = attack_A19(ground(seeds, holdout, holdout.r, owner))
+    held = attack_A19(inputs(seeds, holdout, holdout.r, owner))
     assert held.main > 0.9 > held.null.high
     assert held.learnt
     # a pool that has nothing to do with the decoys
     pool = ew.Traces(np.zeros((3, town.L), dtype=int), town.locations)
-    idle = attack_A19(ground(seeds, holdout, holdout.r, owner, pool=pool))
+    idle = attack_A19(inputs(seeds, holdout, holdout.r, owner, pool=pool))
     assert idle.null.low <= idle.main <= idle.null.high
     assert not idle.learnt  # though it is above guessing, and whatever strangers reach
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import elsewhere as ew
 from elsewhere.synthesis._streams_kernels import open_stream
 from elsewhere.synthesis.walk import _lives_kernels as kernels
-from elsewhere.synthesis.walk.lives import _clusters, learn_lives
+from elsewhere.synthesis.walk.lives import _clusters, _grid, learn_lives
 from elsewhere.traces.model import Locations
 
 DAYS = 14
@@ -112,6 +112,21 @@ def test_lives_stay_on_the_map_and_follow_the_rng_alone(lives, town):
     assert np.array_equal(some, again)
     assert not np.array_equal(some, others)
     assert lives.draw(0, WEEKEND, np.random.default_rng(1)).shape == (0, DAYS, town.L)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**31), st.integers(1, 40), st.sampled_from([(1.0, 1.0), (9.0, 0.2), (1.0, 0.0), (0.0, 0.0)]))
+def test_places_on_the_way_are_found_by_squares(lives, seed, P, size):
+    rng = np.random.default_rng(seed)
+    xy, passed = rng.random((P, 2)) * size, np.flatnonzero(rng.random(P) < 0.7)
+    law = lives.law._replace(xy=xy, **_grid(xy, passed))
+    among = np.empty(P, dtype=np.int64)
+    for _ in range(5):
+        a, b = rng.integers(P, size=2)
+        longest = float(np.hypot(*(xy[a] - xy[b])) + rng.random() * 2)
+        found = among[: kernels.passed_between(law, a, b, longest, among)]
+        expected = [x for x in passed.tolist() if kernels.on_the_way(xy, a, b, x, longest)]
+        assert found.tolist() == expected
 
 
 def test_nights_are_at_home_and_days_go_on_where_they_ended(lives, town):

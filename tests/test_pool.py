@@ -14,9 +14,9 @@ from scipy import stats
 
 import elsewhere as ew
 from elsewhere.files import write_files
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, preset_of
-from elsewhere.run.public_map import Frame, calendar, is_weekend
+from elsewhere.run.public_map import PublicMap, calendar, is_weekend
 from elsewhere.run.publish import _reading, as_read, on_output, publish_linked, with_withheld
 from elsewhere.traces.fixes import Preparation
 
@@ -117,7 +117,7 @@ class TestPublish:
             categories=["shop", "home", "shop", "inn", "inn"],
             category_users=[5, 4, 5, 9, 9],
         )
-        frame = Frame(where, np.ones(5, dtype=bool), None, 20, "00:00", "UTC", m_min=5)
+        frame = PublicMap(where, np.ones(5, dtype=bool), None, 20, "00:00", "UTC", m_min=5)
         found, r = frame.published(np.array([[4, 2, 0, 1]]))
         assert found.names == ("10", "9", "area 1", "area 2")
         assert found.categories == ("shop", "", "shop", "inn")
@@ -127,7 +127,7 @@ class TestPublish:
         assert whole.names == ("9", "10")  # whole numbers are in the order of numbers
 
     def test_places_without_names_and_positions_keep_their_numbers(self):
-        frame = Frame(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
+        frame = PublicMap(ew.Locations(n=9), np.ones(9, dtype=bool), None, 20, "00:00", "UTC")
         found, r = frame.published(np.array([[7, 2]]))
         assert (found.names, r.tolist()) == (("2", "7"), [[1, 0]])
         assert ew.Pool(ew.Traces(r, found), {}).on(ew.Locations(n=9)).r.tolist() == [[7, 2]]
@@ -344,7 +344,7 @@ class TestPublish:
     def test_dates_of_every_kind_of_calendar(self):
         def frame(days, weekend):
             dates = np.array([f"2024-03-{day:02}" for day in days], dtype="datetime64[D]")
-            return Frame(ew.Locations(n=1), np.ones(1, dtype=bool), dates, 20, "00:00", "UTC", weekend=weekend)
+            return PublicMap(ew.Locations(n=1), np.ones(1, dtype=bool), dates, 20, "00:00", "UTC", weekend=weekend)
 
         rng, kinds = np.random.default_rng(1), np.array([False, True] * 50)
         both = frame(range(1, 11), 0.5)
@@ -486,7 +486,7 @@ class TestModelFile:
     def test_round_trip(self, town, tmp_path):
         learnt = self.learnt(town)
         learnt.save(tmp_path / "model")
-        back = Learnt.load(tmp_path / "model")
+        back = FittedModel.load(tmp_path / "model")
         assert np.array_equal(back.classes.label, learnt.classes.label)
         assert np.array_equal(back.model.table(1, 2), learnt.model.suppressed(2).table(1, 2))
         assert back.preset == learnt.preset
@@ -499,7 +499,7 @@ class TestModelFile:
     def test_no_move_in_the_file_is_one_users(self, town, tmp_path):
         learnt = self.learnt(town)
         learnt.save(tmp_path / "model")
-        back = Learnt.load(tmp_path / "model")
+        back = FittedModel.load(tmp_path / "model")
         merged = learnt.translate(town)
         made = {}
         for row, user in zip(merged.r.tolist(), merged.user.tolist(), strict=True):
@@ -536,9 +536,9 @@ class TestModelFile:
         for damaged in (good[:-10], good[:200] + b"\x00" + good[201:], b"", b"PK\x03\x04"):
             (folder / "model.npz").write_bytes(damaged)
             with pytest.raises(ew.errors.InvalidModel):
-                Learnt.load(folder)
+                FittedModel.load(folder)
         (folder / "model.npz").write_bytes(good)
         for changed in (index[:-20], b"[]", b"", index.replace(b'"format": 1', b'"format": 2')):
             (folder / "model.json").write_bytes(changed)
             with pytest.raises(ew.errors.InvalidModel):
-                Learnt.load(folder)
+                FittedModel.load(folder)

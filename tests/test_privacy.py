@@ -701,3 +701,24 @@ def test_the_room_claims_no_more_than_it_measures():
 
     assert said
     assert not [text for text in spoken if "deniab" in text.lower() or "anonym" in text.lower()]
+
+
+def test_alternates_are_looked_for_from_those_who_live_like_the_seed():
+    # one alternate in a thousand lives like the seed, whoever stands first; the verdict does not depend on the order
+    rng = np.random.default_rng(1)
+    seeds = ew.Traces([[0, 0, 0, 0, 0, 1, 1, 2]], ew.Locations(n=60), users=["ann"])
+    r = rng.integers(3, 50, (400, 8))
+    r[rng.permutation(400)[:5]] = [50, 50, 50, 50, 50, 51, 51, 52]
+    fake = np.array([[53, 53, 53, 53, 53, 54, 54, 55]])
+    found = []
+    for order in (np.arange(400), rng.permutation(400)):
+        test = PrivacyTest.prepare(seeds, ew.Traces(r[order], ew.Locations(n=60)), k=4, par_d=0.05)
+        found.append(test(fake, [0]).alternates.tolist())
+        steady = _kernels.steadiness(test.prepared.alternates)
+        assert (np.diff(steady) >= 0).all()
+        assert steady[test.prepared.near[0] - 1] < 5 / 8 <= steady[test.prepared.near[0]]
+    assert found == [[3], [3]]
+    everybody = PrivacyTest.prepare(seeds, ew.Traces(r, ew.Locations(n=60)), k=4, par_d=0.05, count_all=True)
+    counts = [sorted((row.count(x) for x in set(row)), reverse=True) for row in r.tolist()]
+    alike = [sum(map(min, mine, (5, 2, 1))) / 8 for mine in counts]
+    assert everybody(fake, [0]).alternates.tolist() == [sum(abs(1 - x) < 0.05 for x in alike)]

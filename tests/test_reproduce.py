@@ -1,9 +1,12 @@
 """The paper's evaluation on other data: every number of the paper once, ours computed, statements that can fail."""
 
+import importlib
 import json
 import math
 import re
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +14,10 @@ import pytest
 import elsewhere as ew
 from elsewhere.cli import app
 from elsewhere.evaluation.lbs.generators import OURS, judge_service, two_days
-from elsewhere.evaluation.reproduce import NUMBERS, _number_row, reproduce
+from elsewhere.evaluation.reproduce import NUMBERS, _number_row, _numbers, _statements, reproduce
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=")
+module = importlib.import_module("elsewhere.evaluation.reproduce")
 PAPER = Path(__file__).resolve().parents[1].parent / "shared" / "paper.tex"
 
 
@@ -94,10 +98,209 @@ def test_a_prepared_folder_is_an_input_too(tmp_path, capsys):
         ("all fakes", 0.3, True),
         ("all fakes", 0.8, False),
         ("users", 7, None),
+        # a quarter of the paper's number, on either side, however small it is
+        ("p_bar std", 0.0060 * 1.24, True),
+        ("p_bar std", 0.0060 * 1.26, False),
+        ("p_bar std", 0.0060 * 0.76, True),
+        ("p_bar std", 0.0060 * 0.74, False),
+        ("time 1 fakes", 0.0125 + 0.004, False),
+        ("kappa", 25, True),
+        ("kappa", 26, False),
     ],
 )
 def test_what_is_called_near(key, ours, agrees):
     assert _number_row(key, ours).agrees is agrees
+
+
+# every figure of another value, so that none can stand in for another
+VISITS = {
+    "all": {"testing": 0.1, "fakes": {"mean": 0.2, "median": 0.21, "std": 0.01}, "uniform": 0.9, "single": 4.0},
+    "top": {"testing": 0.02, "fakes": {"mean": 0.03, "median": 0.031, "std": 0.005}, "uniform": 0.3, "single": 5.0},
+}
+ALLOCATION = {
+    str(j): {
+        "testing": 0.02 + j / 1000,
+        "fakes": {"mean": 0.01 * j, "median": 0.011 * j, "std": 0.001 * j},
+        "paired": {"mean": 0.5 * j, "median": 0.4, "std": 0.3},
+        "uniform": 0.1 * j,
+        "random": {"mean": 0.6 + j, "median": 0.5, "std": 0.2},
+        "random_sorted": {"mean": 0.2 * j, "median": 0.15, "std": 0.1},
+    }
+    for j in (1, 2, 3)
+}
+AGGREGATE = {
+    name: {"fakes": {"mean": at, "median": at + 0.01, "std": at / 100}, "testing": at + 0.1}
+    for name, at in (("p_bar", 0.8), ("pi_bar", 0.7))
+}
+RISING = np.linspace(0.4, 0.9, 50)
+SAMPLES = {
+    "differential": np.array([0.01, 0.02, 0.3]),
+    "semantic": np.array([0.6, 0.7, 0.4]),
+    "real_real": RISING,
+    "fake_fake": RISING - 0.1,
+}
+# median error with 1, 5 and 10 fakes: of each, at most m / (m + 1)
+ERROR = {
+    "uniform IID": (0.10, 0.20, 0.30),
+    "aggregate IID": (0.20, 0.30, 0.40),
+    "walk on aggregate": (0.30, 0.50, 0.60),
+    "walk on user": (0.40, 0.70, 0.80),
+    OURS: (0.48, 0.80, 0.88),
+}
+PLACES = {"uniform IID": 9.0, "aggregate IID": 8.0, "walk on aggregate": 7.0, "walk on user": 3.0, OURS: 5.0}
+KINDS = {"uniform IID": 6.5, "aggregate IID": 5.5, "walk on aggregate": 4.5, "walk on user": 2.5, OURS: 3.5}
+
+
+def said(**changes):
+    """What is stated of results that agree with the paper in everything, but for the changes."""
+    about = {
+        "geographic": np.array([0.0, 0.05, 0.4]),
+        "semantic": np.array([0.4, 0.7, 0.9]),
+        "samples": SAMPLES,
+        "visits": VISITS,
+        "allocation": ALLOCATION,
+        "error": ERROR,
+        "places": PLACES,
+        "kinds": KINDS,
+    } | changes
+    names = tuple(about["error"])
+    # two users, the second of whom pays nothing: medians must be over users, at the largest number of fakes
+    cost = np.full((3, len(names), 3, 3), 99.0)
+    cost[:, :, -1, 0], cost[:, :, -1, 1] = ([about[kind][n] for n in names] for kind in ("places", "kinds"))
+    cost[0, :, -1] = 0.0
+    service = SimpleNamespace(
+        generators=names,
+        n_fakes=(1, 5, 10),
+        overhead=cost,
+        figure=lambda name, m: {"median": about["error"][name][(1, 5, 10).index(m)], "mean": 0.001},
+    )
+    publishing = SimpleNamespace(samples=about["samples"], visits=about["visits"], allocation=about["allocation"])
+    return {
+        (row.place, row.what): row.agrees
+        for row in _statements(about["geographic"], about["semantic"], publishing, service)
+    }
+
+
+def changed(table, *path, to):
+    """A copy of nested tables with one entry changed."""
+    first, *rest = path
+    return {**table, first: changed(table[first], *rest, to=to) if rest else to}
+
+
+def test_every_statement_of_the_paper_is_made_and_holds_where_it_should():
+    stated = said()
+    assert all(stated.values())
+    assert Counter(place for place, _ in stated) == {
+        "fig:real-gs-similarity a": 1,
+        "fig:real-gs-similarity b": 1,
+        "fig:deltas-fakeset2": 1,
+        "fig:real-fake-semantic-similarity": 1,
+        "fig:fake-fake-semantic-similarity-qq": 1,
+        "tbl:vistprob-kl": 1,
+        "tbl:vistprob-kl-50mp": 1,
+        "tbl:timealloc-kl": 4,  # three ranks, and sometimes closer than testing
+        "fig:locationprivacy": 3,
+        "Service, Results": 6,  # for 1, 5 and 10 fakes: near the maximum, and RW user
+        "fig:locationprivacy a": 1,
+        "fig:locationprivacy b": 1,
+    }
+
+
+def curve(name, m, value):
+    """The errors with that of one generator and number of fakes changed."""
+    at = (1, 5, 10).index(m)
+    return {"error": {**ERROR, name: (*ERROR[name][:at], value, *ERROR[name][at + 1 :])}}
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "word", "times"),
+    [
+        ({"geographic": np.array([0.1, 0.21, 0.3])}, "fig:real-gs-similarity a", "geographic", 1),
+        ({"semantic": np.array([0.1, 0.49, 0.9])}, "fig:real-gs-similarity b", "semantic", 1),
+        ({"samples": {**SAMPLES, "differential": np.array([0.01, 0.2, 0.3])}}, "fig:deltas-fakeset2", "small", 1),
+        ({"samples": {**SAMPLES, "semantic": np.array([0.9, 0.4, 0.3])}}, "fig:real-fake-semantic", "similar", 1),
+        ({"samples": {**SAMPLES, "fake_fake": RISING**40}}, "fig:fake-fake-semantic", "on a line", 1),
+        ({"visits": changed(VISITS, "all", "testing", to=0.2001)}, "tbl:vistprob-kl", "testing", 1),
+        ({"visits": changed(VISITS, "all", "uniform", to=0.1999)}, "tbl:vistprob-kl", "uniform", 1),
+        ({"visits": changed(VISITS, "all", "single", to=0.1999)}, "tbl:vistprob-kl", "single", 1),
+        ({"visits": changed(VISITS, "top", "testing", to=0.0301)}, "tbl:vistprob-kl-50mp", "testing", 1),
+        ({"visits": changed(VISITS, "top", "uniform", to=0.0299)}, "tbl:vistprob-kl-50mp", "uniform", 1),
+        ({"visits": changed(VISITS, "top", "single", to=0.0299)}, "tbl:vistprob-kl-50mp", "single", 1),
+        *(
+            ({"allocation": changed(ALLOCATION, j, *path, to=0.01 * int(j) - 1e-4)}, "tbl:timealloc-kl", f"rank {j}", 1)
+            for j in "123"
+            for path in (("uniform",), ("random_sorted", "mean"))
+        ),
+        (
+            {"allocation": {j: {**ALLOCATION[j], "testing": 0.009 * int(j)} for j in "123"}},
+            "tbl:timealloc-kl",
+            "sometimes",
+            1,
+        ),
+        # of 10 fakes, beyond .88: the walk on the user misleads more, and is no longer behind ours
+        (curve("walk on user", 10, 0.881), "", "10 fakes", 2),
+        (curve("walk on user", 5, 0.499), "Service, Results", "5 fakes: of the others", 1),
+        (curve("walk on aggregate", 1, 0.481), "", "1 fake:", 2),
+        (curve(OURS, 5, 0.749), "Service, Results", "5 fakes: privacy very close", 1),
+        (curve(OURS, 5, 0.917), "Service, Results", "5 fakes: privacy very close", 1),
+        ({"places": {**PLACES, OURS: 7.1}}, "fig:locationprivacy a", "places", 1),
+        ({"places": {**PLACES, "walk on user": 7.1}}, "fig:locationprivacy a", "places", 1),
+        ({"kinds": {**KINDS, OURS: 4.6}}, "fig:locationprivacy b", "classes", 1),
+        ({"kinds": {**KINDS, "walk on user": 4.6}}, "fig:locationprivacy b", "classes", 1),
+    ],
+)
+def test_a_statement_fails_where_it_does_not_hold_and_no_other_does(change, place, word, times):
+    failed = [(where, what) for (where, what), agrees in said(**change).items() if not agrees]
+    assert len(failed) == times
+    assert all(where.startswith(place) and word in what for where, what in failed)
+
+
+def test_our_numbers_are_those_that_the_paper_prints():
+    publishing = SimpleNamespace(aggregate=AGGREGATE, visits=VISITS, allocation=ALLOCATION)
+    found = _numbers(SimpleNamespace(U=24, R=80), SimpleNamespace(kappa=7), 0.75, publishing)
+    expected = {
+        "users": 24, "places": 80, "kappa": 7, "passed": 0.75,
+        "p_bar mean": 0.8, "p_bar median": 0.81, "p_bar std": 0.008,
+        "pi_bar mean": 0.7, "pi_bar median": 0.71, "pi_bar std": 0.007,
+        "all testing": 0.1, "all fakes": 0.2, "all std": 0.01, "all uniform": 0.9, "all single": 4.0,
+        "top testing": 0.02, "top fakes": 0.03, "top std": 0.005, "top uniform": 0.3, "top single": 5.0,
+    }  # fmt: skip
+    for j in (1, 2, 3):
+        expected |= {f"time {j} fakes": 0.01 * j, f"time {j} std": 0.001 * j, f"time {j} uniform": 0.1 * j}
+        # sorted over people as the fakes are (E70)
+        expected |= {f"time {j} testing": 0.02 + j / 1000, f"time {j} random": 0.2 * j}
+    assert {name: found[name] for name in NUMBERS} == pytest.approx(expected)
+
+
+def test_it_learns_from_the_first_day_and_judges_by_the_second_with_fakes_by_likelihood(monkeypatch):
+    calls = {}
+
+    def spy(name):
+        true = getattr(module, name)
+
+        def call(*given, **named):
+            calls.setdefault(name, []).append((given, named))
+            return true(*given, **named)
+
+        monkeypatch.setattr(module, name, call)
+
+    for name in ("generate_fakes", "evaluate_publishing", "judge_service", "fit_profiles"):
+        spy(name)
+    town = ew.simulate_town(users=10, days=3, locations=50, rng=np.random.default_rng(1)).traces
+    reproduce(town, per_seed=10, kappa=5, repeats=(2, 3), rng=np.random.default_rng(2))
+    train, test = (town.select(np.flatnonzero(town.dates == day)).r.tolist() for day in np.unique(town.dates)[:2])
+
+    assert [given[0].r.tolist() for given, _ in calls["generate_fakes"]] == [train, train]
+    assert [named["preset"] for _, named in calls["generate_fakes"]] == ["paper", "paper"]
+    # the paper's 80 % are of single attempts and without the differential test
+    single = {name: calls["generate_fakes"][1][1][name] for name in ("k", "max_tries", "per_seed")}
+    assert single == {"k": 1, "max_tries": 1, "per_seed": 10}
+    assert calls["fit_profiles"][0][0][0].r.tolist() == train
+    for name in ("evaluate_publishing", "judge_service"):
+        ((given, named),) = calls[name]
+        assert (given[0].r.tolist(), given[1].r.tolist()) == (train, test)
+    assert calls["evaluate_publishing"][0][1]["datasets"] == 10
+    assert (named["choose"], named["repeats"]) == ("likelihood", (2, 3))
 
 
 def test_days_are_ordered_by_date_and_users_with_one_day_are_left_out():

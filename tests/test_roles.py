@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import EVERYBODY
 from elsewhere.evaluation.attacks.candidates import exchanged_share, named
-from elsewhere.evaluation.attacks.ground import People
+from elsewhere.evaluation.attacks.inputs import People
 
 ATTACKS = ["A1", "A2", "A3", "A10", "A12", "A13"]
 

@@ -17,7 +17,7 @@ from elsewhere.evaluation.attacks._attacks_kernels import shifted_likelihoods
 from elsewhere.evaluation.attacks.candidates import fresh_flagged
 from elsewhere.evaluation.attacks.finding import Fresh, Rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import Grams
-from elsewhere.evaluation.attacks.ground import Link, People
+from elsewhere.evaluation.attacks.inputs import Link, People
 from elsewhere.evaluation.attacks.realism import NAMES, day_features, flagged_groups
 
 PF = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "pf_tokyo" / "pf_tokyo_traces.csv.gz"

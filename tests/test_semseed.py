@@ -139,7 +139,7 @@ def test_equals_the_definition_number_for_number(world, attempt):
     places = np.array(seed, dtype=np.int32)
 
     if expected is None:
-        with pytest.raises(Unfakeable, match=f"instant {steps} of {len(seed)}"):
+        with pytest.raises(Unfakeable, match=f"slot {steps} of {len(seed)}"):
             blurred_seed(places, classes, blur, open_stream(attempt))
     else:
         semseed = blurred_seed(places, classes, blur, open_stream(attempt))

@@ -163,6 +163,9 @@ def test_every_answer_carries_the_headers_of_the_house(service):
         (b'{"expires_days": 1e400}', 422),
         (b'{"expires_days": NaN}', 422),
         (b'{"expires_days": "1"}', 422),
+        (b'{"expires_days": 1.5}', 422),
+        (b'{"expires_days": 30.0}', 201),
+        (b'{"expires_days": null}', 201),
         (b'{"role": "owner"}', 422),
         (b"{", 422),
         (b"[]", 422),
@@ -372,6 +375,24 @@ def fuzzed(tmp_path_factory):
 
 
 # the real process
+
+
+@pytest.mark.parametrize("role", ["owner", "device"])
+def test_schemathesis_finds_nothing(tmp_path, role):
+    tool = Path(sys.executable).with_name("schemathesis")
+    if not tool.exists():
+        pytest.skip("schemathesis is not installed")
+    pool_of(40, days=2, instants=24).save(tmp_path / "pool")
+    with serving(tmp_path / "pool", "--rate", "1000000") as (told, _):
+        token = told["owner_token"]
+        if role == "device":
+            token = json.loads(asked(told["url"], "POST", "/v1/devices", token)[1])["token"]
+        words = ["run", f"{told['url']}/openapi.json", "-H", f"Authorization: Bearer {token}", "--checks", "all"]
+        words += ["--phases", "coverage,fuzzing", "--max-examples", "20", "--seed", "1", "--no-color"]
+        done = subprocess.run([str(tool), *words], capture_output=True, text=True, timeout=300, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "Tested: 8" in done.stdout
 
 
 @contextmanager

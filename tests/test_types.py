@@ -18,14 +18,14 @@ import numpy as np
 import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import AuditResult
 from elsewhere.evaluation.publishing.scenario import PublishingResult
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.synthesize import Result
 from elsewhere.traces.town import Town
 
 rng = np.random.default_rng(1)
 town: Town = ew.simulate_town(users=60, locations=100, rng=rng)
 traces: ew.Traces = ew.read_traces("traces.csv", cells=100, max_gap="3h")
-learnt: Learnt = ew.learn(town.traces, "product", kappa=6, m_min=2, rng=rng)
+learnt: FittedModel = ew.learn(town.traces, "product", kappa=6, m_min=2, rng=rng)
 fakes: ew.Fakes = ew.generate_fakes(town.traces, preset="paper", par_c=0.3, k=3, alternates="all", rng=rng)
 more: ew.Fakes = ew.generate_fakes(town.traces, preset="private", eps=2.0, n=100)
 pool: ew.Pool = ew.publish(fakes, per_seed=2, choose="likelihood", laboratory=True)

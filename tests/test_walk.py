@@ -7,9 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, ALL_MOVING, BLOCK, moving_loss, stroll
+from elsewhere.synthesis.walk import fit, habits
+from elsewhere.synthesis.walk._walk_kernels import (
+    ALL_COLUMNS,
+    ALL_MOVING,
+    BLOCK,
+    LEAST,
+    SHAPES,
+    draw_far,
+    far_pull,
+    length_of,
+    moving_loss,
+    sector_of,
+    stroll,
+)
 from elsewhere.synthesis.walk.fit import learn_habits, learn_walk, without_gaps
-from elsewhere.synthesis.walk.habits import LEAST, geometry, within_reach
+from elsewhere.synthesis.walk.habits import geometry, ground_of, within_reach
 
 
 def plain(walk):
@@ -88,9 +101,9 @@ class TestLaw:
     def test_what_anybody_does_stays_as_likely_as_it_was(self):
         # on a line, the longest move is 5: up to 6.25 nothing is held back, beyond it all is
         where, r = ew.Locations(xy=np.column_stack([np.arange(9.0), np.zeros(9)])), [[0, 1], [3, 8], [8, 7]]
-        habits = learn_habits(r, where, np.ones(9, dtype=bool), rng=np.random.default_rng(0))
-        assert habits.reach == 5
-        near = within_reach(where, habits.reach)
+        learnt = learn_habits(r, where, np.ones(9, dtype=bool), rng=np.random.default_rng(0))
+        assert learnt.reach == 5
+        near = within_reach(where, learnt.reach)
         away = np.abs(np.subtract.outer(np.arange(9), np.arange(9)))
 
         np.testing.assert_array_equal(near, np.where(away <= 6, 1.0, LEAST))
@@ -116,6 +129,115 @@ class TestLaw:
 
         assert (sectors == -1).all()
         assert (lengths == 0).all()
+
+
+def few(monkeypatch, places, near):
+    """Let maps of more than so many places be large, with so many in reach of each."""
+    monkeypatch.setattr(habits, "FEW_PLACES", places)
+    monkeypatch.setattr(fit, "FEW_PLACES", places)
+    monkeypatch.setattr(habits, "NEAR", near)
+
+
+def maps(rng, R):
+    """A plane, a globe, and places without positions."""
+    return [
+        ew.Locations(xy=rng.random((R, 2)) * [20, 3]),
+        ew.Locations(lat=46 + rng.random(R), lon=6 + rng.random(R)),
+        ew.Locations(n=R),
+    ]
+
+
+class TestLargeMaps:
+    """The walk by what is in reach is the walk over all places."""
+
+    @settings(max_examples=20)
+    @given(st.integers(0, 2**31))
+    def test_lengths_and_directions_from_positions(self, seed):
+        rng = np.random.default_rng(seed)
+        for where in maps(rng, 12):
+            lengths, sectors = geometry(where)
+            with pytest.MonkeyPatch.context() as patch:
+                few(patch, 4, 3)
+                ground = ground_of(where)
+            assert len(ground.lengths) == 0
+            assert [[length_of(ground, a, b) for b in range(12)] for a in range(12)] == lengths.tolist()
+            assert [[sector_of(ground, a, b) for b in range(12)] for a in range(12)] == sectors.tolist()
+
+    @settings(max_examples=20)
+    @given(st.integers(0, 2**31), st.integers(1, 3))
+    def test_steps_in_reach_and_beyond_are_those_of_all(self, seed, m_min):
+        rng = np.random.default_rng(seed)
+        R, known = 14, rng.random(14) < 0.8
+        known[0] = True
+        for where in maps(rng, R):
+            learnt = learn_habits(rng.integers(0, R, (25, 6)), where, known, m_min=m_min, rng=rng)
+            whole = learnt.tables(where, known)
+            with pytest.MonkeyPatch.context() as patch:
+                few(patch, 4, 3)
+                walk = learnt.tables(where, known)
+            places = np.flatnonzero(known)
+            lengths, sectors = geometry(where)
+            shape = lengths.astype(int) * 17 + sectors + 1
+            for i, r in enumerate(places):
+                near = walk.to[walk.row[i] : walk.row[i + 1]]
+                assert set(learnt.move[learnt.move // R == r] % R) & set(places) <= set(places[near])
+                np.testing.assert_allclose(
+                    walk.step[walk.row[i] : walk.row[i + 1]], whole.steps[r, places[near]], rtol=1e-9
+                )
+                np.testing.assert_array_equal(walk.shape[walk.row[i] : walk.row[i + 1]], shape[r, places[near]])
+                beyond = np.setdiff1d(places, [*places[near], r])
+                for k in range(walk.far.shape[1]):
+                    here = whole.steps[r, beyond[shape[r, beyond] == k]].sum()
+                    assert walk.far[i, k] * walk.scale[i] == pytest.approx(here, rel=1e-6, abs=1e-10)
+            for name in ("first", "onward_factor", "leaving"):
+                np.testing.assert_allclose(getattr(walk, name), getattr(whole, name), rtol=1e-9)
+
+    def test_walks_are_drawn_by_the_law(self, monkeypatch):
+        # traces of five instants on six places, counted, against the law from its definition
+        rng = np.random.default_rng(4)
+        R, known, n, L = 7, np.array([True] * 6 + [False]), 400_000, 5
+        where = ew.Locations(xy=rng.random((R, 2)) * [9, 2])
+        learnt = learn_habits(rng.integers(0, R, (8, L)), where, known, m_min=3, rng=rng)
+        change = {
+            "factor": np.exp(rng.normal(size=ALL_COLUMNS)),
+            "moving": rng.normal(size=ALL_MOVING),
+            "leaving": np.ones(R),
+        }
+        whole = plain(learnt.tables(where, known)._replace(**change))
+        few(monkeypatch, 4, 2)
+        walk = learnt.tables(where, known)._replace(**change)
+        drawn = np.empty((n, L), dtype=np.int64)
+        stroll(walk, rng.random((n, 2 * L - 1)), drawn)
+
+        traces, times = np.unique(drawn, axis=0, return_counts=True)
+        law = [[naive.walk_step(trace[:t], whole, L)[trace[t]] for t in range(L)] for trace in traces.tolist()]
+        expected = n * np.prod(law, axis=1)
+        often = expected >= 20
+        off = ((times - expected)[often] ** 2 / expected[often]).sum()
+        assert off < often.sum() + 4 * np.sqrt(2 * often.sum())
+        assert expected.sum() > 0.99 * n
+
+    def test_far_places_are_found_by_proposals_or_by_looking_through_all(self, monkeypatch):
+        rng = np.random.default_rng(3)
+        R = 12
+        where = ew.Locations(xy=rng.random((R, 2)) * [9, 9])
+        few(monkeypatch, 4, 3)
+        walk = learn_habits(rng.integers(0, R, (9, 6)), where, np.ones(R, bool), m_min=4, rng=rng).tables(
+            where, np.ones(R, bool)
+        )
+        factor, mark = np.exp(rng.normal(size=SHAPES)), np.zeros(R, dtype=np.int64)
+        beyond = np.setdiff1d(np.arange(R), [0, *walk.to[: walk.row[1]]])
+        mark[beyond[0]] = -1  # looked at before
+        law = np.array([far_pull(walk, 0, int(place), factor) for place in range(R)])
+        law[np.setdiff1d(np.arange(R), beyond[1:])] = 0
+        passed, n = np.cumsum(walk.popular), 20_000
+        for tries in (2000, 0):
+            got = [draw_far(walk, 0, factor, passed, mark, np.uint64(seed * 977), tries) for seed in range(n)]
+            times, expected = np.bincount(got, minlength=R), n * law / law.sum()
+            assert (times[expected == 0] == 0).all()
+            some = expected > 0
+            off = ((times - expected)[some] ** 2 / expected[some]).sum()
+            assert off < some.sum() + 4 * np.sqrt(2 * some.sum())
 
 
 def of_the_town(town=None, **named):

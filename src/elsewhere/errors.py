@@ -29,6 +29,9 @@ P = ParamSpec("P")
 Returned = TypeVar("Returned")
 
 
+AGAIN = "the same call"  # in messages; the command line says what to type
+
+
 class ElsewhereError(Exception):
     """
     Base of all errors of the package.

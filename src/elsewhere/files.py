@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from elsewhere.errors import OutputRefused
 
@@ -28,7 +28,7 @@ try:
 except ImportError:  # Windows: whether the writer of a folder still lives cannot be asked there
     fcntl = None  # type: ignore[assignment]
 
-PARTIAL, READY, OUTDATED = ".partial-", ".ready-", ".outdated"
+PARTIAL, READY, OUTDATED, HALF = ".partial-", ".ready-", ".outdated", ".half"
 
 Outdated = Callable[[Path], Collection[str]]  # the files in a folder that its new ones make obsolete
 
@@ -79,15 +79,20 @@ def whole_folders(
     stages: list[_Stage] = []
     try:
         for folder in folders:
-            with _as_refusal(folder):
+            with as_refusal(folder):
                 stages.append(_Stage.of(folder.resolve()))
         yield tuple(stage.new for stage in stages)
         for stage in stages:
-            with _as_refusal(stage.folder):
-                stage.put(force, outdated)
+            with as_refusal(stage.folder):
+                stage.complete(force, outdated)
+        # from here on nothing needs room on the disk
+        for stage in stages:
+            with as_refusal(stage.folder):
+                stage.put()
     except BaseException:
+        begun = any(stage.moving for stage in stages)
         for stage in reversed(stages):
-            stage.take_back()
+            stage.take_back(begun)
         raise
     finally:
         for stage in stages:
@@ -103,20 +108,20 @@ class _Stage:
     above: list[Path]  # folders that were made to hold it
     lock: int | None
     ready: Path | None = None
+    moving: bool = False  # into a folder that is there
 
     @staticmethod
     def of(folder: Path) -> "_Stage":
-        above = _make(folder.parent)
+        above = make_folder(folder.parent)
         clean_up(folder)
         # a folder that is there may be mounted, or somebody's working directory: it is filled, never renamed
         where = folder if folder.is_dir() else folder.parent
         new, lock = _held(where, _hidden(folder, PARTIAL))
         return _Stage(folder, new, above, lock)
 
-    def put(self, force: bool, outdated: Outdated | None) -> None:
+    def complete(self, force: bool, outdated: Outdated | None) -> None:
+        """Make the new files ready to be put in their place, whatever happens from then on."""
         if not self.folder.exists():
-            self.new.rename(self.folder)
-            _sync(self.folder.parent)
             return
         if not force and _contents(self.folder):
             raise OutputRefused(f"{self.folder} is no longer empty: something else was written there meanwhile.")
@@ -126,13 +131,23 @@ class _Stage:
         ready = self.new.with_name(self.new.name.replace(PARTIAL, READY))
         self.new.rename(ready)
         self.ready = ready
-        _move_in(ready, self.folder)
 
-    def take_back(self) -> None:
-        """Leave everything as it was; but what was complete and had begun to move in is moved in."""
+    def put(self) -> None:
+        if self.ready is not None:
+            self.moving = True
+            _move_in(self.ready, self.folder)
+        else:
+            self.new.rename(self.folder)
+            _sync(self.folder.parent)
+
+    def take_back(self, begun: bool) -> None:
+        """Leave everything as it was; but where files have `begun` to move in, what is complete is moved in."""
         if self.ready is not None:
             with contextlib.suppress(OSError):
-                _move_in(self.ready, self.folder)
+                if begun:
+                    _move_in(self.ready, self.folder)
+                else:
+                    shutil.rmtree(self.ready)
             return
         if self.new.parent == self.folder.parent and not self.new.exists() and self.folder.exists():
             self.folder.rename(self.new)
@@ -153,7 +168,7 @@ def clean_up(folder: Path) -> None:
         if path.is_symlink() or not path.is_dir():
             continue
         try:
-            lock = _lock(path)
+            lock = lock_folder(path)
         except BlockingIOError:
             continue  # its process lives
         except OSError:
@@ -203,7 +218,7 @@ def _held(where: Path, prefix: str) -> tuple[Path, int | None]:
     while True:
         new = Path(tempfile.mkdtemp(prefix=prefix, dir=where))
         try:
-            lock = _lock(new)
+            lock = lock_folder(new)
         except (BlockingIOError, FileNotFoundError):
             continue  # before it was held, another run took it for one that was left behind, and removes it
         except OSError:
@@ -213,7 +228,7 @@ def _held(where: Path, prefix: str) -> tuple[Path, int | None]:
         os.close(lock)
 
 
-def _lock(folder: Path) -> int:
+def lock_folder(folder: Path) -> int:
     """
     Hold a folder until this process ends, however it ends; `BlockingIOError` if another one does.
 
@@ -231,7 +246,8 @@ def _lock(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def _as_refusal(folder: Path) -> Iterator[None]:
+def as_refusal(folder: Path) -> Iterator[None]:
+    """Say of what the system refuses in the block that this folder cannot be written (C6)."""
     try:
         yield
     except OSError as error:
@@ -248,13 +264,13 @@ def write_folder(
 
 def write_files(folder: Path, files: dict[str, bytes]) -> None:
     """Write `files` (name -> content) into `folder`, which is made if need be, one after the other, each whole."""
-    with _as_refusal(folder):
-        _make(folder)
+    with as_refusal(folder):
+        make_folder(folder)
         for name, content in files.items():
             _write_whole(folder / name, content)
 
 
-def _make(folder: Path) -> list[Path]:
+def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it, each for its owner alone; those that were missing, outermost first."""
     # `parents=True` would make the folders above with the permissions of the umask
     made = list(reversed([p for p in (folder, *folder.parents) if not p.exists()]))
@@ -304,10 +320,17 @@ def listed(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a file for its owner alone that takes its name when the block has ended well (C1)."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=HALF, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(path)

@@ -64,7 +64,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Day:
-    """One day of a life: its date, if it has one, and its place at each instant."""
+    """One day of a life: its date, if it has one, and its place at each slot."""
 
     date: date | None
     r: NDArray[np.int32]
@@ -353,10 +353,10 @@ class Wallet:
     def _at(self, life: Life, moment: datetime) -> tuple[float, float]:
         today = moment.date()
         minute = 60 * moment.hour + moment.minute + moment.second / 60 - self.start
-        if minute < 0:  # the day of a trace begins at its first instant
+        if minute < 0:  # the day of a trace begins at its first slot
             minute, today = minute + MINUTES_PER_DAY, today - timedelta(days=1)
         slot = int(minute // self.step)
-        if slot >= self.L:  # after the last instant: whichever is nearer, that or the first one of the next day
+        if slot >= self.L:  # after the last slot: whichever is nearer, that or the first one of the next day
             over = minute - self.L * self.step
             later = over > (MINUTES_PER_DAY - self.L * self.step) / 2
             slot, today = (0, today + timedelta(days=1)) if later else (self.L - 1, today)

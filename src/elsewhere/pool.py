@@ -24,7 +24,7 @@ from elsewhere.traces.model import Locations, Traces, numbers_on
 
 KIND, FORMAT = "elsewhere pool", 1
 LARGEST_FILE = 4 * 2**30
-LARGEST_TABLE = 2**31  # fakes x instants
+LARGEST_TABLE = 2**31  # fakes x slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class Pool:
         try:
             N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "instants", "places"))
             if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
-                raise InvalidModel(f"the pool declares {N} fakes of {L} instants, more than this version reads.")
+                raise InvalidModel(f"the pool declares {N} fakes of {L} slots, more than this version reads.")
             tables = {name: _checked(folder, name, manifest) for name in _FILES}
             told = {**manifest["provenance"], "certificate": manifest.get("certificate")}
             return Pool(_traces(tables, manifest, N, L, R), told)

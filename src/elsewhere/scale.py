@@ -20,6 +20,7 @@ from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from elsewhere._version import __version__
+from elsewhere.checkpoint import Stages, at_once, kept
 from elsewhere.errors import ClusterUnavailable, InvalidParameter, MissingExtra, require_whole
 
 Item = TypeVar("Item")
@@ -32,18 +33,24 @@ def map_over(
     *,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
+    stages: Stages = at_once,
+    name: str = "",
 ) -> list[Result]:
     """
     `[work(item) for item in items]`, on `executor` if there is one.
 
     `work` must not change what it holds: a piece whose worker ended is done again, perhaps where it was begun.
-    `progress(done, total)` is called in this process after every item.
+    `progress(done, total)` is called in this process after every item. With `stages` every result is kept as it comes,
+    under `name` and its number, and of a run that was stopped only what is missing is done.
     """
+    left = [item for i, item in enumerate(items) if not kept(stages, f"{name}-{i}")]
+    finished = each_of(work, left, executor=executor)
     results: list[Result] = []
-    for result in each_of(work, items, executor=executor):
-        results.append(result)
+    for i in range(len(items)):
+        results.append(stages(f"{name}-{i}", lambda: next(finished)))
         if progress is not None:
             progress(len(results), len(items))
+    next(finished, None)  # which lets go of what it holds
     return results
 
 

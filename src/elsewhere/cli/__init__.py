@@ -13,9 +13,13 @@ from elsewhere.cli.evaluate import audit, evaluate
 from elsewhere.cli.reproduce import lbs, reproduce, similarity
 from elsewhere.cli.serve import serve
 from elsewhere.cli.stages import fit, generate, prepare, publish
+from elsewhere.cli.studio import studio
 from elsewhere.cli.synthesize import plan, synthesize
 
-COMMANDS = (demo, similarity, prepare, synthesize, fit, generate, publish, plan, evaluate, audit, lbs, serve, reproduce)
+COMMANDS = (
+    *(demo, similarity, prepare, synthesize, fit, generate, publish, plan),
+    *(evaluate, audit, studio, lbs, serve, reproduce),
+)
 
 app = typer.Typer(cls=Door, epilog=f"{WHICH}\n\n{EXITS}", add_completion=False, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True)(front)

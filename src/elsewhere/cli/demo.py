@@ -1,5 +1,6 @@
 """Command `demo`: the whole job on a simulated town; no input, no network."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -58,6 +59,7 @@ def demo(
     shown += tables(made)
     if out is not None:
         pool, rows = publish_linked(fakes, laboratory=True, rng=np.random.default_rng([seed, 2]))
+        pool = replace(pool, provenance={**pool.provenance, "simulated": True})
         assert mine is not None  # noqa: S101 - there is a folder for fakes
         with whole_folders((mine, out), force=force, outdated=earlier_results) as (private, new):
             write_files(new, pictures)
@@ -66,7 +68,6 @@ def demo(
                 judge = np.random.default_rng([seed, 3])
                 with bar("attacking the fakes") as progress:
                     judgement = judge_run(traces, fakes, pool, rows, progress=progress, rng=judge)
-                judgement.run["simulated"] = True
                 with stage("writing the reports"):
                     shared, more = write_reports(judgement, traces, fakes, pool, new, private)
                 written, kept = written + shared, kept + more

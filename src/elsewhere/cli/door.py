@@ -67,7 +67,7 @@ class Door(TyperGroup):
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words[: words.index("--") if "--" in words else None]
         command = next((self.commands[word] for word in words if word in self.commands), None)
-        speak_of(() if command is None else options_of(command))
+        speak_of(() if command is None else options_of(command), words)
         with warnings.catch_warnings(), _stoppable():
             warnings.showwarning = _show_warning
             try:

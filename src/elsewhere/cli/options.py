@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from elsewhere.cli.output import bar
-from elsewhere.errors import InvalidParameter, require_whole
-from elsewhere.run.presets import BY_COORDINATES, CHOICES, Reading
+from elsewhere.errors import InvalidParameter, require_choice, require_whole
+from elsewhere.run.presets import BY_COORDINATES, CHOICES, MISSING, Reading
 from elsewhere.run.reading import advised
 
 if TYPE_CHECKING:
@@ -306,6 +306,27 @@ Number = Annotated[
 ]
 
 
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="|".join(MISSING),
+        help="Slots that stay unknown: leave out their days, or draw them from the person's own other slots (gibbs); a "
+        "fix that may be at several places by its accuracy is drawn too.",
+        rich_help_panel=READ,
+    ),
+]
+Feasible = Annotated[
+    str | None,
+    typer.Option(
+        "--feasible",
+        metavar="FILE|data",
+        help="The only moves that fakes make from one slot to the next: a table with columns from and to (ids of "
+        "places) or from_lat, from_lon, to_lat and to_lon; data: those that enough of the people make who are learnt "
+        "from.",
+        rich_help_panel=MODEL,
+    ),
+]
 Choose = Annotated[
     str | None,
     typer.Option(
@@ -325,7 +346,9 @@ class Making:
     preset: Annotated[
         str, typer.Option("--preset", metavar="paper|product|deniable|private", help="What is promised.")
     ] = "product"
+    missing: Missing = "drop"
     kappa: Kappa = "auto"
+    feasible: Feasible = None
     k: K = None
     eps0: Eps0 = None
     eps: Eps = None
@@ -350,6 +373,11 @@ class Making:
 
         return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
 
+    def coins(self) -> bytes | None:
+        """What decides who is a seed of the deniable preset, in a laboratory run."""
+        rng = self.rng()
+        return None if rng is None else rng.bytes(32)
+
     def settings(self) -> dict[str, Any]:
         """The parameters given by `--set`, and those with an option of their own, by name."""
         own = ("k", "eps0", "eps", "delta", "days", "choose")
@@ -365,6 +393,7 @@ class Making:
             require_whole("--seed", self.seed, 0)
         if not isinstance(kappa := kappa_of(self.kappa), str):
             require_whole("--kappa", kappa, 2)
+        require_choice("--missing", self.missing, MISSING)
         settings = preset_of(self.preset, **self.settings())
         if self.number is not None:
             require_whole("-n", self.number, 1)
@@ -445,6 +474,7 @@ def make_fakes(
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
+            feasible=making.feasible,
             rng=making.rng(),
             executor=executor,
             workers=workers,
@@ -482,10 +512,10 @@ def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[st
     """Whom the model has met are the product's seeds, and never those of the deniable mode."""
     import numpy as np
 
-    from elsewhere.run.model import Learnt
+    from elsewhere.run.model import FittedModel
     from elsewhere.run.roles import contributed
 
-    given: dict[str, Any] = {"model": Learnt.load(model)}
+    given: dict[str, Any] = {"model": FittedModel.load(model)}
     met = contributed(model, traces)
     if preset == "deniable":
         if met is None:

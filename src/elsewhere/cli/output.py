@@ -7,10 +7,14 @@ its own name.
 """
 
 import json
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import pairwise
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +22,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from elsewhere.errors import AGAIN
 from elsewhere.run.finish import verdicts
 
 if TYPE_CHECKING:
@@ -39,9 +44,17 @@ QUOTED = re.compile(r"""`(?P<name>[A-Za-z]\w*)(?:=(?P<value>"[^"`]*"|\w+))?`""")
 _table: ContextVar[dict[str, str] | None] = ContextVar("table", default=None)
 
 
-def speak_of(options: Iterable[tuple[str, str]]) -> None:
-    """From now on, messages are for somebody who typed a command with these options: (parameter, option) each."""
+_typed: ContextVar[str] = ContextVar("typed", default=AGAIN)
+
+
+def speak_of(options: Iterable[tuple[str, str]], words: Sequence[str] = ()) -> None:
+    """From now on, messages are for somebody who typed these words, with these options: (parameter, option) each."""
     _table.set(table_of(dict(options)))
+    # the number of a laboratory run stays out of messages (R3)
+    shown = [
+        "N" if before == "--seed" else re.sub(r"^(--seed=).*", r"\1N", word) for before, word in pairwise(["", *words])
+    ]
+    _typed.set(f"`{shlex.join(['elsewhere', *shown])}`" if words else AGAIN)
 
 
 def table_of(options: dict[str, str]) -> dict[str, str]:
@@ -69,7 +82,8 @@ def table_of(options: dict[str, str]) -> dict[str, str]:
 
 def spoken(text: str) -> str:
     """The text with parameters of the library called by the options of the running command."""
-    return QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
+    named = QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
+    return named.replace(AGAIN, _typed.get())
 
 
 def _option(name: str, value: str | None) -> str | None:
@@ -133,26 +147,69 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
+class TimeLeft:
+    """
+    How long a job in stages will still take, by the share of the whole that each stage usually takes.
+
+    What is kept from a run that was stopped takes no time, and is counted neither as work nor as time.
+
+    Examples
+    --------
+    >>> now = iter([0.0, 0.0, 30.0, 40.0])
+    >>> left = TimeLeft({"reading": 0.2, "making": 0.8}, lambda: next(now))
+    >>> left("reading", 0, 0), left("making", 0, 0), left("making", 1, 4)
+    (None, 120.0, 60.0)
+
+    """
+
+    KEPT = 0.1  # seconds that reading back a kept stage or block may take
+
+    def __init__(self, shares: Mapping[str, float], clock: Callable[[], float] = monotonic) -> None:
+        self.shares, self.clock = shares, clock
+        self.at = self.worked = self.spent = 0.0
+        self.last = clock()
+
+    def __call__(self, what: str, done: int, total: int) -> float | None:
+        """Return seconds, None where nothing can be said yet."""
+        names, now = list(self.shares), self.clock()
+        before = sum(self.shares[name] for name in names[: names.index(what)])
+        at = before + self.shares[what] * (done / total if total else 0)
+        if now - self.last > self.KEPT:
+            self.worked, self.spent = self.worked + max(0.0, at - self.at), self.spent + now - self.last
+        self.last, self.at = now, at
+        return (1 - at) * self.spent / self.worked if self.worked > 0 else None
+
+
 @contextmanager
-def bars() -> Iterator[Callable[[str, int, int], None]]:
-    """Progress of a job in stages, like `bar`, fed by `(stage, done, total)`; a total of 0 is not known."""
+def bars(shares: Mapping[str, float]) -> Iterator[Callable[[str, int, int], None]]:
+    """
+    Progress of a job in stages, like `bar`, fed by `(stage, done, total)`; a total of 0 is not known.
+
+    `shares` are those of the stages in the time of the whole, in order, by which the time left is told.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda what, done, total: None
         return
-    from rich.progress import Progress, TaskID
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Progress(console=console, transient=True) as progress:
-        tasks: dict[str, TaskID] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task, left, names = progress.add_task("", total=None, left=""), TimeLeft(shares), list(shares)
 
         def show(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    progress.update(task, visible=False)
-                tasks[what] = progress.add_task(what, total=None)
-            progress.update(tasks[what], completed=done, total=total or None)
+            seconds = left(what, done, total)
+            told = "" if seconds is None else f"about {_in_words(seconds)} left"
+            what = f"{names.index(what) + 1} of {len(names)}: {what}{f' {done}/{total}' if total else ''}"
+            progress.update(task, description=what, completed=done, total=total or 1, left=told)
 
         yield show
+
+
+def _in_words(seconds: float) -> str:
+    """A time for people, no finer than it is known."""
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.0f} h"
 
 
 def number(value: float | None, digits: int = 3) -> str:

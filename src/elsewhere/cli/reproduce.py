@@ -58,7 +58,7 @@ def similarity(
         typer.Option(
             "--missing",
             metavar="refuse|skip|gibbs",
-            help="What to do where an instant is missing.",
+            help="What to do where a slot is missing.",
             rich_help_panel=MODEL,
         ),
     ] = "refuse",
@@ -169,7 +169,7 @@ def lbs(
     ] = "uniform",
     n_fakes: Annotated[str, typer.Option("--n-fakes", metavar="N,...", help="Fakes sent along.")] = "1,5,10",
     beta: Annotated[
-        float, typer.Option("--beta", help="Probability that an instant is exposed.", rich_help_panel=EXPERT)
+        float, typer.Option("--beta", help="Probability that a slot is exposed.", rich_help_panel=EXPERT)
     ] = 0.5,
     judging: Judging = AS_USUAL,
     reading: Reading = AS_IT_COMES,
@@ -291,8 +291,8 @@ def lbs_tables(result: Any) -> list[Any]:
     """Median error of tracking under each adversary, by generator and number of fakes, beside the ceiling."""
     sizes = result.settings
     opening = (
-        f"{sizes['users']} users, {sizes['instants']} instants, {sizes['places']} places; error of tracking at exposed "
-        f"instants, median over users (beta {sizes['beta']:g})"
+        f"{sizes['users']} users, {sizes['instants']} slots, {sizes['places']} places; error of tracking at exposed "
+        f"slots, median over users (beta {sizes['beta']:g})"
     )
     found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("decoys", "m", "sent", *result.adversaries, "m/(m+1)"):

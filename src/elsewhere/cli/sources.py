@@ -15,7 +15,7 @@ from elsewhere.run.finish import FROM_SEEDS, counts, repairs
 from elsewhere.run.presets import PRESETS, PROVEN, Reading
 
 if TYPE_CHECKING:
-    from elsewhere.run.model import Learnt
+    from elsewhere.run.model import FittedModel
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
     from elsewhere.traces.together import First
@@ -166,13 +166,13 @@ class Sources:
         fakes = None if self.fakes is None else self.fakes.on(traces.locations)
         return replace(self, first=first, real=self.real.on(traces.locations), fakes=fakes)
 
-    def learnt(self, model: Path | None) -> "Learnt | None":
+    def learnt(self, model: Path | None) -> "FittedModel | None":
         """The model in a folder of `fit`, refused where its map is another one."""
         if model is None:
             return None
-        from elsewhere.run.model import Learnt
+        from elsewhere.run.model import FittedModel
 
-        found = Learnt.load(model)
+        found = FittedModel.load(model)
         if found.model.locations != self.real.locations:
             raise InvalidParameter(
                 "the model of `--model` is of another map than the real traces; read them with the file, --cells, "

@@ -128,7 +128,7 @@ def fit(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
     with stage("reading"):
-        traces, read = read_whole(source, reading, settings, rng=making.rng())
+        traces, read = read_whole(source, reading, settings, coins=making.coins(), missing=making.missing)
     import numpy as np
 
     from elsewhere.files import write_folder
@@ -140,7 +140,7 @@ def fit(
     people = split_users(traces, settings, None, rng, seeds=read.seeds).model
     assert people is not None  # noqa: S101 - None only with a model that is given
     with stage("learning"):
-        learnt = learn(people, settings, kappa=kappa_of(making.kappa), rng=rng)
+        learnt = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
     write_folder(out, {**contributors_file(people), **reading_file(read), **learnt.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,
@@ -184,11 +184,14 @@ def generate(
     with cluster_at(dask) as executor:
         with stage("reading"):
             fewest = None if model is None else 1
-            traces, read = read_whole(source, reading, settings, fewest, told_by, making.rng(), executor)
+            traces, read = read_whole(
+                source, reading, settings, fewest, told_by, making.coins(), executor, making.missing
+            )
         fakes = as_read(make_fakes(traces, making, per_seed, workers, executor, model, read.seeds), read)
     fakes, read = with_withheld(fakes, read, traces)
-    fakes.save(out, force=force)
-    keep_links(traces, fakes, out)
+    with whole_folder(out, force=force) as new:
+        fakes.save(new)
+        keep_links(traces, fakes, new)
     told = summary(fakes, traces) | {"read": counts(read)}
     say(
         told,

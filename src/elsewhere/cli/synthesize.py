@@ -68,13 +68,14 @@ def synthesize(
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
     into DIR-private: links.csv (who was made from whom), the owner's report.html and judgement.json. Both appear when
-    they are complete; if the run stops after the fakes are made, these are kept in DIR-unfinished, for `publish`.
+    they are complete. If the run is stopped, the same command goes on: what is done is kept in DIR-unfinished, private.
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
+    from elsewhere.run.synthesize import SHARES
     from elsewhere.run.synthesize import synthesize as whole_job
 
-    with cluster_at(dask) as executor, bars() as progress:
+    with cluster_at(dask) as executor, bars(SHARES) as progress:
         made = whole_job(
             source,
             out,
@@ -82,6 +83,8 @@ def synthesize(
             per_seed=per_seed,
             n=making.number,
             kappa=kappa_of(making.kappa),
+            feasible=making.feasible,
+            missing=making.missing,  # type: ignore[arg-type]  # checked
             also=also or (),
             out_as=out_as,
             report=report,

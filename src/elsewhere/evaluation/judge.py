@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
+from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import ElsewhereError, InvalidParameter
 from elsewhere.evaluation.attacks.audit import ALL, AuditResult, audit
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
@@ -208,6 +209,7 @@ def judge_run(
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
     rng: np.random.Generator,
+    stages: Stages = at_once,
 ) -> Judgement:
     """
     Evaluate and attack the published fakes of a run.
@@ -226,6 +228,8 @@ def judge_run(
         Called as `progress(attacks done, attacks)`.
     rng
         Draws of the judge.
+    stages
+        Keeps what each judge has found.
 
     """
     first, second, third, fourth, fifth, sixth = rng.spawn(6)
@@ -236,8 +240,9 @@ def judge_run(
     seeds = traces.select(seed_rows)
     control, notes = _control(traces, seed_rows, fakes, holdout)
     try:
-        kept: PublishingResult | None = evaluate_publishing(
-            seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first
+        kept: PublishingResult | None = stages(
+            "publishing",
+            lambda: evaluate_publishing(seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first),
         )
     except ElsewhereError as error:
         kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
@@ -251,31 +256,36 @@ def judge_run(
         tz=traces.tz,
     )
     try:
-        uses: Uses | None = judge_uses(traces, published, rng=fifth)
+        uses: Uses | None = stages("uses", lambda: judge_uses(traces, published, rng=fifth))
     except ElsewhereError as error:
         uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
     why = no_lives(traces, published)
-    lives, notes = (None, (*notes, why)) if why else (judge_lives(traces, published, rng=sixth), notes)
+    lives, notes = (
+        (None, (*notes, why)) if why else (stages("lives", lambda: judge_lives(traces, published, rng=sixth)), notes)
+    )
     days = traces.of_users(np.unique(traces.user[seed_rows]))
     others = _others(traces, seed_rows, fakes, holdout)
     follows = np.ones(len(rows), dtype=bool)
     if fakes.preset.name == "deniable" and len(fakes.verdicts):
         # fakes of the walk without a seed have nobody behind them, and follow nobody
         follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
-    attacked, more = _attacked(
-        seeds,
-        days,
-        control,
-        others,
-        holdout is None,
-        fakes,
-        published,
-        owner,
-        follows,
-        executor,
-        progress,
-        second,
-        third,
+    attacked, more = stages(
+        "attacks",
+        lambda: _attacked(
+            seeds,
+            days,
+            control,
+            others,
+            holdout is None,
+            fakes,
+            published,
+            owner,
+            follows,
+            executor,
+            progress,
+            second,
+            third,
+        ),
     )
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
@@ -450,6 +460,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
         "preset": fakes.preset.name,
         "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},
         "reproducible": bool(pool.provenance.get("reproducible")),
+        "simulated": bool(pool.provenance.get("simulated")),
         "versions": {"elsewhere": __version__, "numpy": np.__version__},
         "sizes": {
             "users": traces.U,

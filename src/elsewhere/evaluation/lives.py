@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import Rate, auc, plain
-from elsewhere.evaluation.attacks.ground import filled, on_one_map
+from elsewhere.evaluation.attacks.inputs import filled, on_one_map
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap

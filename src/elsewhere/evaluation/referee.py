@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import first_maximum
-from elsewhere.evaluation.attacks.ground import Link, filled, number_within, on_one_map, people_of, seed_rows
+from elsewhere.evaluation.attacks.inputs import Link, filled, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 

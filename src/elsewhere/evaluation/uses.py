@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.ground import on_one_map
+from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.pool import on_map_of
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces

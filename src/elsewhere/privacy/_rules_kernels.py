@@ -78,7 +78,8 @@ class Prepared(NamedTuple):
     r: Places  # (S, L) the seed traces
     limit: Ints  # (S,) places, or equal slots, that a fake may share with each
     seeds: Counted
-    alternates: Counted  # sorted by user
+    alternates: Counted  # the traces of a user side by side; where each has one, in the order of `steadiness`
+    near: Ints  # (S,) the alternate at which a seed would stand in that order; 0 where there is none
     visitors: Visitors
     R: int
 
@@ -279,11 +280,32 @@ def least_shared(seeds: Counted, others: Counted, some: Ints, R: int, share: flo
 
 
 @njit
-def alternates_found(X: float, N: int, own: int, fake: Counted, alternates: Counted, par_d: float, stop: int) -> int:
-    """Distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52)."""
+def steadiness(u: Counted) -> Floats:
+    """Of each trace, the share of its slots that it spends at the most visited place of each period."""
+    T = u.n.shape[1]
+    out = np.zeros(len(u.N))
+    for i in range(len(u.N)):
+        for tau in range(T):
+            if u.n[i, tau] > 0:
+                out[i] += u.ranked[u.start[i * T + tau]] / u.N[i]
+    return out
+
+
+@njit
+def alternates_found(
+    X: float, N: int, own: int, fake: Counted, alternates: Counted, near: int, par_d: float, stop: int
+) -> int:
+    """
+    Distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
+
+    They are looked for from `near` on, both ways: whoever lives like the seed comes first, and few are looked at.
+    """
     found, last = 0, -1
-    M = max(fake.M[0], 1)
-    for a in range(len(alternates.N)):
+    M, A = max(fake.M[0], 1), len(alternates.N)
+    for i in range(2 * A):
+        a = near + i // 2 if i % 2 == 0 else near - 1 - i // 2
+        if a < 0 or a >= A:
+            continue
         user = alternates.user[a]
         if user in (last, own):
             continue
@@ -367,7 +389,7 @@ def verdict_one(
     sim_s = X / (N * max(f.M[0], 1))
     found = 0
     if rules.k > 1:
-        found = alternates_found(X, N, own, f, prepared.alternates, rules.par_d, rules.stop)
+        found = alternates_found(X, N, own, f, prepared.alternates, prepared.near[seed], rules.par_d, rules.stop)
         if found < rules.k - 1:
             rejected |= DIFFERENTIAL
     if sim_s < rules.min_sim:  # E56

@@ -400,7 +400,7 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
         # alternates are compared by their counts alone; with a clock of their own they may have other slots
         if rows_of.L != L and not (name == "alternates" and isinstance(given[name], Traces)):
             raise InvalidTraces(
-                f"`{name}` must have the instants of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
+                f"`{name}` must have the slots of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
             )
     return traces if len(locations) <= DENSE else _renumbered(traces)
 
@@ -506,6 +506,7 @@ def _prepare(
         strangers = _kernels.count_rows(r[order], owner[order], clock, seeds.R, exact_below)
     else:
         strangers = _kernels.no_counts(0, 0, of_day.T)
+    strangers, near = _in_order(strangers, counted)
     limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
     if of_seeds.days > 1 and of_others is not None and intersection == "set":
         some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
@@ -522,12 +523,40 @@ def _prepare(
     )
     empty = Visitors(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
     visitors = _kernels.invert(counted, seeds.R) if against == "all" else empty
-    prepared = Prepared(rules, clock, r, limit, counted, strangers, visitors, seeds.R)
+    prepared = Prepared(rules, clock, r, limit, counted, strangers, near, visitors, seeds.R)
     if against == "all":
         mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
         prepared = prepared._replace(rules=rules._replace(quantile=mostly))
     off = {"differential": k == 1, "others": against == "own", "min_sim": min_sim is None}
     return PrivacyTest(prepared, tuple(name for name, is_off in off.items() if is_off))
+
+
+def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
+    """
+    The alternates in the order of their steadiness, and where each seed would stand in it.
+
+    So the test finds those who live like a seed without looking at everybody. Where somebody has several traces these
+    must stay side by side: nothing is ordered then.
+    """
+    T = strangers.n.shape[1]
+    if len(np.unique(strangers.user)) < len(strangers.user) or len(strangers.user) == 0:
+        return strangers, np.zeros(len(seeds.N), dtype=np.int64)
+    steady = _kernels.steadiness(strangers)
+    order = np.argsort(steady, kind="stable")
+    size = np.diff(strangers.start).reshape(-1, T)[order].ravel()
+    first = strangers.start[:-1].reshape(-1, T)[order].ravel()
+    entry = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
+    ordered = Counted(
+        np.append(0, np.cumsum(size)).astype(np.int64),
+        strangers.place[entry],
+        strangers.visits[entry],
+        strangers.ranked[entry],
+        strangers.n[order],
+        strangers.N[order],
+        strangers.M[order],
+        strangers.user[order],
+    )
+    return ordered, np.searchsorted(steady[order], _kernels.steadiness(seeds)).astype(np.int64)
 
 
 def _quantile_by_user(similarity: Floats, strangers: Counted) -> float:

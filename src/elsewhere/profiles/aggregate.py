@@ -310,10 +310,10 @@ class AggregateModel:
         N, L = traces.shape
         steps = self._places("r", traces.ravel()).reshape(N, L)
         if tau is None and self.T > 1:
-            raise InvalidParameter(f"`tau` must give the period of each instant: the model has {self.T} periods.")
+            raise InvalidParameter(f"`tau` must give the period of each slot: the model has {self.T} periods.")
         when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau)
         if when.shape != (L,) or when.dtype.kind not in "iu":
-            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per instant, got shape {when.shape}.")
+            raise InvalidParameter(f"`tau` must hold {L} whole numbers, one per slot, got shape {when.shape}.")
         for period in np.unique(when).tolist():
             require_whole("tau", period, 0, self.T - 1)
         start = self.first(int(when[0])) if self.T > 1 else self.pi_bar
@@ -332,6 +332,10 @@ class AggregateModel:
     def update(self, profiles: Iterable[MobilityProfile]) -> "AggregateModel":
         """Return the model of the old users and these: the same as fitting all at once."""
         return replace(self, sums=self.sums.plus(Sums.of(profiles)))
+
+    def with_moves(self, feasible: Any) -> "AggregateModel":
+        """Return the same model with these moves alone: (R, R) matrix of 0 and 1, as for `aggregate`."""
+        return replace(self, feasible=feasible_moves(feasible, self.R))
 
     def visited_by(self, visitors: Ints) -> "AggregateModel":
         """Return the same model with these numbers of users who visit each place, (R,)."""
@@ -502,11 +506,11 @@ def aggregate(
             f"profiles must speak of the given places: they have R = {columns.R}, `locations` {len(locations)}.",
             code="E_MISMATCH",
         )
-    moves = None if feasible is None else _feasible_moves(feasible, columns.R)
+    moves = None if feasible is None else feasible_moves(feasible, columns.R)
     return AggregateModel(Sums.of(columns), locations, float(epsilon), int(n_min), moves)
 
 
-def _feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
+def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
     """The 1s of a feasibility matrix, by rows (B51)."""
     from scipy import sparse
 

@@ -53,7 +53,7 @@ class MobilityProfile:
     R: int
 
     def __repr__(self) -> str:
-        return f"MobilityProfile({self.K} of {self.R} places, {self.T} periods, {self.visits.sum():g} instants)"
+        return f"MobilityProfile({self.K} of {self.R} places, {self.T} periods, {self.visits.sum():g} slots)"
 
     @property
     def K(self) -> int:
@@ -255,7 +255,7 @@ def _check_made_by_hand(u: Profiles) -> None:
         if not np.all(np.isfinite(counts)) or np.any(counts < 0):
             raise InvalidTraces(f"`{name}` of a profile must be finite and at least 0.", code="E_NUMBER")
     if np.any(np.diff(u.visit_start) == 0):
-        raise InvalidTraces("a profile must have at least one instant.", code="E_EMPTY")
+        raise InvalidTraces("a profile must have at least one slot.", code="E_EMPTY")
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:
@@ -319,7 +319,7 @@ def fit_profiles(
     gaps = int(np.count_nonzero(traces.r < 0))
     if gaps and missing == "refuse":
         raise InvalidTraces(
-            f'{gaps} of {traces.r.size} instants are missing (-1); fill them, or pass `missing="gibbs"` or "skip".',
+            f'{gaps} of {traces.r.size} slots are missing (-1); fill them, or pass `missing="gibbs"` or "skip".',
             code="E_GAPS",
         )
     tau = clock.of_minute(traces.minutes())
@@ -388,12 +388,13 @@ class Seen(NamedTuple):
 
 
 class Means(NamedTuple):
-    """Averages over sweeps: visits (T, K), departures and rows of p (pairs, moves); changes of place per sweep."""
+    """Averages over sweeps: visits (T, K), departures and rows of p (pairs, moves); changes of place; the last draw."""
 
     visits: Floats
     moves: Floats
     p: Floats
     changes: Floats
+    last: Ints
 
 
 def gibbs_profiles(
@@ -417,29 +418,84 @@ def gibbs_profiles(
         raise InvalidParameter('`missing="gibbs"` draws: it needs `rng`, a numpy Generator.')
     require_whole("sweeps", sweeps, 4, 1_000_000)
     require_whole("burn_in", burn_in, 0, 1_000_000)
-    pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
-    pair = pair.astype(np.int64)
-    made = _made(traces.r, traces.R)
+    pairs, made, latent = _pairs(tau, T)[0], _made(traces.r, traces.R), uncertain_slots(traces)
+    profiles, worst, slow = [], 1.0, 0
+    for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
+        n = (sweeps, burn_in) if latent[rows].any() else (1, 0)
+        means, moves = _sampled(traces, rows, latent[rows], made, tau, T, *n, prior, stream)
+        profiles.append(_profile(means, moves, pairs, T, traces.R))
+        r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
+        worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
+    return Profiles.of(profiles).sampled(Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
+
+
+def fill_slots(
+    traces: Traces, *, periods: int | Sequence[float] | Periods = 1, sweeps: int = 60, rng: np.random.Generator
+) -> Traces:
+    """
+    Return the same traces with every missing or uncertain slot drawn from the posterior of its person's own chain (E4).
+
+    What is drawn is the last of so many sweeps of the Gibbs sampler. A person's slots depend on that person alone, and
+    are at places where the person was seen, or that the evidence on the slot names.
+
+    Examples
+    --------
+    >>> import elsewhere as ew
+    >>> gaps = ew.Traces([[0, 0, -1, 0, 1], [2, -1, 2, 2, 2]], ew.Locations(n=3))
+    >>> fill_slots(gaps, rng=np.random.default_rng(1)).r[1].tolist()
+    [2, 2, 2, 2, 2]
+
+    """
+    clock = Periods.of(periods)
+    tau, latent, r = clock.of_minute(traces.minutes()), uncertain_slots(traces), traces.r.copy()
+    nobody = np.empty(0, dtype=np.int64)
+    for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
+        if latent[rows].any():
+            means, moves = _sampled(traces, rows, latent[rows], nobody, tau, clock.T, 1, sweeps - 1, PRIOR, stream)
+            r[rows] = moves.places[means.last]
+    return traces.with_places(r)
+
+
+def uncertain_slots(traces: Traces) -> NDArray[np.bool_]:
+    """(N, L) which slots are missing, or have several likely places."""
     latent = traces.r < 0
     if traces.evidence is not None:
         latent[traces.evidence.row, traces.evidence.slot] = True
+    return latent
+
+
+def _rows_of(traces: Traces) -> list[Ints]:
+    """The rows of each user."""
     order = np.argsort(traces.user, kind="stable")
-    rows_of = np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
-    profiles, worst, slow = [], 1.0, 0
-    for rows, stream in zip(rows_of, rng.spawn(traces.U), strict=True):
-        r, hidden = traces.r[rows].astype(np.int64), latent[rows]
-        seen = _seen(traces.evidence, rows, traces.L)
-        moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), made, traces.R)
-        if len(moves.places) == 0:
-            raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
-        r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
-        seen = seen._replace(place=np.searchsorted(moves.places, seen.place))
-        n = (sweeps, burn_in) if hidden.any() else (1, 0)
-        means = sample_user(r, hidden, moves, seen, tau, pair, T, *n, prior, stream)
-        profiles.append(_profile(means, moves, pairs, T, traces.R))
-        r_hat = split_r_hat(means.changes) if hidden.any() else 1.0
-        worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)
-    return Profiles.of(profiles).sampled(Sampling(sweeps, burn_in, int(latent.sum()), worst, slow))
+    return np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
+
+
+def _pairs(tau: Places, T: int) -> tuple[Ints, Ints]:
+    """The pairs of periods that occur, and (L - 1,) which of them each step is."""
+    pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
+    return pairs, pair.astype(np.int64)
+
+
+def _sampled(
+    traces: Traces,
+    rows: Ints,
+    hidden: NDArray[np.bool_],
+    made: Ints,
+    tau: Places,
+    T: int,
+    sweeps: int,
+    burn_in: int,
+    prior: float,
+    rng: np.random.Generator,
+) -> tuple[Means, Moves]:
+    """Draw the `hidden` slots of a user's rows; moves that others `made` are possible beside those among own places."""
+    r, seen = traces.r[rows].astype(np.int64), _seen(traces.evidence, rows, traces.L)
+    moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), made, traces.R)
+    if len(moves.places) == 0:
+        raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
+    r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
+    seen = seen._replace(place=np.searchsorted(moves.places, seen.place))
+    return sample_user(r, hidden, moves, seen, tau, _pairs(tau, T)[1], T, sweeps, burn_in, prior, rng), moves
 
 
 def sample_user(
@@ -462,8 +518,8 @@ def sample_user(
     degree, pseudo = np.diff(moves.start), prior / K
     moved, visited, first = np.zeros((n_pairs, len(moves.target))), np.zeros((T, K)), np.zeros(K)
     _observed(moved, first, r, hidden, moves, pair)
-    sums = Means(np.zeros((T, K)), np.zeros_like(moved), np.zeros_like(moved), np.empty(sweeps))
     r = r.copy()
+    sums = Means(np.zeros((T, K)), np.zeros_like(moved), np.zeros_like(moved), np.empty(sweeps), r)
     for sweep in range(-burn_in, sweeps):
         if hidden.any():
             log_p = log_dirichlet(moved + pseudo, moves.start, rng)
@@ -478,7 +534,7 @@ def sample_user(
             for total, value in zip(sums[:3], (visited, moved, rows), strict=True):
                 total += value
             sums.changes[sweep] = changes
-    return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes)
+    return Means(sums.visits / sweeps, sums.moves / sweeps, sums.p / sweeps, sums.changes, r)
 
 
 def chain_of(moves: Moves, log_p: Floats, least: float) -> tuple[Ints, Ints, Floats]:
@@ -539,7 +595,8 @@ def _feasible(visited: Ints, made: Ints, R: int) -> Moves:
 def _seen(evidence: Evidence | None, rows: Ints, L: int) -> Seen:
     if evidence is None:
         return Seen(np.zeros(len(rows) * L + 1, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
-    mine = np.isin(evidence.row, rows)
+    first, last = (np.searchsorted(evidence.row, rows, side=side) for side in ("left", "right"))  # in order of rows
+    mine = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)])
     slot = np.searchsorted(rows, evidence.row[mine]) * L + evidence.slot[mine]
     place = evidence.place[mine].astype(np.int64)
     # rare places that were merged may name one place twice: either of them was meant

@@ -389,7 +389,7 @@ class Flows(NamedTuple):
 
 def flows(r: Places, zone: Ints) -> Flows:
     """
-    Trips between zones, most first: a trip is a change of place between two known instants that follow each other.
+    Trips between zones, most first: a trip is a change of place between two known slots that follow each other.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def in_no_order(r: Places, n: int = MOST_DAYS) -> Ints:
 
 
 class Hours(NamedTuple):
-    """Hours of the day that have instants, and for each of them the share that is away, and trips per 100 people."""
+    """Hours of the day that have slots, and for each of them the share that is away, and trips per 100 people."""
 
     hour: list[float]
     away: list[float]
@@ -47,8 +47,8 @@ def hours(traces: Traces) -> Hours:
     """
     Who is away from his main place, and who sets out, by hour of the day.
 
-    The main place of a row is where it has most instants (the first of several); away is the share of the known
-    instants of an hour that are elsewhere, in per cent; a trip counts in the hour of the first instant at the new
+    The main place of a row is where it has most slots (the first of several); away is the share of the known
+    slots of an hour that are elsewhere, in per cent; a trip counts in the hour of the first slot at the new
     place, per 100 rows.
 
     Examples
@@ -64,7 +64,7 @@ def hours(traces: Traces) -> Hours:
     place = traces.r[row, slot].astype(np.int64)
     stay, count = np.unique(row * traces.R + place, return_counts=True)
     order = np.lexsort((stay, -count, stay // traces.R))
-    # every row has an instant, so each row's first is its own
+    # every row has a slot, so each row's first is its own
     main = stay[order][np.unique(stay[order] // traces.R, return_index=True)[1]] % traces.R
     seen = np.bincount(hour, known.sum(axis=0), 24)
     off = np.bincount(hour, (known & (traces.r != main[:, None])).sum(axis=0), 24)

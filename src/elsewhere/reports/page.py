@@ -428,7 +428,7 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
         )
     if traces is not None and real is not None and (traces.R != real.R or traces.L != real.L):
         raise InvalidParameter(
-            f"`fakes` have {traces.R} places and {traces.L} instants, `real` {real.R} and {real.L}: they must be on "
+            f"`fakes` have {traces.R} places and {traces.L} slots, `real` {real.R} and {real.L}: they must be on "
             "one map and clock.",
             code="E_MISMATCH",
         )

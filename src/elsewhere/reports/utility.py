@@ -36,7 +36,7 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     names = ("train", "fakes", "datasets", "dataset_size", "places", "instants")
     real, made, datasets, size, places, instants = (number(sizes.get(name)) for name in names)
     intro = (
-        f"{real} real traces; {made} fakes in {datasets} datasets of {size}; {places} places, {instants} instants a "
+        f"{real} real traces; {made} fakes in {datasets} datasets of {size}; {places} places, {instants} slots a "
         "trace. Figures are means over the datasets, ± is their standard deviation. "
         "“Testing” is other real data: nobody can expect a fake to be closer than that."
     )

@@ -22,9 +22,9 @@ from elsewhere.errors import (
 )
 from elsewhere.files import check_folder, listed, read_index, read_listed, write_folder
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PROVEN, Preset
-from elsewhere.run.public_map import Frame
+from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
 
 KIND, FORMAT = "elsewhere fakes (private)", 1
@@ -86,6 +86,8 @@ class Fakes:
         day.
     certificate
         What is proven of the whole release, and of whom; in a laboratory run nothing.
+    rejected
+        What the privacy test measured on the attempts that it rejected; not kept in a file.
 
     """
 
@@ -96,8 +98,8 @@ class Fakes:
     attempts: Ints = field(repr=False)
     tally: Mapping[str, int]
     seeds: Traces | None
-    frame: Frame = field(repr=False)
-    learnt: Learnt | None = field(repr=False)
+    frame: PublicMap = field(repr=False)
+    learnt: FittedModel | None = field(repr=False)
     preset: Preset = field(repr=False)
     kappa: int
     laboratory: bool
@@ -110,6 +112,7 @@ class Fakes:
     person: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
     day: Ints | None = field(default=None, repr=False)
     certificate: Certificate = field(default_factory=Certificate.none, repr=False)
+    rejected: Sequence[Any] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if len(self.life) != len(self.r):
@@ -206,9 +209,10 @@ class Fakes:
             return Fakes(
                 **{name: arrays[name] for name in ("r", "seed", "loglik", "attempts", "published")},
                 verdicts=(),
+                rejected=(),
                 tally=told["tally"],
                 seeds=None,
-                frame=Frame(
+                frame=PublicMap(
                     Locations(**where),
                     arrays["known"],
                     dates,

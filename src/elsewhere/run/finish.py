@@ -7,13 +7,12 @@ owner may see (links, real days on a map, the results in full) goes into another
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import InvalidParameter, OutputRefused
+from elsewhere.errors import ElsewhereError, InvalidParameter
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
@@ -95,9 +94,9 @@ def verdicts(judgement: "Judgement") -> dict[str, Any]:
     }
 
 
-REPORT, LINKS, JUDGEMENT = "report.html", "links.csv", "judgement.json"
+REPORT, LINKS, JUDGEMENT, STUDIO = "report.html", "links.csv", "judgement.json", "studio.npz"
 FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
-PRIVATE = (LINKS, JUDGEMENT, REPORT, f"shareable-{REPORT}")
+PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT, f"shareable-{REPORT}")
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
@@ -112,47 +111,9 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
     return folder
 
 
-def unfinished_folder(out: Path, mine: Path, *, force: bool) -> Path:
-    """Where fakes are kept until they are judged and published: beside the private folder, because they are private."""
-    folder = mine.absolute().with_name(f"{out.absolute().name}-unfinished")
-    if not force and folder.exists():
-        raise OutputRefused(
-            f"{folder} holds the fakes of a run that did not finish: `elsewhere publish {quote(str(folder))} -o "
-            f"{quote(str(out))}` publishes them; to make others, remove it or pass `force=True`."
-        )
-    check_folder(folder, force=force)
-    return folder
-
-
-@contextmanager
-def rescued(
-    fakes: "Fakes", traces: "Traces", folder: Path, again: Sequence[str], *, force: bool, of_all: bool = True
-) -> Iterator[None]:
-    """
-    Keep the fakes in a private folder while they are judged and published; whatever stops that, they are not lost.
-
-    The error that stops it says so, and how to go on: by `publish`, with the words `again`, and by `audit` where the
-    seeds are rows `of_all` the input; of some of its people, `audit` would take others for the seeds.
-    """
-    from elsewhere.run.fakes import FILES
-
-    fakes.save(folder, force=force)
-    keep_links(traces, fakes, folder)
-    try:
-        yield
-    except BaseException as error:
-        words = " ".join(map(quote, ["elsewhere", "publish", str(folder), *again]))
-        attack = f", `elsewhere audit --real INPUT --fakes {quote(str(folder))}` attacks them" if of_all else ""
-        error.add_note(
-            f"The fakes are made and kept in {folder}, for you alone: `{words}` publishes them{attack}. "
-            "Nothing else was written."
-        )
-        raise
-    # with `force` the folder may hold somebody's own files, which stay
-    with suppress(OSError):
-        for name in (*FILES, LINKS):
-            (folder / name).unlink(missing_ok=True)
-        folder.rmdir()
+def unfinished_folder(out: Path, mine: Path) -> Path:
+    """Where a run keeps what is done until it has ended: beside the private folder, because it is private."""
+    return mine.absolute().with_name(f"{out.absolute().name}-unfinished")
 
 
 def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
@@ -165,13 +126,19 @@ def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
 
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
-    """Who was made from whom, for the owner: without it no later audit could tell. The name of the file, if any is."""
+    """
+    Who was made from whom, for the owner, and what the studio shows of it; the names of the files, if there are any.
+
+    Without the links no later audit could tell.
+    """
     if not (fakes.seed >= 0).any():
         return []
+    from elsewhere.reports.studio import studio_file
     from elsewhere.run.publish import links_file
 
-    write_files(private, {LINKS: links_file(pool.traces, traces, fakes.seed[rows])})
-    return [LINKS]
+    links = links_file(pool.traces, traces, fakes.seed[rows])
+    write_files(private, {LINKS: links, STUDIO: studio_file(traces, fakes, pool, rows)})
+    return [LINKS, STUDIO]
 
 
 def earlier_results(folder: Path) -> set[str]:
@@ -181,6 +148,7 @@ def earlier_results(folder: Path) -> set[str]:
     A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
     """
     from elsewhere.pool import earlier_files
+    from elsewhere.reports.studio import read_studio_file
 
     found = earlier_files(folder)
     if not (folder / LINKS).exists():
@@ -189,6 +157,9 @@ def earlier_results(folder: Path) -> set[str]:
         with suppress(OSError):
             if b'class="edition' in read_regular(folder / name, 1 << 28):
                 found.add(name)
+    with suppress(OSError, ElsewhereError):
+        read_studio_file(folder / STUDIO)
+        found.add(STUDIO)
     with suppress(OSError, ValueError):
         if {"uses", "publishing", "audit", "notes"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
             found.add(JUDGEMENT)

@@ -10,21 +10,22 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces, NothingPassed, public, require_whole
+from elsewhere.checkpoint import Stages, at_once
+from elsewhere.errors import InvalidParameter, InvalidTraces, NoFeasiblePath, NothingPassed, public, require_whole
 from elsewhere.privacy.deniable.count import MOST
 from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
-from elsewhere.profiles.aggregate import AggregateModel
+from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
 from elsewhere.run.fakes import Fakes
-from elsewhere.run.model import Learnt, carrying, learn, require_one_map
+from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
-from elsewhere.run.public_map import WEEKS, Frame, weekdays
+from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, split_users
 from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
@@ -32,6 +33,7 @@ from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import People, is_weekend
 from elsewhere.traces.model import Ints, Traces
 
@@ -46,7 +48,7 @@ def generate_fakes(
     per_seed: int = 1,
     kappa: Kappa = "auto",
     classes: SemanticClasses | ArrayLike | None = None,
-    model: AggregateModel | Learnt | None = None,
+    model: AggregateModel | FittedModel | None = None,
     alternates: Traces | Literal["all", "split"] | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -80,7 +82,10 @@ def generate_fakes(
     rng
         Makes a laboratory run: repeatable, not publishable as private. By default the operating system's entropy.
     **options
-        Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... Of presets with a theorem also `n`, how many
+        Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... `feasible`: the only moves from the place of
+        one slot to another place of the next that a fake may make, as a table of allowed moves (a file or a frame, see
+        `traces.moves.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
+        make who are learnt from (E36). Of presets with a theorem also `n`, how many
         fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
         preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
         seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
@@ -95,7 +100,48 @@ def generate_fakes(
     True
 
     """
+    return fakes_of(
+        traces,
+        _entropy(rng),
+        laboratory=rng is not None,
+        preset=preset,
+        per_seed=per_seed,
+        kappa=kappa,
+        classes=classes,
+        model=model,
+        alternates=alternates,
+        executor=executor,
+        workers=workers,
+        progress=progress,
+        **options,
+    )
+
+
+def fakes_of(
+    traces: Traces,
+    entropy: int,
+    *,
+    laboratory: bool,
+    stages: Stages = at_once,
+    preset: PresetName | Preset = "product",
+    per_seed: int = 1,
+    kappa: Kappa = "auto",
+    classes: SemanticClasses | ArrayLike | None = None,
+    model: AggregateModel | FittedModel | None = None,
+    alternates: Traces | Literal["all", "split"] | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[GeneratingOptions],
+) -> Fakes:
+    """
+    Make the fakes of `generate_fakes` from 128 secret bits, which somebody knows in a `laboratory` run.
+
+    Nothing else decides them but the noise of a theorem, so that a run which was stopped ends as if it had not been:
+    what is learnt, what is drawn with noise and every block of fakes are `stages`.
+    """
     n, disjoint, seeds = options.pop("n", None), options.pop("disjoint", False), options.pop("seeds", None)
+    feasible = options.pop("feasible", None)
     which = {"alternates": alternates} if isinstance(alternates, str) else {}
     settings = preset_of(preset, **which, **options)
     alternates = None if isinstance(alternates, str) else alternates
@@ -106,29 +152,30 @@ def generate_fakes(
             raise InvalidParameter(
                 f'`n` is for presets that release any number of fakes; "{settings.name}" makes `per_seed` of each seed.'
             )
-    if not isinstance(model, AggregateModel | Learnt | None):
-        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `Learnt`, got {type(model).__name__}.")
+    if not isinstance(model, AggregateModel | FittedModel | None):
+        raise InvalidParameter(f"`model` must be an `AggregateModel` or a `FittedModel`, got {type(model).__name__}.")
     if progress is not None and not callable(progress):
         raise InvalidParameter(f"`progress` must be a function of (done, total), got {type(progress).__name__}.")
-    entropy = _entropy(rng)
     if settings.name == "private":
         if model is not None or classes is not None or alternates is not None or seeds is not None:
             raise InvalidParameter(
                 'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
                 "`alternates` and `seeds`."
             )
-        return _private(traces, settings, n, entropy, rng is not None, progress)
+        return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
-    given = isinstance(model, Learnt) or (model is not None and classes is not None)
+    given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = _learn(roles, settings, kappa, classes, model, disjoint, draw)
-    if kappa == "auto" and classes is None and not isinstance(model, Learnt):
+    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, executor, draw))
+    on_pairs = () if learnt.graph is None else learnt.graph.notes
+    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible), *on_pairs))
+    if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
-        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, rng is not None, given)
+        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages)
         if progress is not None:
             progress(len(fakes), len(fakes))
-        if seeds is None or rng is not None:
+        if seeds is None or laboratory:
             return fakes
         return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
     roles = _with_known_places(roles, learnt)
@@ -138,7 +185,7 @@ def generate_fakes(
     test = _test(learnt, roles, known, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy)
+        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy, stages)
     else:
         work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
@@ -147,10 +194,12 @@ def generate_fakes(
         for number in range(per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
+    if progress is not None:
+        progress(0, len(pieces))
     with workers_or(executor, workers) as where:
-        made = map_over(work, pieces, executor=where, progress=progress)
+        made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
     shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
-    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, rng is not None)
+    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
 
 
 class Drawn(NamedTuple):
@@ -163,13 +212,14 @@ class Drawn(NamedTuple):
 def _deniable(
     traces: Traces,
     roles: Roles,
-    learnt: Learnt,
+    learnt: FittedModel,
     settings: Preset,
     n: int | None,
     per_seed: int,
     entropy: int,
     laboratory: bool,
     given: bool,
+    stages: Stages,
 ) -> Fakes:
     """Fakes by a noisy count of the seeds' archetypes (theorem 1)."""
     release = release_fakes(
@@ -185,6 +235,8 @@ def _deniable(
         given=given,
         in_laboratory=laboratory,
         entropy=entropy,
+        ways=learnt.ways,
+        stages=stages,
     )
     number = len(release.r)
     return Fakes(
@@ -195,7 +247,7 @@ def _deniable(
         attempts=np.array([number]),
         tally={"tested": number, "passed": number},
         seeds=traces,
-        frame=Frame.of(traces, learnt, roles.model),
+        frame=PublicMap.of(traces, learnt, roles.model),
         learnt=learnt,
         preset=settings.changed(archetypes=len(release.laws.archetypes.share)),  # the manifest says how many
         kappa=learnt.classes.kappa,
@@ -209,9 +261,20 @@ def _deniable(
 
 
 def _private(
-    traces: Traces, settings: Preset, n: int | None, entropy: int, laboratory: bool, progress: Progress | None
+    traces: Traces,
+    settings: Preset,
+    n: int | None,
+    feasible: Any,
+    entropy: int,
+    laboratory: bool,
+    progress: Progress | None,
+    stages: Stages,
 ) -> Fakes:
     """Fakes by noisy sums over everybody (theorem 2)."""
+    require_given(feasible, settings)
+    ways = None
+    if isinstance(traces, Traces) and (moves := allowed_moves(feasible, traces.locations)) is not None:
+        ways = Ways.of(feasible_moves(moves, traces.R), np.ones(traces.R, dtype=bool), traces.locations)
     release = release_private(
         traces,
         eps=settings.eps,
@@ -221,6 +284,8 @@ def _private(
         in_laboratory=laboratory,
         entropy=entropy,
         progress=progress,
+        ways=ways,
+        stages=stages,
     )
     number, lives = len(release.r), settings.days > 1
     return Fakes(
@@ -231,7 +296,7 @@ def _private(
         attempts=np.array([number]),
         tally={"tested": number, "passed": number},
         seeds=traces,
-        frame=Frame(
+        frame=PublicMap(
             traces.locations,
             np.ones(traces.R, dtype=bool),
             WEEKS if lives else None,  # which days people have data on is theirs
@@ -243,7 +308,7 @@ def _private(
         preset=settings,
         kappa=0,
         laboratory=laboratory,
-        notes=release.notes,
+        notes=(*release.notes, *([] if ways is None else [GIVEN_MOVES])),
         published=np.zeros(number, dtype=bool),
         seed_rows=np.empty(0, dtype=np.int64),
         sampler=release.mechanism,
@@ -259,7 +324,7 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
     out = np.empty(weekend.shape, dtype=np.int64)
     kinds, of = np.unique(weekend, axis=0, return_inverse=True)
     for i, kind in enumerate(kinds):
-        # only kinds count: on which weekday a life begins is drawn when it is published (`Frame.weeks`)
+        # only kinds count: on which weekday a life begins is drawn when it is published (`PublicMap.weeks`)
         out[of.ravel() == i] = weekdays(kind, np.random.default_rng(0))
     return out.ravel()
 
@@ -271,7 +336,7 @@ def _gathered(
     people: People,
     shown: NDArray[np.bool_],
     roles: Roles,
-    learnt: Learnt,
+    learnt: FittedModel,
     settings: Preset,
     laboratory: bool,
 ) -> Fakes:
@@ -280,6 +345,11 @@ def _gathered(
     units = np.concatenate(pieces)
     unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, made, strict=True)])
     if len(unit) == 0:
+        if learnt.model.feasible is not None and tally["not_made"] == tally["tested"]:
+            raise NoFeasiblePath(
+                f"no fake of {len(units)} could be made by the moves that `feasible` allows: none of {tally['tested']} "
+                "attempts found a way through places of the seed's classes; allow more moves."
+            )
         rules = ", ".join(f"{name} {tally[name]}" for name in RULES if tally[name])
         raise NothingPassed(
             f"0 of {len(units)} fakes passed the privacy tests in {tally['tested']} attempts (rejected by: "
@@ -301,10 +371,11 @@ def _gathered(
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
         verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
+        rejected=Verdicts.joined([m.rejected for m in made]),
         attempts=attempts,
         tally=tally,
         seeds=traces,
-        frame=Frame.of(traces, learnt, roles.model if roles.model is not None else traces),
+        frame=PublicMap.of(traces, learnt, roles.model if roles.model is not None else traces),
         learnt=learnt,
         preset=settings,
         kappa=learnt.classes.kappa,
@@ -326,7 +397,34 @@ def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[n
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
 
 
-def _papers_number(learnt: Learnt) -> tuple[str, ...]:
+GIVEN_MOVES = (
+    "a fake makes no move, from the place of one slot to that of the next, which the given table does not allow."
+)
+
+
+def require_given(feasible: Any, settings: Preset) -> None:
+    """Refuse moves that would be found in the people whom the private preset protects."""
+    if settings.name == "private" and is_data(feasible):
+        raise InvalidParameter(
+            'preset "private" protects everybody in the file, so allowed moves must not be found in the file: give '
+            "`feasible` as a table that was made without these people, such as a road network.",
+            code="E_MAP",
+        )
+
+
+def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
+    if learnt.model.feasible is None:
+        return ()
+    if feasible is None or is_data(feasible):
+        said = "a fake makes no move, from the place of one slot to that of the next, which the model does not allow."
+    else:
+        said = GIVEN_MOVES
+    ways = None if learnt.preset.name == "paper" else learnt.ways
+    apart = " Allowed moves do not lead from every place to every other: walks end where no way goes on."
+    return (said + apart,) if ways is not None and not ways.connected else (said,)
+
+
+def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
     if learnt.preset.method != "kmeans":
         return ()
@@ -336,7 +434,7 @@ def _papers_number(learnt: Learnt) -> tuple[str, ...]:
     return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
-def _one_class(learnt: Learnt) -> tuple[str, ...]:
+def _one_class(learnt: FittedModel) -> tuple[str, ...]:
     if learnt.classes.kappa > 1:
         return ()
     return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
@@ -358,10 +456,12 @@ def _learn(
     settings: Preset,
     kappa: Kappa,
     classes: SemanticClasses | ArrayLike | None,
-    model: AggregateModel | Learnt | None,
+    model: AggregateModel | FittedModel | None,
+    feasible: Any,
     disjoint: bool,
+    executor: Executor | None,
     rng: np.random.Generator,
-) -> Learnt:
+) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
         raise InvalidParameter(
             "the deniable preset must not have met its seeds: pass `disjoint=True` if `model` and `classes` were "
@@ -373,13 +473,13 @@ def _learn(
             "`m_min` = 1: places that a single user visits enter model, classes and fakes (E31).", stacklevel=4
         )
     given = classes if isinstance(classes, SemanticClasses | None) else SemanticClasses(classes)
-    known = model.contributors if settings.name == "deniable" and isinstance(model, Learnt) else None
+    known = model.contributors if settings.name == "deniable" and isinstance(model, FittedModel) else None
     if known is not None and (met := known.met(roles.seeds)):
         raise InvalidParameter(
             f"{met} of the seed users have contributed to `model` (`disjoint` says that none has): leave them out.",
             code="E_DISJOINT",
         )
-    if isinstance(model, Learnt):
+    if isinstance(model, FittedModel):
         if model.preset.m_min < settings.m_min:
             raise InvalidParameter(
                 f"`model` was learnt with `m_min` = {model.preset.m_min}: what it knows may rest on fewer than `m_min` "
@@ -390,15 +490,24 @@ def _learn(
         carried = model.carried if given is None else None
         learnt = replace(model, preset=settings, classes=given or model.classes, carried=carried)
     elif model is not None and given is not None:
-        learnt = Learnt(model, given, settings, np.arange(model.R))
+        learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, rng=rng, carry=False)
+        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, executor=executor, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":
             learnt = carrying(learnt, roles.model, rng)
     require_one_map(learnt.model.locations, roles.seeds.locations)
+    if model is not None and feasible is not None:
+        if is_data(feasible):
+            raise InvalidParameter(
+                '`feasible="data"` is found in the people a model is learnt from: give it where that is done, or a '
+                "table of allowed moves here.",
+                code="E_FEASIBLE",
+            )
+        moves = allowed_moves(feasible, roles.seeds.locations)
+        learnt = replace(learnt, model=learnt.model.with_moves(moves))
     learnt.tau(roles.seeds)
     if len(learnt.classes.label) != roles.seeds.R:
         raise InvalidParameter(
@@ -407,7 +516,7 @@ def _learn(
     return learnt
 
 
-def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
+def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
     """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
@@ -427,7 +536,7 @@ def _with_known_places(roles: Roles, learnt: Learnt) -> Roles:
     )
 
 
-def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
+def _maker(learnt: FittedModel, seeds: Traces, settings: Preset, entropy: int) -> FakeMaker:
     how = settings.generator
     assert isinstance(how, Decoding)  # noqa: S101 - the preset of the paper
     blur = Blur(
@@ -445,7 +554,7 @@ def _maker(learnt: Learnt, seeds: Traces, settings: Preset, entropy: int) -> Fak
 
 
 def _pairs(
-    learnt: Learnt,
+    learnt: FittedModel,
     roles: Roles,
     seeds: Traces,
     people: People,
@@ -453,14 +562,17 @@ def _pairs(
     test: PrivacyTest,
     per_seed: int,
     entropy: int,
+    stages: Stages,
 ) -> Pairs:
     """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
-    walk: WalkModel | LifeModel
-    if people.days > 1:
-        walk = LifeModel.of(roles.seeds, people.weekend, learnt, rng)
-    else:
-        walk = WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+
+    def learn_walk() -> WalkModel | LifeModel:
+        if people.days > 1:
+            return LifeModel.of(roles.seeds, people.weekend, learnt, rng)
+        return WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+
+    walk = stages("walk", learn_walk)
     shift = int(settings.shift / seeds.step_minutes + 0.5)
     own = people.places(without_gaps(seeds.r.astype(np.int64)))
     # a fake has the days of somebody: the number of a seed's own days would tell who is who, and fakes of one seed
@@ -471,7 +583,7 @@ def _pairs(
     return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
 
 
-def _test(learnt: Learnt, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
+def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:
     alternates = roles.alternates if isinstance(roles.alternates, str | None) else learnt.translate(roles.alternates)
     if settings.k == 1 and settings.against == "own":
         alternates = None

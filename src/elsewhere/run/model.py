@@ -15,6 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -33,7 +34,9 @@ from elsewhere.run.presets import Kappa, Learning, LearningOptions, Preset, Pres
 from elsewhere.run.roles import Contributors
 from elsewhere.semantics.classes import SemanticClasses, most_telling, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, apart
+from elsewhere.traces.moves import Moves, matrix_of, read_moves
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
@@ -93,7 +96,7 @@ LARGEST = 2**31  # bytes in one array
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class FittedModel:
     """
     Model, classes and clock, learnt under one preset.
 
@@ -124,6 +127,13 @@ class Learnt:
         return clock.of_minute(traces.minutes()).astype(np.int64)
 
     @property
+    def ways(self) -> Ways | None:
+        """How walks keep to allowed moves between known places; None if all are allowed."""
+        if self.model.feasible is None:
+            return None
+        return Ways.of(self.model.feasible, self.known, self.model.locations)
+
+    @property
     def known(self) -> NDArray[np.bool_]:
         """(R,) places that enough users share to stand in a fake or on a published map (E31)."""
         return np.asarray(self.model.visitors >= self.preset.m_min)
@@ -147,7 +157,7 @@ class Learnt:
         left = np.any(r >= 0, axis=1)
         return (traces if left.all() else traces.select(left)).with_places(r[left])
 
-    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "Learnt":
+    def update(self, traces: Traces, *, kappa: int | str = "auto", rng: np.random.Generator) -> "FittedModel":
         """
         Learn from new users too, without starting over (sec:alg-disc): their sums are added to model and graph.
 
@@ -200,7 +210,7 @@ class Learnt:
         return {"model.npz": sink.getvalue(), "model.json": (json.dumps(index, indent=1) + "\n").encode()}
 
     @staticmethod
-    def load(folder: str | Path) -> "Learnt":
+    def load(folder: str | Path) -> "FittedModel":
         """Read a model folder; everything is checked before anything is allocated (B52)."""
         index, data = _read(Path(folder))
         arrays = _arrays(data, index.get("arrays", {}))
@@ -222,7 +232,7 @@ class Learnt:
             raise InvalidModel("the model's map is not the one its index names.")
         if len(classes.label) != model.R or place.shape != (model.R,) or place.min() < -1 or place.max() >= model.R:
             raise InvalidModel("the model's classes and places do not fit its map.")
-        return Learnt(model, classes, preset, place, carried=carried)
+        return FittedModel(model, classes, preset, place, carried=carried)
 
 
 @public
@@ -231,17 +241,20 @@ def learn(
     preset: PresetName | Preset = "product",
     *,
     kappa: Kappa = "auto",
+    feasible: Any = None,
     carry: bool = True,
+    executor: Executor | None = None,
     rng: np.random.Generator | None = None,
     **options: Unpack[LearningOptions],
-) -> Learnt:
+) -> FittedModel:
     """
     Learn model and classes of these people (`SemanticClustering`, first lines of `GenerateFake`, fig:alg).
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
     deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
-    False leaves them out, which is faster. `options` are parameters of the preset by which people are learnt from, such
-    as `m_min`; without `rng` the operating system's entropy is asked.
+    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. On `executor` pairs of
+    users are looked at where there is a loop over pairs. `options` are parameters of the preset by which people are
+    learnt from, such as `m_min`; without `rng` the operating system's entropy is asked.
 
     Examples
     --------
@@ -258,16 +271,53 @@ def learn(
         raise InvalidParameter(f'preset "{settings.name}" learns and draws in one step: call `generate_fakes`.')
     rng = rng if rng is not None else np.random.default_rng(np.random.SeedSequence())
     shared, place = merge_rare(traces, settings.m_min)
-    missing = "refuse" if settings.m_min == 1 else "skip"
-    profiles = fit_profiles(shared, periods=settings.periods, missing=missing)
-    model = aggregate(profiles, traces.locations, epsilon=settings.epsilon, n_min=settings.n_min)
+    profiles = fit_profiles(shared, periods=settings.periods, missing="skip")
+    model = aggregate(
+        profiles,
+        traces.locations,
+        epsilon=settings.epsilon,
+        n_min=settings.n_min,
+        feasible=_moves_made(shared, settings.m_min)
+        if is_data(feasible)
+        else allowed_moves(feasible, traces.locations),
+    )
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
-    finer = fit_profiles(shared, periods=_class_periods(settings), missing=missing)
-    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng)
+    finer = fit_profiles(shared, periods=_class_periods(settings), missing="skip")
+    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng, executor=executor)
     classes = _classes(graph, kappa, settings, shared, rng)
-    learnt = Learnt(model, classes, settings, place, graph, Contributors.of(traces))
+    learnt = FittedModel(model, classes, settings, place, graph, Contributors.of(traces))
     return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
+
+
+def is_data(feasible: Any) -> bool:
+    """Whether the moves that people make are asked for, not a table."""
+    return isinstance(feasible, str) and feasible == "data"
+
+
+def allowed_moves(feasible: Any, locations: Locations) -> Any:
+    """Return the moves that a caller allows as a matrix (R, R) of 0 and 1, None where all are: see `read_moves`."""
+    if feasible is None:
+        return None
+    if isinstance(feasible, np.ndarray) or hasattr(feasible, "tocsr"):  # a matrix as for `aggregate`
+        return feasible
+    return (feasible if isinstance(feasible, Moves) else read_moves(feasible)).matrix(locations)
+
+
+def _moves_made(people: Traces, m_min: int) -> Any:
+    """Return the moves that at least `m_min` of these people make: one of fewer would be theirs."""
+    here, there = people.r[:, :-1].astype(np.int64), people.r[:, 1:].astype(np.int64)
+    moved = (here >= 0) & (there >= 0) & (here != there)
+    key = (here * people.R + there) * people.U + people.user[:, None]
+    move, users = np.unique(np.unique(key[moved]) // people.U, return_counts=True)
+    move = move[users >= m_min]
+    if len(move) == 0:
+        raise InvalidParameter(
+            f'`feasible="data"` keeps the moves that `m_min` = {m_min} people or more make, and there is none: give '
+            "more people or larger places, or a table of allowed moves.",
+            code="E_FEASIBLE",
+        )
+    return matrix_of(move // people.R, move % people.R, people.R)
 
 
 def require_one_map(model: Locations, here: Locations) -> None:
@@ -281,7 +331,7 @@ def require_one_map(model: Locations, here: Locations) -> None:
         )
 
 
-def carrying(learnt: Learnt, people: Traces, rng: np.random.Generator) -> Learnt:
+def carrying(learnt: FittedModel, people: Traces, rng: np.random.Generator) -> FittedModel:
     """Return the same with archetypes and walk of these people, which the deniable preset makes its fakes of."""
     settings = learnt.preset
     carried = carry_of(

@@ -26,6 +26,8 @@ NAMES: tuple[PresetName, ...] = ("paper", "product", "deniable", "private")
 Kappa: TypeAlias = int | Literal["auto"]  # number of semantic classes
 PROVEN = ("deniable", "private")  # presets whose whole release a theorem covers
 PUBLIC_GAP = "6h"  # that presets with a theorem fill: how long gaps are is a matter of the people it protects
+MISSING = ("drop", "gibbs")  # E4
+DRAWN_GAP = "1h"  # that is filled by `gaps` where longer ones are drawn
 CHOICES = ("uniform", "likelihood")  # E62
 BY_COORDINATES = ("shared", "merge", "grid", "stays")
 
@@ -455,9 +457,10 @@ class PresetOptions(LearningOptions, total=False):
 
 
 class GeneratingOptions(PresetOptions, total=False):
-    """Further keywords of `generate_fakes`: `n`, `disjoint`, `seeds`, and the parameters of the preset."""
+    """Further keywords of `generate_fakes`: `n`, `feasible`, `disjoint`, `seeds`, and parameters of the preset."""
 
     n: int | None
+    feasible: Any
     disjoint: bool
     seeds: Collection[str] | None
 
@@ -467,6 +470,8 @@ class WholeJobOptions(PresetOptions, total=False):
 
     per_seed: int
     n: int | None
+    feasible: Any
+    missing: Literal["drop", "gibbs"]
     executor: Executor | None
     also: str | Sequence[str]
     out_as: str | None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.traces.clock import TIMES_AS
 from elsewhere.traces.columns import ROLES
 from elsewhere.traces.days import is_weekend
@@ -21,7 +21,7 @@ WEEKS = np.arange("2001-01-01", "2001-04-30", dtype="datetime64[D]")
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class PublicMap:
     """
     The places, the clock and the calendar of a dataset, without its traces.
 
@@ -56,11 +56,11 @@ class Frame:
             raise ValueError("reading must be a mapping")
 
     @staticmethod
-    def of(traces: Traces, learnt: Learnt, people: Traces | None) -> "Frame":
+    def of(traces: Traces, learnt: FittedModel, people: Traces | None) -> "PublicMap":
         """Return the frame of these traces, with what `people`, those the model was learnt from, share."""
         m_min = learnt.preset.m_min
         dates, weekend = (None, None) if people is None else calendar(people, m_min)
-        return Frame(
+        return PublicMap(
             traces.locations,
             learnt.known,
             dates,

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from elsewhere._version import __version__
+from elsewhere.checkpoint import derived, generator
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -34,7 +35,7 @@ from elsewhere.errors import (
 from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
 from elsewhere.run.presets import Preset
-from elsewhere.run.public_map import Frame
+from elsewhere.run.public_map import PublicMap
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import Ints, Traces
@@ -274,7 +275,7 @@ def check_forms(also: Sequence[str], out_as: str | None) -> None:
         require_choice("out_as", out_as, LINES)
 
 
-def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as: str | None = None) -> list[str]:
+def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> list[str]:
     """Write the fakes in the columns of the input, and in other forms; the names of the files, for `seal`."""
     from elsewhere.traces.maps import name_beside
     from elsewhere.traces.write import write_traces
@@ -294,7 +295,7 @@ def write_fakes(pool: Pool, out: Path, frame: Frame, also: Sequence[str], out_as
     return names
 
 
-def on_output(pool: Pool, frame: Frame, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
+def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
     """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
     import numpy as np
 
@@ -382,8 +383,14 @@ def publish_linked(
     temp: float | None = None,
     laboratory: bool = False,
     rng: np.random.Generator | None = None,
+    secret: bytes | None = None,
 ) -> tuple[Pool, Ints]:
-    """The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit."""
+    """
+    The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit.
+
+    `secret` are 32 bytes that decide all draws, so that a run which was stopped publishes the same pool; by default
+    they are the operating system's, or those of `rng`.
+    """
     if not isinstance(fakes, Fakes):
         raise InvalidParameter(f"`fakes` must be what `generate_fakes` returns, got {type(fakes).__name__}.")
     require_whole("per_seed", per_seed, 1)
@@ -395,7 +402,8 @@ def publish_linked(
             "without `rng`, or pass `laboratory=True` to keep it as a laboratory result.",
             code="E_LABORATORY",
         )
-    draw = np.random.default_rng(np.random.SeedSequence()) if rng is None else rng
+    secret = secret or (secrets.token_bytes(32) if rng is None else rng.bytes(32))
+    draw = generator(secret, "choice")
     if fakes.covered:
         chosen = np.arange(len(fakes))
         if fakes.published.any():
@@ -408,8 +416,10 @@ def publish_linked(
     chosen = chosen[np.lexsort((chosen, place))]
     life = fakes.life[chosen]
     ids = np.empty(fakes.people, dtype=object)
+    # ids are public: from them nobody finds the other draws, or the order of the seeds
+    drawn = derived(secret, "ids", 16 * fakes.people)
     for number in dict.fromkeys(life.tolist()):
-        ids[number] = secrets.token_hex(16) if rng is None else draw.bytes(16).hex()
+        ids[number] = drawn[16 * number : 16 * number + 16].hex()
     frame = fakes.frame
     if _seeds_categories(fakes):
         frame = replace(frame, locations=frame.locations.called(categories=None, category_users=None))

@@ -13,11 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers
-from elsewhere.run.presets import PROVEN, PUBLIC_GAP, Reading
+from elsewhere.run.presets import DRAWN_GAP, PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from elsewhere.run.presets import Preset
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.model import Ints, Traces
@@ -191,15 +189,19 @@ def read_whole(
     settings: "Preset",
     least: int | None = None,
     told: Mapping[str, Any] | None = None,
-    rng: "np.random.Generator | None" = None,
+    coins: bytes | None = None,
     executor: Executor | None = None,
+    missing: str = "drop",
 ) -> "tuple[Traces, Preparation]":
     """
     The days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
-    The deniable preset finds its map in people who are no seeds; `rng` makes their coins those of a laboratory run.
+    The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide who is one, by
+    default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are not known, and
+    those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too,
+    and gaps up to an hour are filled before.
     """
     from elsewhere.run.roles import least_users
     from elsewhere.traces.kept import kept_in
@@ -211,8 +213,21 @@ def read_whole(
             "own: give the file it was made from, with `grid`, `locations` or `regions`.",
             code="E_MAP",
         )
+    from elsewhere.checkpoint import generator
+    from elsewhere.profiles.markov import fill_slots, uncertain_slots
+
+    coins = secrets.token_bytes(32) if coins is None else coins
+
+    def usable(traces: "Traces") -> "Traces":
+        if missing == "drop":
+            return whole_rows(traces)
+        periods = 1 if settings.learning is None else settings.learning.periods
+        return fill_slots(traces, periods=periods, rng=generator(coins, "missing"))
+
     reports: list[Preparation] = []
     keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
+    if missing == "gibbs":
+        keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:
@@ -220,9 +235,9 @@ def read_whole(
 
         traces = read_apart(
             source,
-            key=secrets.token_bytes(32) if rng is None else rng.bytes(32),
+            key=secrets.token_bytes(32) if coins is None else coins,
             report=reports.append,
-            joined=(lambda others: join_places(whole_rows(others), settings)[0]) if joins else None,
+            joined=(lambda others: join_places(usable(others), settings)[0]) if joins else None,
             **keywords,
         )
     else:
@@ -237,9 +252,16 @@ def read_whole(
     # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
     fewest = 1 if settings.name in PROVEN else least_users(settings)
     read, least = reports[0], fewest if least is None else least
+    if missing == "gibbs":
+        uncertain = uncertain_slots(traces)
+        drawn = (
+            f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
+            f"{len(traces):,} days, were drawn by Gibbs sampling, each from its person's own days"
+        )
+        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, drawn))
     if read.users_usable == 0:
         raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
-    whole = whole_rows(traces)
+    whole = usable(traces)
     if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
         with advised(whole, settings):
             raise NotEnoughUsers(_too_few(read, settings, least))

@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,11 +125,9 @@ def split_users(
         return _deniable(traces, alternates, rng, 0 if learnt else MODEL_USERS, seeds)
     if seeds is not None:
         raise InvalidParameter(f'`seeds` are for preset "deniable"; "{settings.name}" chooses its own.')
-    if np.any(traces.r < 0):
-        raise InvalidTraces(
-            f"{int((traces.r < 0).sum())} instants are missing (-1); a seed must be complete: fill or drop them first.",
-            code="E_GAPS",
-        )
+    whole = np.all(traces.r >= 0, axis=1)
+    if not whole.all():
+        return _with_gaps(traces, whole, settings, alternates, rng, learnt=learnt)
     if len(np.unique(traces.r)) < 2:
         raise InvalidTraces(
             "all people stay at 1 place all day, and at least 2 are needed; give smaller places, or other people.",
@@ -167,6 +165,35 @@ def split_users(
     model, even = _learnt_from(traces, seeds, settings, rng)
     note = f"{len(seeds)} users are seeds, {len(others)} are alternates of the differential test, chosen at random."
     return Roles(traces.select(rows), rows, traces.of_users(others), model, (note, *_days_note(traces, rows), *even))
+
+
+def _with_gaps(
+    traces: Traces,
+    whole: NDArray[np.bool_],
+    settings: Preset,
+    alternates: Traces | None,
+    rng: np.random.Generator,
+    *,
+    learnt: bool,
+) -> Roles:
+    """
+    The roles where days have gaps: whole days alone are seeds and alternates.
+
+    Days with gaps are learnt from: those of the people who are learnt from already, and of people who have no others.
+    """
+    if not whole.any():
+        raise InvalidTraces(
+            f"all {len(traces)} rows have missing slots (-1), and a seed must be complete: fill them first.",
+            code="E_GAPS",
+        )
+    rows = np.flatnonzero(whole)
+    roles = split_users(traces.select(rows), settings, alternates, rng, learnt=learnt)
+    assert roles.model is not None  # noqa: S101 - None in the deniable preset alone
+    apart = {} if not isinstance(roles.alternates, Traces) else set(roles.alternates.labels)
+    others = np.flatnonzero([label not in apart for label in traces.labels])
+    model, even = _learnt_from(traces, others, settings, rng)
+    note = f"{len(traces) - len(rows)} rows with missing slots are learnt from, and are no seeds."
+    return replace(roles, seed_rows=rows[roles.seed_rows], model=model, notes=(*roles.notes, note, *even))
 
 
 def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:

@@ -1,16 +1,25 @@
 """The whole job: from a file of real traces to a pool of fakes, two reports and what only the owner may see."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter, PublicationRefused, public, require_between, require_whole
+from elsewhere.checkpoint import derived, generator, going_on
+from elsewhere.errors import (
+    InvalidParameter,
+    PublicationRefused,
+    public,
+    require_between,
+    require_choice,
+    require_whole,
+)
 from elsewhere.evaluation.judge import Judgement, judge_run
-from elsewhere.files import check_folder, whole_folders
+from elsewhere.files import check_folder, clean_up, whole_folders
 from elsewhere.pool import Pool
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.run.fakes import Fakes
@@ -21,7 +30,6 @@ from elsewhere.run.finish import (
     earlier_results,
     opening,
     private_folder,
-    rescued,
     summary,
     unfinished_folder,
     verdicts,
@@ -29,9 +37,11 @@ from elsewhere.run.finish import (
     write_links,
     write_reports,
 )
-from elsewhere.run.generate import generate_fakes
+from elsewhere.run.generate import fakes_of, require_given
+from elsewhere.run.job import READ, SECRET, SPENT, about_to_write, in_place, key_of
+from elsewhere.run.model import is_data
 from elsewhere.run.plan import plan
-from elsewhere.run.presets import Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
+from elsewhere.run.presets import MISSING, Kappa, Preset, PresetName, Reading, WholeJobOptions, check_names, preset_of
 from elsewhere.run.publish import (
     FORMS,
     as_read,
@@ -44,10 +54,15 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.traces.model import Traces
+from elsewhere.traces.moves import read_moves
+from elsewhere.traces.sources import opened_once
 
 Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
-READ, MAKE, ATTACK, WRITE = "reading", "making fakes", "attacking the fakes", "writing the reports"
+LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
+ATTACK, WRITE = "attacking the fakes", "writing the reports"
+# of the time of a run of the product preset, about (3,000 people, 400 places)
+SHARES = {READ: 0.1, LEARN: 0.3, MAKE: 0.2, JUDGE: 0.1, ATTACK: 0.25, WRITE: 0.05}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +121,9 @@ def synthesize(
 
     The folder `out` is for publishing: the fakes in the columns of the input, the pool, a manifest, and a report of
     aggregates and fakes only. What only the owner may see goes into another folder: who was made from whom, the owner's
-    report, the judgement. Both appear when they are complete, or not at all; whatever stops the job once fakes are
-    made, these are kept in a private folder OUT-unfinished, and the error says how to go on.
+    report, the judgement. Both appear when they are complete, or not at all. Whatever stops the job, what is done is
+    kept in a private folder OUT-unfinished: the same call goes on from there, and ends with the bytes of a job that was
+    not stopped. A table that is no data frame cannot be told from another: such a job begins anew.
 
     Parameters
     ----------
@@ -134,9 +150,10 @@ def synthesize(
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
-        `per_seed`, `n`: as for `generate_fakes`. `executor`, such as a `Cluster`: where the files of a folder are read,
-        walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the likelier of ten
-        times as many fakes (E62), the default of the paper preset. `also`: further forms of the fakes, "gpx",
+        `per_seed`, `n`, `feasible`: as for `generate_fakes`. `missing`: "drop" leaves out days with a gap, "gibbs"
+        draws what is not known from the person's own days (E4). `executor`, such as a `Cluster`: where the files of a
+        folder are read, walks drawn, paired and tested, and attacks run. `choose`: "uniform", or "likelihood" for the
+        likelier of ten times as many fakes (E62), the default of the paper preset. `also`: further forms, "gpx",
         "geojson", "kepler" or "sglt", or several of them. `out_as`: lines of the fakes, "slots", "visits" or "events";
         by default visits where the input has visits, else slots. `reading`: a `Reading`, how the input is read; its
         fields, those of `read_traces` and `grid`, may be given by themselves too. And any parameter that the preset
@@ -154,66 +171,90 @@ def synthesize(
 
     """
     out = Path(out)
-    check_folder(out, force=force)
-    mine = private_folder(out, None if private is None else Path(private), force=force)
-    spare = unfinished_folder(out, mine, force=force)
     also = options.pop("also", ())
     also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
     check_forms(also, out_as)
     per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
-    executor = options.pop("executor", None)
+    feasible, executor = options.pop("feasible", None), options.pop("executor", None)
+    missing = require_choice("missing", options.pop("missing", "drop"), MISSING)
     reading, parameters = _reading(dict(options))
     settings = preset_of(preset, **parameters)
     _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
+    require_given(feasible, settings)
+    moves = feasible
+    if feasible is not None and not is_data(feasible) and not hasattr(feasible, "shape"):
+        moves = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
     tell = progress or _in_silence
+    given = None if rng is None else rng.bytes(32)
+    mine = private_folder(out, None if private is None else Path(private), force=True)
+    spare = unfinished_folder(out, mine)
+    clean_up(spare)
+    stopped = spare.exists()  # what the folders hold may be its own
+    for folder in (out, mine):
+        check_folder(folder, force=force or stopped)
     tell(READ, 0, 0)
-    traces, read = read_whole(source, reading, settings, rng=rng, executor=executor)
-    traces, aside = _aside(traces, holdout, rng)
-    tell(MAKE, 0, 0)
-    with advised(traces, settings):
-        fakes = generate_fakes(
-            traces,
-            preset=settings,
-            per_seed=per_seed * _to_choose(settings),
-            n=n,
-            kappa=kappa,
-            rng=rng,
-            executor=executor,
-            workers=workers,
-            progress=lambda done, total: tell(MAKE, done, total),
-            seeds=read.seeds,
+    source = opened_once(source, allow_truncated=reading.allow_truncated)
+    what = {"per_seed": per_seed, "n": n, "kappa": kappa, "holdout": holdout, "missing": missing}
+    key = key_of(source, reading, settings, given, feasible, **what)
+    with going_on(spare, key, SPENT, force=force) as stages:
+        force = force or in_place(stages, (mine, out))
+        for folder in (out, mine):
+            check_folder(folder, force=force)
+        secret = given or stages(SECRET, lambda: secrets.token_bytes(32))
+        coins = derived(secret, "coins", 32)
+        traces, read = stages(
+            READ,
+            lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
         )
-    fakes, read = with_withheld(as_read(fakes, read), read, traces)
-    again = _words(out, per_seed, fakes.laboratory, private, also, out_as)
-    with (
-        rescued(fakes, traces, spare, again, force=force, of_all=aside is None),
-        whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new),
-    ):
-        pool, rows = publish_linked(fakes, per_seed=per_seed, laboratory=rng is not None, rng=_apart(rng))
-        told = summary(fakes, traces)
-        kept = write_links(traces, fakes, pool, rows, for_me)
-        written = write_fakes(pool, new, fakes.frame, also, out_as)
-        pool, notes = on_output(pool, fakes.frame, also, out_as)
-        told["notes"] += notes
-        told["read"] = counts(read)
-        judgement = None
-        if report:
-            tell(ATTACK, 0, 0)
-            judgement = judge_run(
+        traces, aside = _aside(traces, holdout, generator(secret, "aside"))
+        tell(LEARN, 0, 0)
+        with advised(traces, settings):
+            fakes = fakes_of(
                 traces,
-                fakes,
-                pool,
-                rows,
-                holdout=aside,
+                int.from_bytes(secret[:16], "little"),  # as `generate_fakes` does in a laboratory run
+                laboratory=rng is not None,
+                stages=stages,
+                preset=settings,
+                per_seed=per_seed * _to_choose(settings),
+                n=n,
+                kappa=kappa,
+                feasible=moves,
                 executor=executor,
-                progress=lambda done, total: tell(ATTACK, done, total),
-                rng=_apart(rng) or np.random.default_rng(np.random.SeedSequence()),
+                workers=workers,
+                progress=lambda done, total: tell(MAKE, done, total),
+                seeds=read.seeds,
             )
-            tell(WRITE, 0, 0)
-            shared, more = write_reports(judgement, traces, fakes, pool, new, for_me, opening(told["read"]))
-            written, kept = written + shared, kept + more
-            told |= verdicts(judgement)
-        written = seal(pool, new, written)
+        fakes, read = with_withheld(as_read(fakes, read), read, traces)
+        with whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new):
+            pool, rows = publish_linked(
+                fakes, per_seed=per_seed, laboratory=rng is not None, secret=derived(secret, "pool", 32)
+            )
+            told = summary(fakes, traces)
+            kept = write_links(traces, fakes, pool, rows, for_me)
+            written = write_fakes(pool, new, fakes.frame, also, out_as)
+            pool, notes = on_output(pool, fakes.frame, also, out_as)
+            told["notes"] += notes
+            told["read"] = counts(read)
+            judgement = None
+            if report:
+                tell(JUDGE, 0, 0)
+                judgement = judge_run(
+                    traces,
+                    fakes,
+                    pool,
+                    rows,
+                    holdout=aside,
+                    executor=executor,
+                    progress=lambda done, total: tell(ATTACK, done, total),
+                    rng=generator(secret, "judge"),
+                    stages=stages,
+                )
+                tell(WRITE, 0, 0)
+                shared, more = write_reports(judgement, traces, fakes, pool, new, for_me, opening(told["read"]))
+                written, kept = written + shared, kept + more
+                told |= verdicts(judgement)
+            written = seal(pool, new, written)
+            about_to_write(stages, (for_me, new))
     warn_of_strangers(out, (*FORMS, REPORT), written)
     warn_of_strangers(mine, PRIVATE, kept)
     if settings.name == "product":
@@ -228,7 +269,7 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
         raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
     changes = {name: value for name, value in options.items() if name in names}
     others = {name: value for name, value in options.items() if name not in names}
-    beside = names | {"also", "out_as", "per_seed", "n", "executor"}
+    beside = names | {"also", "out_as", "per_seed", "n", "feasible", "missing", "executor"}
     return replace(reading, **changes), check_names(others, sorted(beside))
 
 
@@ -271,24 +312,10 @@ def _check(
         )
 
 
-def _words(
-    out: Path, per_seed: int, laboratory: bool, private: str | Path | None, also: Sequence[str], out_as: str | None
-) -> list[str]:
-    """How the command `publish` is told to go on with fakes that are made."""
-    words = ["-o", str(out), *(["--per-seed", str(per_seed)] if per_seed > 1 else []), *(["--i-know"] * laboratory)]
-    words += [] if private is None else ["--private", str(private)]
-    return words + [word for form in also for word in ("--also", form)] + (["--out-as", out_as] if out_as else [])
-
-
-def _apart(rng: np.random.Generator | None) -> np.random.Generator | None:
-    """A generator of its own for the next draws of a laboratory run; None where there is no such run."""
-    return None if rng is None else rng.spawn(1)[0]
-
-
-def _aside(traces: Traces, share: float, rng: np.random.Generator | None) -> tuple[Traces, Traces | None]:
+def _aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Traces, Traces | None]:
     """The people to make fakes of, and those set aside as control before anything is learnt."""
     # a coin for each person: who is set aside depends on nobody else
-    aside = (_apart(rng) or np.random.default_rng(np.random.SeedSequence())).random(traces.U) < share
+    aside = rng.random(traces.U) < share
     if not aside.any() or aside.all():
         return traces, None
     return traces.of_users(np.flatnonzero(~aside)), traces.of_users(np.flatnonzero(aside))

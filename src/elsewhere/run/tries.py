@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidTraces
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
-from elsewhere.run.model import Learnt
+from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
 from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import People
 from elsewhere.traces.model import Floats, Ints, Places, Traces
 
@@ -23,16 +23,17 @@ WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
 WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
-MOST_PLACES = 4096  # above, the walk model knows only places that enough people share: its tables are R x R
+MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What came of one piece of work: accepted fakes by unit, tries per unit, outcomes of all attempts."""
+    """What came of one piece of work: accepted fakes by unit, tries per unit, verdicts and outcomes of all attempts."""
 
     r: Any
     unit: Ints
     verdicts: Verdicts
+    rejected: Verdicts
     tries: Ints
     tally: dict[str, int]
 
@@ -51,7 +52,7 @@ class Attempts:
         """What comes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
-        kept: list[tuple[Any, Ints, Verdicts]] = []
+        kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
         while len(pending) and tries[pending[0]] < self.max_tries:
             # several tries of each at a time where few are pending; those after the first that passes never were
@@ -67,15 +68,18 @@ class Attempts:
             counted = (np.arange(width) < used[:, None]).ravel()
             tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
             tested = outcome >= FAILED
-            for name, count in verdicts.select(counted[tested]).counts().items():
+            said = verdicts.select(counted[tested])
+            for name, count in said.counts().items():
                 tally[name] += count
             first = counted & (outcome == PASSED)
-            kept.append((made[first], pending[passed.any(axis=1)], verdicts.select(first[tested])))
+            accepted = verdicts.select(first[tested])
+            kept.append((made[first], pending[passed.any(axis=1)], accepted, said.select(~said.passed)))
             pending = pending[~passed.any(axis=1)]
         return Made(
             np.concatenate([k[0] for k in kept]),
             np.concatenate([k[1] for k in kept]),
             Verdicts.joined([k[2] for k in kept]),
+            Verdicts.joined([k[3] for k in kept]),
             tries,
             tally,
         )
@@ -97,9 +101,10 @@ class WalkModel:
     tables: Tables = field(repr=False)
     places: Ints = field(repr=False)
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
+    ways: Ways | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(people: Traces, learnt: Learnt, rng: np.random.Generator) -> "WalkModel":
+    def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
         """Learn the walk of these people; it visits known places only."""
         m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
         share = _classes_by_slot(learnt.translate(people), learnt.classes.label)
@@ -109,14 +114,14 @@ class WalkModel:
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
-        return WalkModel(habits.tables(locations, known[places]), places, share)
+        return WalkModel(habits.tables(locations, known[places]), places, share, learnt.ways)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
         L = len(self.tables.slot)
         r = np.empty((n, L), dtype=np.int32)
         stroll(self.tables, rng.random((n, 2 * L - 1)), r)
-        return self.places[r].astype(np.int32)
+        return _kept(self.places.astype(np.int32)[r], self.ways)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each walk is to be taken: as people live (`raked`)."""
@@ -130,20 +135,15 @@ class LifeModel:
     lives: Lives = field(repr=False)
     places: Ints = field(repr=False)
     weekend: NDArray[np.bool_] = field(repr=False)  # (days of the calendar,)
+    ways: Ways | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(people: Traces, weekend: NDArray[np.bool_], learnt: Learnt, rng: np.random.Generator) -> "LifeModel":
+    def of(people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator) -> "LifeModel":
         """Learn the lives of those of these people who have several days."""
         people = learnt.translate(people)
         several = np.bincount(people.user)[people.user] > 1
         people = people.select(several & (people.r >= 0).any(axis=1))
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
-        if len(places) > MOST_PLACES:
-            raise InvalidTraces(
-                f"{len(places)} places are visited; lives over days are learnt over at most {MOST_PLACES}: use larger "
-                "cells, or one day of each person.",
-                code="E_TOO_LARGE",
-            )
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
         of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
@@ -158,15 +158,20 @@ class LifeModel:
             m_min=learnt.preset.m_min,
             rng=rng,
         )
-        return LifeModel(lives, places, weekend)
+        return LifeModel(lives, places, weekend, learnt.ways)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
-        return self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)]
+        return _kept(self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)], self.ways)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each life is to be taken: all alike."""
         return np.full(len(walks), 1 / len(walks))
+
+
+def _kept(walks: Places, ways: Ways | None) -> Places:
+    """The walks by allowed moves alone; a life makes none over midnight either."""
+    return walks if ways is None else ways.keep(walks)
 
 
 def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
@@ -232,10 +237,13 @@ class Pairs:
         tries = np.maximum(found.tries, 1)
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
         passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
+        failed = [v.select(~v.passed) for v in found.verdicts]
+        nothing = [self.test(walks[:0], row[:0])]
         return Made(
             np.where(shown[unit], walks[found.walk[unit]], -1),
             unit,
-            Verdicts.joined(passed or [self.test(walks[:0], row[:0])]),
+            Verdicts.joined(passed or nothing),
+            Verdicts.joined(failed or nothing),
             tries,
             tally,
         )

@@ -13,7 +13,7 @@ are for is to say how people are alike: so of several the one is taken in which 
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,8 @@ LEAST = 4  # classes, where the places allow it
 TO_A_CLASS = 5  # places
 ENOUGH = 0.9  # share of the largest score with which the smaller number is as good
 HALVINGS = 10  # of the people, on a map of at most 1,000 places; at least 3 on larger ones
-PLACES_LOOKED_AT = 10_000  # in all halvings together
+PLACES_LOOKED_AT = 10_000  # in all halvings together; of a larger map a third of it in each, drawn from its places
+TEACHING = 5_000  # places, drawn from more, that k-means learns its centres from; all others join the nearest
 FALLING = 3  # numbers in a row without ENOUGH of the largest score, after which no larger one is tried
 ABOVE_CHANCE = 2.0  # standard deviations over the halvings
 
@@ -166,15 +167,24 @@ def semantic_clustering(
     # places in an order that does not come from their numbers, so that k-means starts alike on renamed places (F6);
     # rounded, since sums over users in another order differ in their last digits
     roles = np.round(graph.roles[places], 9)
-    degree = np.round(graph.w_visited.sum(axis=1) / max(graph.w_visited.max(), 1e-300), 9)
-    order = np.lexsort([degree, *roles.T[::-1]])
-    w = graph.w_visited[np.ix_(order, order)]
-    rows = _unit(np.sqrt(roles[order])) if method == "roles" else _unit(np.round(w / max(w.max(), 1e-300), 12))
+    if method == "roles":
+        order = np.lexsort(roles.T[::-1])
+        rows = _unit(np.sqrt(roles[order]))
+    else:
+        w = graph.w_visited
+        order = np.lexsort([np.round(w.sum(axis=1) / max(w.max(), 1e-300), 9), *roles.T[::-1]])
+        rows = _unit(np.round(w[np.ix_(order, order)] / max(w.max(), 1e-300), 12))
+
+    def edges(label: Ints) -> tuple[Floats, Ints]:
+        found = np.empty_like(label)
+        found[order] = label
+        return graph.between(found), np.bincount(label)
+
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
-        found = _auto(graph, rows, w, c_min, entropy, method)
+        found = _auto(graph, rows, edges, c_min, entropy, method)
     else:
-        found = _merged(_clusters(rows, kappa, entropy), w, c_min)
+        found = _merged(_clusters(rows, kappa, entropy), edges, c_min)
         if (left := int(found.max()) + 1) < kappa:
             why = f"`c_min` = {c_min} and " if c_min > 1 else ""
             warnings.warn(
@@ -183,13 +193,16 @@ def semantic_clustering(
             )
     label = np.full(graph.R, -1)
     label[places[order]] = found
-    return SemanticClasses(label, _nearness(*_edges(found, w)))
+    return SemanticClasses(label, _nearness(*edges(found)))
+
+
+Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights between two classes, sizes of the classes
 
 
 def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
     """k-means++; classes are numbered by first appearance."""
     with _one_thread():
-        return _numbered(_means(rows, kappa, entropy, STARTS).labels_)
+        return _numbered(_means(rows, kappa, entropy, STARTS).predict(rows))
 
 
 def _one_thread() -> Any:
@@ -203,6 +216,8 @@ def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
+    if len(rows) > TEACHING:
+        rows = rows[np.sort(np.random.default_rng(entropy).permutation(len(rows))[:TEACHING])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than classes
         return KMeans(kappa, n_init=starts, random_state=entropy).fit(rows)
@@ -213,23 +228,17 @@ def _numbered(found: Ints) -> Ints:
     return np.argsort(np.argsort(first))[label]
 
 
-def _edges(label: Ints, w: Floats) -> tuple[Floats, Ints]:
-    """Sum of the edge weights between two classes, and the sizes of the classes."""
-    size = np.bincount(label)
-    order, start = np.argsort(label, kind="stable"), np.cumsum(size) - size
-    between = np.add.reduceat(np.add.reduceat(w[np.ix_(order, order)], start, axis=0), start, axis=1)
-    return (between + between.T) / 2, size
-
-
 def _nearness(between: Floats, size: Ints) -> Floats:
     """Mean edge weight between the places of two classes, and between different places of one."""
     pairs = np.outer(size, size) - np.diag(size)
     return np.asarray(between / np.maximum(pairs, 1))
 
 
-def _merged(label: Ints, w: Floats, c_min: int) -> Ints:
+def _merged(label: Ints, edges: Edges, c_min: int) -> Ints:
     """Merge classes below `c_min`, smallest first, into the class with the largest mean edge weight (E30)."""
-    between, size = _edges(label, w)
+    if np.bincount(label).min() >= c_min:
+        return _numbered(label)
+    between, size = edges(label)
     while len(size) > 1 and size.min() < c_min:
         small = int(np.argmin(size))
         mean = between[small] / size
@@ -245,7 +254,7 @@ def _merged(label: Ints, w: Floats, c_min: int) -> Ints:
     return _numbered(label)
 
 
-def _auto(graph: LocationGraph, rows: Floats, w: Floats, c_min: int, entropy: int, method: str) -> Ints:
+def _auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy: int, method: str) -> Ints:
     """The partition into as many classes as "auto" finds (E29), after small classes are merged (E30)."""
     n = len(rows)
     if n < c_min:
@@ -260,12 +269,12 @@ def _auto(graph: LocationGraph, rows: Floats, w: Floats, c_min: int, entropy: in
     if min(most, distinct) == 1:
         return np.zeros(n, dtype=np.int64)  # whoever makes fakes by one class says so
     if method == "kmeans":
-        return _merged(_clusters(rows, min(PAPERS, most), entropy), w, c_min)
+        return _merged(_clusters(rows, min(PAPERS, most), entropy), edges, c_min)
     rng = np.random.default_rng(entropy)
     kappa = number_of_classes(graph, halvings(graph, rng), most, entropy)
     best = np.zeros(n, dtype=np.int64)
     for more in (m for m in ladder(most) if m >= kappa):
-        found = _merged(_clusters(rows, more, entropy), w, c_min)
+        found = _merged(_clusters(rows, more, entropy), edges, c_min)
         best = max(best, found, key=lambda label: int(label.max()))
         if best.max() + 1 >= min(LEAST, most, distinct) or more >= distinct:
             break
@@ -333,7 +342,7 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
         Starts k-means.
 
     """
-    views = [view for half in halves for view in _views(graph, half)]
+    views = [view for half in halves for view in _views(graph, half, entropy)]
     scores: dict[int, float] = {}
     sure = False
     for kappa in ladder(most):
@@ -366,13 +375,15 @@ class _View:
         return beyond_chance(found.predict(self.own), found.predict(self.others))
 
 
-def _views(graph: LocationGraph, half: NDArray[np.bool_]) -> list[_View]:
-    """Both views of one halving."""
+def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
+    """Both views of one halving; of a large map some of its places, drawn by `entropy`."""
     tables = [np.sqrt(np.round(graph.held.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
         seen = np.flatnonzero(own.any(axis=1))
         seen = seen[np.lexsort(own[seen].T[::-1])]  # in an order that does not come from their numbers (F6)
+        if len(seen) > PLACES_LOOKED_AT // 3:
+            seen = seen[np.sort(np.random.default_rng(entropy).permutation(len(seen))[: PLACES_LOOKED_AT // 3])]
         both = seen[other[seen].any(axis=1)]
         views.append(_View(_unit(own[seen]), _unit(own[both]), _unit(other[both])))
     return views

@@ -20,12 +20,17 @@ number of classes is chosen by what halves of the people agree on.
 Their number grows with the square of the number of ranks. For few users the matrix S of all s_uv is cheaper, however
 long their lists: w_G = sum over (tau, i) of A^T diag(w_tau) (S - I) A.
 
+At order 1, and with one sigma for several periods, every pair is a search, and of many users some pairs are drawn. In a
+random order of the users, the pairs of all users with the one s places further on are one draw; m of the U - 1 shifts s
+are drawn without replacement, so that every user is in 2 m pairs. (U - 1) / m times their sum is w_G on average
+(Horvitz-Thompson), and the scatter of the m sums gives the standard error of every weight.
+
 The ranks of places in people's lists: what sigma matches by (E20, E22), and the roles that places play for people.
 
 A place inside a block of b tied counts holds each of the b ranks of its block with weight 1/b.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,7 +41,7 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, require_choice, require_whole
 from elsewhere.profiles.markov import Counts, MobilityProfile, Profiles
-from elsewhere.scale import map_over
+from elsewhere.scale import each_of
 from elsewhere.traces.model import Floats, Ints
 
 RANKS = 12  # a role tells the first 11 ranks apart and counts all others as one
@@ -153,7 +158,11 @@ def roles(profiles: Profiles) -> Floats:
 
 
 DENSE_LIMIT = 10_000  # places with an edge; above, w alone would need more than 800 MB
+FEW_PLACES = 4_096  # with an edge, up to which w is made for sums over it; it takes 134 MB
 FEW_USERS = 4_096  # all their similarities take 134 MB
+STACKED = 2_000_000  # sums that are looked at at once
+PAIRS = 200_000  # ordered pairs of users that are all looked at; of more, about as many are drawn
+PIECE = 256  # pairs in a piece of work
 MOST_HELD = 5_000  # users whose own ranks are kept, so that halves of the people can be compared (E29)
 
 Rank = tuple[int, int]  # (tau, i): the i-th most visited place of period tau
@@ -173,6 +182,44 @@ class _Sums:
             return self
         columns = [np.concatenate([getattr(self, c), getattr(other, c)]) for c in ("place", "share", "left", "right")]
         return _summed(columns[0], columns[1], columns[2], columns[3])
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """Several `_Sums` in columns: entry e is of `place[e]` at `level[e]`; the levels of a pair rise side by side."""
+
+    place: Ints
+    level: Ints
+    left: Floats
+    right: Floats
+    width: Floats  # of each level: what it is above the one before
+    last: Ints  # of each level, the last of its pair
+
+    @staticmethod
+    def of(parts: list[_Sums]) -> "_Stacked":
+        found = [np.unique(part.share, return_inverse=True) for part in parts]
+        first = np.cumsum([0, *(len(levels) for levels, _ in found)])
+        return _Stacked(
+            np.concatenate([part.place for part in parts]),
+            np.concatenate([level + start for (_, level), start in zip(found, first, strict=False)]),
+            np.concatenate([part.left for part in parts]),
+            np.concatenate([part.right for part in parts]),
+            np.concatenate([np.diff(levels, prepend=0.0) for levels, _ in found]),
+            np.repeat(first[1:] - 1, np.diff(first)),
+        )
+
+    def add_to(self, out: Floats, of_place: Ints) -> None:
+        """Add left diag(level widths) right^T of every pair to `out`, places numbered by `of_place`."""
+        kappa, levels = len(out), len(self.width)
+        cell = of_place[self.place] * levels + self.level
+
+        def reaching(values: Floats) -> Floats:
+            table = np.bincount(cell, values, kappa * levels).reshape(kappa, levels)
+            # users whose share reaches a level: all those at it or above, of the same pair
+            up_to = np.cumsum(table, axis=1)
+            return np.asarray(up_to[:, self.last] - up_to + table)
+
+        out += (reaching(self.left) * self.width) @ reaching(self.right).T
 
 
 def _summed(place: Ints, share: Floats, left: Floats, right: Floats) -> _Sums:
@@ -209,7 +256,10 @@ class LocationGraph:
     held: Held = field(repr=False)  # the ranks of at most MOST_HELD users, drawn from all
     _sums: dict[tuple[Rank, Rank], _Sums] = field(repr=False)
     _edges: NDArray[Any] | None = field(repr=False)  # what is not in _sums: self-pairs to subtract, or the pair loop
-    _profiles: Profiles | None = field(repr=False)  # kept only where every pair of users is looked at
+    _profiles: Profiles | None = field(repr=False)  # kept only where pairs of users are looked at
+    asked: int | str = "auto"  # how many pairs of users were asked for
+    shifts: int = 0  # that were drawn; 0 where no pair was left out
+    _squares: NDArray[Any] | None = field(default=None, repr=False)  # sums over shifts of squared weights, r < r_next
 
     def __repr__(self) -> str:
         return f"LocationGraph({int(self.visited.sum())} of {self.R} places visited, {self.n_users} users)"
@@ -234,8 +284,9 @@ class LocationGraph:
         active = np.flatnonzero(self.visited)
         if len(active) > DENSE_LIMIT:
             raise InvalidParameter(
-                f"the graph of {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
-                f"merge places (`cells`, `m_min`) to at most {DENSE_LIMIT}.",
+                f"all weights among {len(active)} visited places would need {len(active) ** 2 * 8 / 1e9:.1f} GB; "
+                'classes by `method="roles"` and `between` need none of it. For `method="kmeans"` merge places '
+                f"(`cells`, `m_min`) to at most {DENSE_LIMIT}.",
                 code="E_TOO_LARGE",
             )
         index = np.full(self.R, -1)
@@ -255,6 +306,89 @@ class LocationGraph:
         w.setflags(write=False)
         return w
 
+    def between(self, label: Ints) -> Floats:
+        """
+        Return the sums of the weights between classes (kappa, kappa); `label` numbers the class of each visited place.
+
+        The same as sums over `w_visited`, of which on a map of many places nothing is made.
+        """
+        kappa = int(label.max()) + 1
+        if len(label) <= FEW_PLACES:
+            order, size = np.argsort(label, kind="stable"), np.bincount(label, minlength=kappa)
+            rows = np.add.reduceat(self.w_visited[np.ix_(order, order)], np.cumsum(size) - size, axis=0)
+            return _symmetric(np.add.reduceat(rows, np.cumsum(size) - size, axis=1))
+        of_place = np.full(self.R, -1)
+        of_place[self.visited] = label
+        out = np.zeros((kappa, kappa))
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(out, ranked(self._profiles), of_place)
+        for stacked in self._stacked:
+            stacked.add_to(out, of_place)
+        if self._edges is not None:
+            np.add.at(out, (of_place[self._edges["r"]], of_place[self._edges["r_next"]]), self._edges["weight"])
+        loops = np.bincount(label, self._self_loops[self.visited], kappa)
+        return _symmetric(out - np.diag(loops))
+
+    @cached_property
+    def _stacked(self) -> list["_Stacked"]:
+        """The sums of all pairs of ranks, some pairs at a time."""
+        parts: list[list[_Sums]] = [[]]
+        for sums in self._sums.values():
+            parts[-1].append(sums)
+            if sum(len(part.place) for part in parts[-1]) > STACKED:
+                parts.append([])
+        return [_Stacked.of(part) for part in parts if part]
+
+    @cached_property
+    def _self_loops(self) -> Floats:
+        """(R,) what the sums and similarities have on the diagonal of w, which is 0."""
+        out = np.zeros(self.R)
+        if self._profiles is not None and self._edges is None:
+            _add_similarities(out, ranked(self._profiles), np.arange(self.R))
+        for sums in self._sums.values():
+            _add_product(out, sums, np.arange(self.R))
+        if self._edges is not None:
+            own = self._edges["r"] == self._edges["r_next"]
+            np.add.at(out, self._edges["r"][own], self._edges["weight"][own])
+        return out
+
+    @property
+    def pairs(self) -> int:
+        """Ordered pairs of users whose edges were added up."""
+        return self.n_users * (self.shifts or self.n_users - 1)
+
+    @cached_property
+    def _errors(self) -> tuple[NDArray[Any], Floats]:
+        """The weights, r < r_next, and the standard error of each."""
+        if self._edges is None or self._squares is None:
+            return np.empty(0, dtype=EDGE), np.empty(0)
+        weights, m, all_shifts = _symmetric_edges(self._edges), self.shifts, self.n_users - 1
+        mean = weights["weight"] / all_shifts  # over shifts
+        scatter = np.maximum(0.0, self._squares["weight"] - m * mean**2) / (m - 1)
+        return weights, all_shifts * np.sqrt((1 - m / all_shifts) * scatter / m)
+
+    @cached_property
+    def error(self) -> Floats:
+        """(R, R) standard errors of `w`; 0 where no pair of users was left out."""
+        out = np.zeros((self.R, self.R))
+        weights, error = self._errors
+        out[weights["r"], weights["r_next"]] = out[weights["r_next"], weights["r"]] = error
+        out.setflags(write=False)
+        return out
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should be known about the weights."""
+        if not self.shifts:
+            return ()
+        weights, error = self._errors
+        off = float(np.sqrt((error**2).sum() / max(1e-300, (weights["weight"] ** 2).sum())))
+        return (
+            f"the location graph was added up over {self.pairs:,} of {self.n_users * (self.n_users - 1):,} ordered "
+            f"pairs of users, each user in {2 * self.shifts}; its weights are off by about {off:.1%} (root mean "
+            "square, relative to the weights)",
+        )
+
     def update(
         self,
         profiles: Iterable[MobilityProfile],
@@ -265,7 +399,8 @@ class LocationGraph:
         """
         Return the graph of the users so far and of these, equal to the graph of all at once (sec:alg-disc).
 
-        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of.
+        At order 0 with per-period mapping only the new users are looked at; otherwise only the pairs they are part of,
+        and where pairs are drawn, pairs of all users drawn anew.
         """
         new = Profiles.of(profiles)
         if (new.R, new.T) != (self.R, self.T):
@@ -279,7 +414,10 @@ class LocationGraph:
             everyone = Profiles.of([*self._profiles, *new])
             if _sorted_matching(self.order, self.mapping, self.T):
                 return replace(_order_zero(everyone, few=FEW_USERS), mapping=self.mapping)
-            added = _pair_loop(everyone, self.n_users, self.order, self.mapping, rng, executor)
+            first = 0 if self.shifts or _shifts(self.asked, len(everyone)) else self.n_users
+            added = _pair_loop(everyone, first, self.order, self.mapping, self.asked, rng, executor)
+            if first == 0:
+                return added  # drawn anew: sums over some pairs of fewer users are no part of it
         sums = {**self._sums, **{key: s.plus(self._sums.get(key)) for key, s in added._sums.items()}}
         edges = [e for e in (self._edges, added._edges) if e is not None]
         ranks = held(new)
@@ -299,6 +437,7 @@ def semantic_graph(
     *,
     order: int = 0,
     mapping: str = "per-period",
+    pairs: int | str = "auto",
     rng: np.random.Generator | None = None,
     executor: Executor | None = None,
 ) -> LocationGraph:
@@ -311,14 +450,19 @@ def semantic_graph(
         One per user, as `fit_profiles` makes them.
     order
         0: visiting probabilities (eq:hs0), exact and linear in the number of users. 1: transitions too (eq:hs1), by a
-        search for every pair.
+        search for every pair in `pairs`.
     mapping
         "per-period": one sigma per period, its edges weighted by the time u spends in it. "common": one sigma for all
         periods, which needs every pair when there are several (E19).
+    pairs
+        How many ordered pairs of users are looked at where each takes a search: "all"; a number, at least twice that of
+        the users, of which whole rounds are made; "auto": all up to 200,000, else about as many. Fewer than all are
+        drawn, with each user in equally many: weights are right on average, `error` has their standard errors and
+        `notes` says it.
     rng
-        For the search of order 1.
+        For the search of order 1, and for the pairs that are drawn.
     executor
-        Runs the pairs of order 1 and of "common".
+        Runs the pairs of order 1 and of "common", such as a `Cluster`; the result does not depend on it.
 
     Examples
     --------
@@ -331,9 +475,10 @@ def semantic_graph(
     require_whole("order", order, 0, 1)
     require_choice("mapping", mapping, ("per-period", "common"))
     columns = Profiles.of(profiles)
+    _shifts(pairs, len(columns))
     if _sorted_matching(order, mapping, columns.T):
-        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping)
-    return _pair_loop(columns, 0, order, mapping, rng, executor)
+        return replace(_order_zero(columns, few=FEW_USERS), mapping=mapping, asked=pairs)
+    return _pair_loop(columns, 0, order, mapping, pairs, rng, executor)
 
 
 def _sorted_matching(order: int, mapping: str, T: int) -> bool:
@@ -408,8 +553,12 @@ def _sums_of(visits: Ranked) -> dict[tuple[Rank, Rank], _Sums]:
     return sums
 
 
+def _symmetric(w: Floats) -> Floats:
+    return np.asarray((w + w.T) / 2)
+
+
 def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
-    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`."""
+    """Add A^T diag(w_tau) (S - I) A of every (tau, rank) to `w`, places numbered by `index`; or its diagonal."""
     from scipy.sparse import csr_array
 
     U = len(visits.w)
@@ -425,8 +574,11 @@ def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
         users, row = np.unique(visits.user[entries], return_inverse=True)
         places, column = np.unique(index[visits.place[entries]], return_inverse=True)
         A = csr_array((1 / visits.size[entries], (row, column)), shape=(len(users), len(places)))
-        weighted = visits.w[users, tau, None] * S[np.ix_(users, users)]
-        w[np.ix_(places, places)] += np.asarray((A.T @ weighted) @ A)
+        weighted = np.asarray(A.T @ (visits.w[users, tau, None] * S[np.ix_(users, users)]))
+        if w.ndim == 1:
+            w[places] += np.bincount(column, weighted[column, row] / visits.size[entries])
+        else:
+            w[np.ix_(places, places)] += np.asarray(weighted @ A)
 
 
 def _self_pairs(visits: Ranked) -> NDArray[Any]:
@@ -449,19 +601,33 @@ def _self_pairs(visits: Ranked) -> NDArray[Any]:
 
 
 def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
-    """Add left diag(level widths) right^T of one pair of ranks to `w`."""
+    """Add left diag(level widths) right^T of one pair of ranks to `w`, places numbered by `index`; or its diagonal."""
     rows, row = np.unique(index[sums.place], return_inverse=True)
     levels, level = np.unique(sums.share, return_inverse=True)
     shape = (len(rows), len(levels))
 
     def reaching(values: Floats) -> Floats:
-        table = np.zeros(shape)
-        table[row, level] = values
+        table = np.bincount(row * shape[1] + level, values, shape[0] * shape[1]).reshape(shape)
         # users whose share reaches level l: all those at l or above
         return np.asarray(np.cumsum(table[:, ::-1], axis=1)[:, ::-1])
 
     width = np.diff(levels, prepend=0.0)
-    w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
+    if w.ndim == 1:
+        w[rows] += (reaching(sums.left) * width * reaching(sums.right)).sum(axis=1)
+    else:
+        w[np.ix_(rows, rows)] += (reaching(sums.left) * width) @ reaching(sums.right).T
+
+
+def _shifts(pairs: int | str, U: int) -> int:
+    """How many shifts of U users are drawn; 0: none, all pairs are looked at."""
+    everything = U * (U - 1)
+    if isinstance(pairs, str):
+        require_choice("pairs", pairs, ("auto", "all"))
+        wanted = everything if pairs == "all" or everything <= PAIRS else PAIRS
+    else:
+        wanted = require_whole("pairs", pairs, min(2 * U, everything))
+    shifts = max(2, -(-wanted // max(1, U)))
+    return shifts if shifts < U - 1 else 0
 
 
 def _pair_loop(
@@ -469,51 +635,79 @@ def _pair_loop(
     first_new: int,
     order: int,
     mapping: str,
+    pairs: int | str,
     rng: np.random.Generator | None,
     executor: Executor | None,
 ) -> LocationGraph:
-    """The paper's double loop, over the ordered pairs with at least one user from `first_new` on."""
+    """The paper's double loop, over the ordered pairs with at least one user from `first_new` on, or some of them."""
     U = len(profiles)
-    work = _Row(profiles, order, mapping, first_new, None if rng is None else int(rng.integers(2**63)))
-    edges = [e for e in map_over(work, range(U), executor=executor) if len(e)]
+    entropy = None if rng is None else int(rng.integers(2**63))
+    drawn, place, shifts = _shifts(pairs, U), np.arange(U), np.arange(1, U)
+    if drawn:
+        place, shifts = _drawn(U, drawn, rng if rng is not None else np.random.default_rng(0))
+    work = _Matching(profiles, order, mapping, first_new, place, entropy)
+    pieces = [(int(s), range(i, min(i + PIECE, U))) for s in shifts for i in range(0, U, PIECE)]
+    found = each_of(work, pieces, executor=executor)
+    edges, squares = np.empty(0, dtype=EDGE), np.empty(0, dtype=EDGE)
+    for _ in shifts:
+        one = _merged(np.concatenate([next(found) for _ in range(0, U, PIECE)]))
+        edges = _merged(np.concatenate([edges, one]))
+        if drawn:
+            one = _symmetric_edges(one)
+            one["weight"] **= 2
+            squares = _merged(np.concatenate([squares, one]))
+    if drawn:
+        edges["weight"] *= (U - 1) / drawn
     ranks = held(profiles)
     return LocationGraph(
         R=profiles.R, T=profiles.T, order=order, mapping=mapping, n_users=U, visitors=_visitors(profiles),
-        roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={},
-        _edges=_merged(np.concatenate(edges)) if edges else np.empty(0, dtype=EDGE),
-        _profiles=profiles,
+        roles=ranks.table(profiles.R, width(profiles.T)), held=_sampled(ranks, U), _sums={}, _edges=edges,
+        _profiles=profiles, asked=pairs, shifts=drawn, _squares=squares if drawn else None,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Row:
-    """All edges of one user u towards every other user, for the pair loop."""
+def _drawn(U: int, drawn: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """A random order of U users, and so many of the shifts 1 .. U-1."""
+    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:drawn] + 1)
 
-    profiles: Profiles
+
+def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:
+    """The symmetric weights of these edges, r < r_next, sorted."""
+    low, high = np.minimum(edges["r"], edges["r_next"]), np.maximum(edges["r"], edges["r_next"])
+    return _merged(_edge_list(low, high, edges["weight"] / 2)[low < high])
+
+
+@dataclass(frozen=True)
+class _Matching:
+    """The edges of some users, each towards the one who stands `shift` places further on in the order `place`."""
+
+    profiles: Profiles = field(repr=False)
     order: int
     mapping: str
     first_new: int
+    place: Ints = field(repr=False)
     entropy: int | None = field(repr=False)
 
-    def __call__(self, index: int) -> NDArray[Any]:
+    def __call__(self, piece: tuple[int, range]) -> NDArray[Any]:
         from elsewhere.similarity.semantic import semantic_similarity
 
-        u = self.profiles[index]
-        others: Sequence[int] = range(0 if index >= self.first_new else self.first_new, len(self.profiles))
-        found = []
-        for other in others:
-            if other == index:
+        shift, some = piece
+        found = [np.empty(0, dtype=EDGE)]
+        for i in some:
+            index, other = int(self.place[i]), int(self.place[(i + shift) % len(self.place)])
+            if max(index, other) < self.first_new:
                 continue
             stream = None
             if self.entropy is not None:
-                # a stream per pair: the result depends on neither order nor executor
+                # a stream per pair: the result depends on neither order nor executor, nor on which others are drawn
                 stream = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(index, other)))
+            u = self.profiles[index]
             match = semantic_similarity(u, self.profiles[other], order=self.order, mapping=self.mapping, rng=stream)
             for sigma, share in zip(match.sigma, self._weights(u), strict=True):
                 matched = sigma >= 0
                 weight = np.full(int(matched.sum()), match.sim * share)
                 found.append(_edge_list(u.support[matched], sigma[matched], weight))
-        return _merged(np.concatenate(found)) if found else np.empty(0, dtype=EDGE)
+        return _merged(np.concatenate(found))
 
     def _weights(self, u: MobilityProfile) -> list[float]:
         # one edge set per period (pair), weighted by the share of u's time (departures) in it; one for "common" (E19)

@@ -17,6 +17,7 @@ whoever watches the line learns which of its lives are used, nor which lives the
 import hmac
 import json
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
@@ -25,8 +26,9 @@ from fastapi import FastAPI, Path, Query, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from elsewhere._version import __version__
 from elsewhere.errors import ElsewhereError
@@ -60,7 +62,9 @@ class NewDevice(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     label: Annotated[str, Field(max_length=80, description="What you call the device; nobody else sees it.")] = ""
     expires_days: Annotated[
-        int | None, Field(ge=1, le=LONGEST_DAYS, description="For how many days the token is valid; null: no end.")
+        int | None,
+        Field(ge=1, le=LONGEST_DAYS, description="For how many days the token is valid; null: no end."),
+        BeforeValidator(lambda v: int(v) if isinstance(v, float) and v.is_integer() else v),  # 30.0 is whole in JSON
     ] = None
 
 
@@ -287,8 +291,8 @@ def _add_page(api: FastAPI) -> None:
 def _add_faults(api: FastAPI) -> None:
     """Answer every error by its code and what is wrong, never by what was sent."""
 
-    def answer(status: int, code: str, message: str) -> JSONResponse:
-        return JSONResponse({"error": {"code": code, "message": message}}, status)
+    def answer(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        return JSONResponse({"error": {"code": code, "message": message}}, status, headers)
 
     @api.exception_handler(RequestValidationError)
     def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
@@ -304,10 +308,14 @@ def _add_faults(api: FastAPI) -> None:
         return answer(409, error.code, error.args[0])
 
     @api.exception_handler(HTTPException)
-    def other(_request: Request, error: HTTPException) -> JSONResponse:
+    def other(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 400:  # a body that is no text, or nested too deep
             return answer(422, "E_PARAM", "the body of the request is not JSON.")
-        return answer(error.status_code, "E_PATH", "there is nothing here, or not by this method.")
+        known = [
+            r.methods or set() for r in api.routes if isinstance(r, Route) and r.path_regex.match(request.url.path)
+        ]
+        allowed = {"allow": ", ".join(sorted(set().union(*known)))} if error.status_code == 405 else None
+        return answer(error.status_code, "E_PATH", "there is nothing here, or not by this method.", allowed)
 
     @api.exception_handler(Exception)  # which goes on to the guard, who says its kind on stderr
     def fault(_request: Request, _error: Exception) -> JSONResponse:

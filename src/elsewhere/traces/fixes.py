@@ -129,7 +129,8 @@ class Preparation:
     `max_gap_auto` says whether that decided `max_gap_minutes`. `map` is how the map was found, `map_km` how wide it is
     if it was cut; `slots_outside` lie outside, on `days_outside` days of `users_outside` users.
     `slots_observed + slots_held + slots_missing` are all slots of the days kept; `slots_held` were filled by the policy
-    `gaps`. `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
+    `gaps`. `missing` is what became of the others: their days are left out ("drop"), or they were drawn ("gibbs").
+    `users_by_coverage` counts users by tenths of known slots, those dropped among them; `places_rare` are
     visited by fewer than five users, `cells` the most places that were asked for, `places_joined` whether the makers of
     fakes joined them further. `by` is "fixes" or "slots". `columns` names the column that was read for each role, in
     the shape that `write_traces` takes, as `times` is; it is empty where `format` is no table. `coverage`, and `seeds`,
@@ -163,6 +164,7 @@ class Preparation:
     cells: int | None = None
     grid_metres: float | None = None
     gaps: str = ""
+    missing: str = "drop"
     max_gap_minutes: float | None = None
     max_gap_auto: bool = False
     people_by_gap: Mapping[str, int] = field(default_factory=dict)
@@ -184,7 +186,7 @@ class Preparation:
 
     def in_public(self, fewest: int = 5) -> dict[str, Any]:
         """Return how the input became slots and places, as the manifest may show it: no count below `fewest`."""
-        of_slots = ("step_minutes", "gaps", "max_gap_minutes", "max_gap_auto")
+        of_slots = ("step_minutes", "gaps", "missing", "max_gap_minutes", "max_gap_auto")
         of_places = ("map", "places_by", "places_joined", "cells", "grid_metres")
         filled = self.slots_held / max(1, self.slots_held + self.slots_observed)
         return {

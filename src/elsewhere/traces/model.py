@@ -120,6 +120,13 @@ class Evidence:
             frozen(np.array(columns[3], dtype=np.float64)),
         )
 
+    def by_rows(self) -> "Evidence":
+        """Return the same entries in the order of rows."""
+        if np.all(self.row[:-1] <= self.row[1:]):
+            return self
+        order = np.argsort(self.row, kind="stable")
+        return Evidence(*(frozen(a[order]) for a in (self.row, self.slot, self.place, self.weight)))
+
     def check(self, N: int, L: int, R: int) -> None:
         """Refuse entries outside N rows, L slots and R places, and weights that are not finite and above 0."""
         for name, index, size in (("row", self.row, N), ("slot", self.slot, L), ("place", self.place, R)):
@@ -471,7 +478,7 @@ class Traces:
                 f"{L} slots of {step_minutes:g} minutes are more than the day of their date.", code="E_SHAPE"
             )
         clock_minutes(start)
-        seen = None if evidence is None else Evidence.of(evidence)
+        seen = None if evidence is None else Evidence.of(evidence).by_rows()
         if seen is not None:
             seen.check(N, L, len(locations))
         for name, value in (

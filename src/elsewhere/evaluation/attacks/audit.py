@@ -41,7 +41,7 @@ from elsewhere.evaluation.attacks.finding import (
     WITHIN,
     Finding,
 )
-from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.evaluation.attacks.linkage import avoidance, class_linkage, move_timing, reconstruction
 from elsewhere.evaluation.attacks.membership import density_membership, likelihood_membership
 from elsewhere.evaluation.attacks.private import sum_audit
@@ -100,19 +100,19 @@ def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]
     return max(0.0, 0.5 * math.log2(spread / max(expected_variance, 1e-12))), p
 
 
-def side_channel(ground: Ground) -> Finding:
+def side_channel(inputs: AttackInputs) -> Finding:
     """Measure what number, order and tries of the fakes tell of the seed (A20)."""
-    rng, owner = ground.rng("A20"), ground.main.owner
-    per_seed = np.bincount(owner[_first_days(ground.life)], minlength=len(ground.seeds.r))
+    rng, owner = inputs.rng("A20"), inputs.main.owner
+    per_seed = np.bincount(owner[_first_days(inputs.life)], minlength=len(inputs.seeds.r))
     bits, p, chance = {}, {}, 0.0
-    if ground.listed or ground.pool is not None:
-        bits["order"], chance, p["order"] = order_tells(_published(ground, owner), rng)
-    if ground.listed and ground.pool is None:
+    if inputs.listed or inputs.pool is not None:
+        bits["order"], chance, p["order"] = order_tells(_published(inputs, owner), rng)
+    if inputs.listed and inputs.pool is None:
         made = per_seed[per_seed > 0]
         bits["count"], p["count"] = scatter_tells(made, float(made.mean()))
-    if ground.attempts is not None and len(ground.attempts) == len(per_seed):
+    if inputs.attempts is not None and len(inputs.attempts) == len(per_seed):
         used = per_seed > 0
-        tries, needed = ground.attempts[used], per_seed[used]
+        tries, needed = inputs.attempts[used], per_seed[used]
         rate = min(1.0, needed.sum() / max(1, tries.sum()))
         # tries for a given number of fakes at one acceptance for all: negative binomial
         bits["tries"], p["tries"] = scatter_tells(tries, float(needed.mean() * (1 - rate) / rate**2))
@@ -141,13 +141,13 @@ def side_channel(ground: Ground) -> Finding:
     )
 
 
-def _published(ground: Ground, owner: Ints) -> Ints:
+def _published(inputs: AttackInputs, owner: Ints) -> Ints:
     """Seeds in the order in which the fakes are published: that of the pool where there is one."""
-    if ground.pool is None:
-        return owner[_first_days(ground.life)]
-    known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(ground.fakes), owner, strict=True)}
-    rows = np.ascontiguousarray(ground.pool.r.astype(np.int64))
-    return np.array([known.get(row.tobytes(), -1) for row in rows[_first_days(ground.pool.user)]], dtype=np.int64)
+    if inputs.pool is None:
+        return owner[_first_days(inputs.life)]
+    known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(inputs.fakes), owner, strict=True)}
+    rows = np.ascontiguousarray(inputs.pool.r.astype(np.int64))
+    return np.array([known.get(row.tobytes(), -1) for row in rows[_first_days(inputs.pool.user)]], dtype=np.int64)
 
 
 def _first_days(life: Ints) -> Ints:
@@ -177,13 +177,13 @@ def entry(attack: str) -> Finding:
     return Finding(attack, title, status=REVIEW, words=words)
 
 
-def behind_decoys(attack: str) -> Callable[[Ground], Finding]:
+def behind_decoys(attack: str) -> Callable[[AttackInputs], Finding]:
     """An attack of the location-based service, loaded when it runs."""
 
-    def attempt(ground: Ground) -> Finding:
+    def attempt(inputs: AttackInputs) -> Finding:
         from elsewhere.evaluation.lbs import findings
 
-        found: Finding = getattr(findings, f"attack_{attack}")(ground)
+        found: Finding = getattr(findings, f"attack_{attack}")(inputs)
         return found
 
     return attempt
@@ -193,13 +193,13 @@ class Attack(NamedTuple):
     """What it tries, how it runs, which optional inputs it cannot do without."""
 
     title: str
-    run: Callable[[Ground], Finding]
+    run: Callable[[AttackInputs], Finding]
     needs: tuple[str, ...]
 
 
-def noise_audit(ground: Ground) -> Finding:
+def noise_audit(inputs: AttackInputs) -> Finding:
     """A9: of the noisy sums of the private preset, or of the noisy count of the deniable one."""
-    return sum_audit(ground, ground.sampler) if isinstance(ground.sampler, Mechanism) else count_audit(ground)
+    return sum_audit(inputs, inputs.sampler) if isinstance(inputs.sampler, Mechanism) else count_audit(inputs)
 
 
 PAIRS = ("holdout", "seed_index")
@@ -210,7 +210,7 @@ ATTACKS = {
     "A3": Attack("membership by likelihood ratio", likelihood_membership, ("holdout",)),
     "A4": Attack("linkage by the times of moves", move_timing, PAIRS),
     "A5": Attack("linkage by which places stand in for which", class_linkage, PAIRS),
-    "A6": Attack("reconstruction of the seed, instant by instant", reconstruction, PAIRS),
+    "A6": Attack("reconstruction of the seed, slot by slot", reconstruction, PAIRS),
     "A7": Attack("what the fakes of a seed avoid", avoidance, (*PAIRS, "classes")),
     "A8": Attack("how many seeds stand behind a fake", behind, ("seed_index", "sampler")),
     "A9": Attack("audit of the noise: releases of two neighbouring inputs", noise_audit, ("sampler",)),
@@ -238,13 +238,13 @@ SEEDS, NO_VERDICT = "seeds", "no verdict"
 WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
 
 
-def run(attack: str, ground: Ground) -> Finding:
+def run(attack: str, inputs: AttackInputs) -> Finding:
     """The finding of one attack, of the worst role where there are several; what it needs where an input is missing."""
-    seeds = _run(attack, ground)
-    if attack not in EVERYBODY or not ground.roles:
+    seeds = _run(attack, inputs)
+    if attack not in EVERYBODY or not inputs.roles:
         return seeds
     found: dict[str, Finding | str] = {SEEDS: seeds}
-    for role, there in ground.roles.items():
+    for role, there in inputs.roles.items():
         try:
             found[role] = there if isinstance(there, str) else replace(EVERYBODY[attack](there), title=seeds.title)
         except TooManyPlaces as error:
@@ -252,7 +252,7 @@ def run(attack: str, ground: Ground) -> Finding:
     ran = {role: f for role, f in found.items() if isinstance(f, Finding) and f.status == RUN}
     worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_beyond_chance(ran[role])), default=SEEDS)
     head = ran.get(worst, seeds)
-    told = {role: _of_role(f, SEEDS if role == SEEDS else ground.roles[role]) for role, f in found.items()}
+    told = {role: _of_role(f, SEEDS if role == SEEDS else inputs.roles[role]) for role, f in found.items()}
     beside = f" (The worst of {len(ran)} roles: {worst}.)" if len(ran) > 1 else ""
     return replace(
         head, words=f"{head.words}{beside}", details={**seeds.details, **head.details, "role": worst, "roles": told}
@@ -266,29 +266,29 @@ def _beyond_chance(f: Finding) -> float:
     return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
 
 
-def _of_role(found: Finding | str, ground: Ground | str) -> dict[str, Any]:
+def _of_role(found: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
     """The figures of one role, or why there is no verdict."""
     if isinstance(found, str) or found.status != RUN:
         why = found if isinstance(found, str) else f"it needs {found.needs}"
         return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
     names = ("main", "interval", "control", "baseline", "bar", "passed", "outcome", "words")
-    people = {} if isinstance(ground, str) else {"people": ground.seeds.U}
+    people = {} if isinstance(inputs, str) else {"people": inputs.seeds.U}
     return {**people, **{name: found.to_dict()[name] for name in names}}
 
 
-def _run(attack: str, ground: Ground) -> Finding:
+def _run(attack: str, inputs: AttackInputs) -> Finding:
     if attack not in ATTACKS:
         return entry(attack)
     title, attempt, needs = ATTACKS[attack]
-    missing = [f"`{name}`" for name in needs if name not in ground.given]
+    missing = [f"`{name}`" for name in needs if name not in inputs.given]
     if missing:
         # a copy of somebody's day is one whoever it was made from
-        found = copied_days(ground) if attack == "A1" else None
+        found = copied_days(inputs) if attack == "A1" else None
         if found is not None:
             return replace(found, title=title)
         return not_run(attack, title, " and ".join(missing))
     try:
-        return replace(attempt(ground), title=title)
+        return replace(attempt(inputs), title=title)
     except (TooManyPlaces, CannotAudit) as error:
         return not_run(attack, title, str(error.args[0]))
 
@@ -557,7 +557,7 @@ def audit(
         raise InvalidParameter(f"`{strange[0]}` is no option of `audit`; these are: {known}.", code="E_CALL")
     claims: dict[str, Any] = dict(options)
     parameters = asdict(Claims(**claims))
-    ground = Ground.of(
+    inputs = AttackInputs.of(
         seeds,
         holdout,
         fakes,
@@ -573,25 +573,25 @@ def audit(
         parameters=parameters,
         roles=roles,
     )
-    findings = map_over(_Attacking(ground), wanted, executor=executor, progress=progress)
+    findings = map_over(_Attacking(inputs), wanted, executor=executor, progress=progress)
     sizes = {
-        "seed_users": ground.seeds.U,
-        "holdout_users": 0 if ground.holdout is None else ground.holdout.U,
-        "fakes": len(ground.fakes),
-        "instants": ground.fakes.shape[1],
-        "places": ground.R,
+        "seed_users": inputs.seeds.U,
+        "holdout_users": 0 if inputs.holdout is None else inputs.holdout.U,
+        "fakes": len(inputs.fakes),
+        "instants": inputs.fakes.shape[1],
+        "places": inputs.R,
     }
-    return AuditResult(tuple(findings), sizes, (*ground.notes, f"elsewhere {__version__}"))
+    return AuditResult(tuple(findings), sizes, (*inputs.notes, f"elsewhere {__version__}"))
 
 
 @dataclass(frozen=True, eq=False)
 class _Attacking:
-    """Attack after attack on one ground; none changes it."""
+    """Attack after attack on one inputs; none changes it."""
 
-    ground: Ground = field(repr=False)
+    inputs: AttackInputs = field(repr=False)
 
     def __call__(self, attack: str) -> Finding:
-        return run(attack, self.ground)
+        return run(attack, self.inputs)
 
 
 def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:

@@ -36,10 +36,11 @@ from elsewhere.evaluation.attacks.finding import (
     verdict,
     wilson,
 )
-from elsewhere.evaluation.attacks.ground import Ground, Link, People, some_people
+from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People, some_people
 from elsewhere.traces.model import Floats, Ints
 
-MOST_PLACES = 8192  # tables of visited places x visited places are held in memory
+MOST_PLACES = 8192  # of a map: above, only places that are visited are numbered
+MOST_CELLS = 2**27  # of a table of places of people x places of fakes, 1 GB
 BLOCK = 1024
 DIGITS = 9  # sums of logarithms of the same factors in another order differ beyond
 Scores = TypeVar("Scores", Floats, Ints)
@@ -77,13 +78,28 @@ def blocks(link: Link) -> list[Ints]:
 
 
 def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
-    """The tables with places renumbered 0 .. V-1 where R is too large for a table of all pairs."""
+    """The tables with places renumbered 0 .. V-1, those that occur, where R is large."""
     if R <= MOST_PLACES:
         return R, tables
     seen = np.unique(np.concatenate([t.ravel() for t in tables]))
-    if len(seen) > MOST_PLACES:
-        raise TooManyPlaces(f"at most {MOST_PLACES} visited places; merge rare ones first.")
     return len(seen), tuple(np.searchsorted(seen, t) for t in tables)
+
+
+def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], Ints, Ints]:
+    """
+    Shape of a table of places of people x places of fakes, and both with their places as numbered in it.
+
+    Where R is large, each side has the places that occur on it.
+    """
+    if R <= MOST_PLACES:
+        return (R, R), fakes, people
+    (n, (theirs,)), (m, (mine,)) = compact(R, people), compact(R, fakes)
+    if n * m > MOST_CELLS:
+        raise TooManyPlaces(
+            f"{n} places of people x {m} of fakes need {n * m * 16 / 1e9:.1f} GB, and at most "
+            f"{MOST_CELLS * 16 / 1e9:.1f} are used; give fewer people, or larger places."
+        )
+    return (n, m), mine, theirs
 
 
 class TooManyPlaces(InvalidParameter):
@@ -132,7 +148,7 @@ class Variant(NamedTuple):
 
 
 def link_finding(
-    ground: Ground,
+    inputs: AttackInputs,
     attack: str,
     hits: Callable[[Link], tuple[Floats, ...]],
     *,
@@ -148,7 +164,7 @@ def link_finding(
     `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
     words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too.
     """
-    rng, maker, chance = ground.rng(attack), ground.main.user, 1 / ground.seeds.U
+    rng, maker, chance = inputs.rng(attack), inputs.main.user, 1 / inputs.seeds.U
     asked = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
 
     def tried(link: Link) -> tuple[dict[str, tuple[Rate, float]], list[Floats]]:
@@ -160,12 +176,12 @@ def link_finding(
             rates[name] = user_rate(run(some), maker[rows], rng)
         return rates, more
 
-    (rates, more), *rest = (tried(link) for link in (ground.main, ground.control, ground.null, ground.fresh))
+    (rates, more), *rest = (tried(link) for link in (inputs.main, inputs.control, inputs.null, inputs.fresh))
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
     control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
     trials = [len(maker), *(variant.trials or len(variant.rows) for variant in (beside or {}).values())]
-    fresh = Fresh(real, fresh_flagged(trials, ground.seeds.U, bar))
+    fresh = Fresh(real, fresh_flagged(trials, inputs.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
     return Finding(
@@ -262,13 +278,13 @@ def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Ra
     return Rate(value, min(value, value - float(high)), max(value, value - float(low))), p
 
 
-def best_explained(ground: Ground) -> Finding:
+def best_explained(inputs: AttackInputs) -> Finding:
     """A2 of people of whom no fake was made: are fakes best explained by their moves, or as often by strangers'?"""
-    rng, n = ground.rng("A2"), min(ground.seeds.U, ground.strangers.U)
-    members, strangers = (some_people(group, n, rng) for group in (ground.seeds, ground.strangers))
+    rng, n = inputs.rng("A2"), min(inputs.seeds.U, inputs.strangers.U)
+    members, strangers = (some_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
     both = People(np.concatenate([members.r, strangers.r]), np.concatenate([members.user, strangers.user + n]), 2 * n)
-    main, p = exchanged_share(named(ground.fakes, both, ground.R), n, rng)
-    free, _ = exchanged_share(named(ground.null_walks(rng), both, ground.R), n, rng)
+    main, p = exchanged_share(named(inputs.fakes, both, inputs.R), n, rng)
+    free, _ = exchanged_share(named(inputs.null_walks(rng), both, inputs.R), n, rng)
     return Finding(
         "A2",
         main=main.value,
@@ -280,20 +296,20 @@ def best_explained(ground: Ground) -> Finding:
         passed=bool(main.low <= 0.5),
         leaks=bool(main.low > 0.5),
         reachable=bool(free.low <= 0.5),
-        words=f"Of {n} people each, {ground.who} and strangers, the moves of {ground.who} explain "
+        words=f"Of {n} people each, {inputs.who} and strangers, the moves of {inputs.who} explain "
         f"{percent(main.value)} of the fakes best (as much in {percent(p)} of random exchanges of the two).",
         details={"p": p, "people": n},
     )
 
 
-def reidentification(ground: Ground) -> Finding:
+def reidentification(inputs: AttackInputs) -> Finding:
     """Name the person whose own chain explains a fake best (A2)."""
     return link_finding(
-        ground,
+        inputs,
         "A2",
-        lambda link: first_maximum(link, ground.R),
+        lambda link: first_maximum(link, inputs.R),
         bar=MAP_BAR,
-        question=f"Whoever knows how each of the {ground.seeds.U} people moves names the seed",
+        question=f"Whoever knows how each of the {inputs.seeds.U} people moves names the seed",
         also=("ties_shared",),
     )
 
@@ -356,18 +372,18 @@ def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
     return np.where((numbers[at] == wanted) & (times[at] == 1), pairs[first[at], 1], -1)
 
 
-def background(ground: Ground) -> Finding:
+def background(inputs: AttackInputs) -> Finding:
     """Count the fakes of which a detail fits exactly one person (A12)."""
-    rng = ground.rng("A12")
-    chosen = np.sort(rng.permutation(len(ground.fakes))[:MOST_FAKES])
-    fakes = ground.fakes[chosen]
-    if ground.role:
-        n = min(ground.seeds.U, ground.strangers.U)
-        people, strangers = (some_people(group, n, rng) for group in (ground.seeds, ground.strangers))
-        maker, one = np.full(len(fakes), -2), f"one of {ground.who}"
+    rng = inputs.rng("A12")
+    chosen = np.sort(rng.permutation(len(inputs.fakes))[:MOST_FAKES])
+    fakes = inputs.fakes[chosen]
+    if inputs.role:
+        n = min(inputs.seeds.U, inputs.strangers.U)
+        people, strangers = (some_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
+        maker, one = np.full(len(fakes), -2), f"one of {inputs.who}"
     else:
-        strangers = ground.control.people
-        people, maker, one = _as_many(ground.seeds, strangers), ground.units[chosen], "one seed user"
+        strangers = inputs.control.people
+        people, maker, one = _as_many(inputs.seeds, strangers), inputs.units[chosen], "one seed user"
     known_numbers = [h for h in KNOWN if h <= fakes.shape[1]]
     # one interval for all kinds together
     level = 1 - (1 - LEVEL) / (len(KINDS) * len(known_numbers))
@@ -376,7 +392,7 @@ def background(ground: Ground) -> Finding:
     own: dict[str, float] = {}
     for h in known_numbers:
         known = knowledge(len(fakes), fakes.shape[1], h, rng)
-        found, control = (singled_out(fakes, known, group, ground.R) for group in (people, strangers))
+        found, control = (singled_out(fakes, known, group, inputs.R) for group in (people, strangers))
         for i, kind in enumerate(KINDS):
             name = f"{kind}_{h}"
             mine, theirs = (_times(x[:, i], g.U) for x, g in ((found, people), (control, strangers)))

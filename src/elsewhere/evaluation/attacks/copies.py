@@ -18,7 +18,7 @@ import numpy as np
 from elsewhere.evaluation.attacks._attacks_kernels import closest, with_owner
 from elsewhere.evaluation.attacks.candidates import compact
 from elsewhere.evaluation.attacks.finding import Finding, Rate, difference, percent, user_rate, verdict, wilson
-from elsewhere.evaluation.attacks.ground import Ground, Link, People
+from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People
 from elsewhere.traces.model import Ints
 
 MEASURES = ("aligned", "shared", "run")
@@ -58,18 +58,18 @@ def verbatim(traces: Ints, people: Ints) -> Any:
     return np.array([row.tobytes() in known for row in np.ascontiguousarray(traces)], dtype=bool)
 
 
-def copied_days(ground: Ground) -> Finding | None:
+def copied_days(inputs: AttackInputs) -> Finding | None:
     """
     A1 without knowing who was made from whom: fakes that equal a real day, more than days of two people do.
 
     None where there are no more of them than that: the other ways of copying need strangers and the seeds.
     """
-    copied = verbatim(ground.fakes, ground.seeds.r)
+    copied = verbatim(inputs.fakes, inputs.seeds.r)
     main = wilson(float(copied.sum()), len(copied))
     # the share of real days that somebody else has too, which a fake may meet by chance
     owners: dict[bytes, set[int]] = {}
-    rows = np.ascontiguousarray(ground.seeds.r)
-    for row, user in zip(rows, ground.seeds.user.tolist(), strict=True):
+    rows = np.ascontiguousarray(inputs.seeds.r)
+    for row, user in zip(rows, inputs.seeds.user.tolist(), strict=True):
         owners.setdefault(row.tobytes(), set()).add(user)
     moving = (rows != rows[:, :1]).any(axis=1)
     shared = np.array([len(owners[row.tobytes()]) > 1 for row in rows]) & moving
@@ -102,21 +102,21 @@ def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
     }
 
 
-def copies_of_role(ground: Ground) -> Finding:
+def copies_of_role(inputs: AttackInputs) -> Finding:
     """A1 of people of whom no fake was made: do fakes equal their days, or come closer to them than strangers do?"""
-    rng, R = ground.rng("A1"), ground.R
-    copied, chance = verbatim(ground.fakes, ground.seeds.r), verbatim(ground.strangers.r, ground.seeds.r)
-    main = user_rate(copied.astype(np.float64), ground.units, rng)[0]
-    control = user_rate(chance.astype(np.float64), ground.strangers.user, rng)[0]
-    walks = ground.null_walks(rng)
-    free = user_rate(verbatim(walks, ground.seeds.r).astype(np.float64), ground.units, rng)[0]
-    one, stranger = _one_per_user(ground.units, rng), _one_per_user(ground.strangers.user, rng)
-    rows = [ground.fakes[one], ground.strangers.r[stranger], walks[one]]
-    near, far, free_near = (common_with_any(r, np.full(len(r), -1), ground.seeds, R) for r in rows)
+    rng, R = inputs.rng("A1"), inputs.R
+    copied, chance = verbatim(inputs.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
+    main = user_rate(copied.astype(np.float64), inputs.units, rng)[0]
+    control = user_rate(chance.astype(np.float64), inputs.strangers.user, rng)[0]
+    walks = inputs.null_walks(rng)
+    free = user_rate(verbatim(walks, inputs.seeds.r).astype(np.float64), inputs.units, rng)[0]
+    one, stranger = _one_per_user(inputs.units, rng), _one_per_user(inputs.strangers.user, rng)
+    rows = [inputs.fakes[one], inputs.strangers.r[stranger], walks[one]]
+    near, far, free_near = (common_with_any(r, np.full(len(r), -1), inputs.seeds, R) for r in rows)
     p, p_walks = above(near, far), above(near, free_near)
     closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
     words = (
-        f"{percent(main.value)} of the fakes equal a day of {ground.who}, slot by slot (of strangers' days: "
+        f"{percent(main.value)} of the fakes equal a day of {inputs.who}, slot by slot (of strangers' days: "
         f"{percent(control.value)})"
     )
     how, told = "whole day", Told(main, control, free, main.low > control.value, words)
@@ -149,10 +149,10 @@ class Told(NamedTuple):
     words: str
 
 
-def copies(ground: Ground) -> Finding:
+def copies(inputs: AttackInputs) -> Finding:
     """A1: the finding is that of the first way of copying that shows, else that of places shared with the own seed."""
-    rng, link, R = ground.rng("A1"), ground.main, ground.R
-    own, pretended, free = (common_with_owner(x, R) for x in (link, ground.control, ground.null))
+    rng, link, R = inputs.rng("A1"), inputs.main, inputs.R
+    own, pretended, free = (common_with_owner(x, R) for x in (link, inputs.control, inputs.null))
 
     def rate(common: Ints, measure: int) -> Rate:
         return user_rate((common[:, measure] > 0).astype(np.float64), link.user, rng)[0]
@@ -162,16 +162,16 @@ def copies(ground: Ground) -> Finding:
     aligned, *by_chance = (rate(common, 0) for common in (own, pretended, free))
     # one fake per user, so that the two samples are of independent people
     one = _one_per_user(link.user, rng)
-    near = common_with_any(link.fakes[one], link.user[one], ground.seeds, R)
+    near = common_with_any(link.fakes[one], link.user[one], inputs.seeds, R)
     # strangers meet as many people as a fake does: all but one
-    stranger = _one_per_user(ground.strangers.user, rng)
-    left_out = rng.integers(ground.seeds.U, size=len(stranger))
-    far = common_with_any(ground.strangers.r[stranger], left_out, ground.seeds, R)
-    walks = common_with_any(ground.null.fakes[one], link.user[one], ground.seeds, R)
+    stranger = _one_per_user(inputs.strangers.user, rng)
+    left_out = rng.integers(inputs.seeds.U, size=len(stranger))
+    far = common_with_any(inputs.strangers.r[stranger], left_out, inputs.seeds, R)
+    walks = common_with_any(inputs.null.fakes[one], link.user[one], inputs.seeds, R)
     p, p_walks = above(near, far), above(near, walks)
     # walks of popular places come close to people without knowing any: that alone is no finding
     closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
-    copied, chance = verbatim(link.fakes, ground.seeds.r), verbatim(ground.strangers.r, ground.seeds.r)
+    copied, chance = verbatim(link.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
     # the own seed: nothing in common; what strangers, or walks that know no seed, have in common too is no pass either
     clean = bool(main.value == 0)
     found = {
@@ -194,14 +194,14 @@ def copies(ground: Ground) -> Finding:
         "whole day": Told(
             user_rate(copied.astype(np.float64), link.user, rng)[0],
             wilson(float(chance.sum()), len(chance)),
-            user_rate(verbatim(ground.null.fakes, ground.seeds.r).astype(np.float64), link.user, rng)[0],
+            user_rate(verbatim(inputs.null.fakes, inputs.seeds.r).astype(np.float64), link.user, rng)[0],
             bool(copied.mean() > chance.mean()),
             f"{percent(float(copied.mean()))} of the fakes equal somebody's day, slot by slot (of strangers' days: "
             f"{percent(float(chance.mean()))})",
         ),
     }
     if closer:
-        found["anybody"] = _closer(closer[0], (near, link.fakes[one]), (far, ground.strangers.r[stranger]), walks)
+        found["anybody"] = _closer(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
     how = next((name for name, told in found.items() if told.shows), "own seed")
     told = found[how]
     return Finding(
@@ -263,15 +263,15 @@ def _one_per_user(user: Ints, rng: np.random.Generator) -> Ints:
     return np.asarray(shuffled[np.unique(user[shuffled], return_index=True)[1]])
 
 
-def unique_places(ground: Ground) -> Finding:
+def unique_places(inputs: AttackInputs) -> Finding:
     """Return which places of few people the fakes visit (A13)."""
-    m_min = ground.parameters["m_min"]
-    users = ground.seeds.visitors(ground.R)
-    used = np.unique(ground.fakes)
+    m_min = inputs.parameters["m_min"]
+    users = inputs.seeds.visitors(inputs.R)
+    used = np.unique(inputs.fakes)
     rare = used[users[used] < m_min]
-    on_rare = np.isin(ground.fakes, rare)
-    visitors = getattr(ground.model, "visitors", None)
-    learnt = np.zeros(ground.R) if visitors is None else np.asarray(visitors)
+    on_rare = np.isin(inputs.fakes, rare)
+    visitors = getattr(inputs.model, "visitors", None)
+    learnt = np.zeros(inputs.R) if visitors is None else np.asarray(visitors)
     in_model = int(((learnt > 0) & (learnt < m_min)).sum())
     by_model = int((learnt[used] < m_min).sum())
     # what a model that knows no seed may go to
@@ -279,10 +279,10 @@ def unique_places(ground: Ground) -> Finding:
     allowed = int((users[learnt >= m_min] < m_min).sum()) if free else 0
     null = Rate(float(allowed), 0.0, float(allowed)) if free else None
     baseline = control = None
-    if ground.holdout is not None:
-        lived = np.unique(ground.holdout.r)
+    if inputs.holdout is not None:
+        lived = np.unique(inputs.holdout.r)
         baseline = float((users[lived] < m_min).sum())
-        control = float((ground.holdout.visitors(ground.R)[used] < m_min).sum())
+        control = float((inputs.holdout.visitors(inputs.R)[used] < m_min).sum())
     main = Rate(*[float(len(rare))] * 3)
     passed = False if in_model else verdict(main, 0.0, null)
     words = f"{len(rare)} places of the fakes have fewer than {m_min} seed users"
@@ -310,7 +310,7 @@ def unique_places(ground: Ground) -> Finding:
         details={
             "m_min": m_min,
             "counted": "seed users",
-            "in_model": in_model if ground.model is not None else None,
+            "in_model": in_model if inputs.model is not None else None,
             "few_contributors": by_model if visitors is not None else None,
             "one_user": int((users[rare] == 1).sum()),
             "nobody": int((users[rare] == 0).sum()),
@@ -319,15 +319,15 @@ def unique_places(ground: Ground) -> Finding:
     )
 
 
-def few_in_the_file(ground: Ground) -> Finding:
+def few_in_the_file(inputs: AttackInputs) -> Finding:
     """A13 of people of whom no fake was made: places of the fakes where one of them, and few of the whole file, go."""
-    m_min, used = ground.parameters["m_min"], np.unique(ground.fakes)
-    assert ground.file is not None  # noqa: S101 - a ground of a role
-    rare = used[ground.file[used] < m_min]
-    theirs, strangers = (group.visitors(ground.R)[rare] > 0 for group in (ground.seeds, ground.strangers))
+    m_min, used = inputs.parameters["m_min"], np.unique(inputs.fakes)
+    assert inputs.file is not None  # noqa: S101 - inputs of a role
+    rare = used[inputs.file[used] < m_min]
+    theirs, strangers = (group.visitors(inputs.R)[rare] > 0 for group in (inputs.seeds, inputs.strangers))
     found = rare[theirs]
-    affected = np.isin(ground.fakes, found).any(axis=1)
-    words = f"{len(found)} places of the fakes are visited by one of {ground.who} and by fewer than {m_min} people of "
+    affected = np.isin(inputs.fakes, found).any(axis=1)
+    words = f"{len(found)} places of the fakes are visited by one of {inputs.who} and by fewer than {m_min} people of "
     words += "the whole file" + ("." if len(found) == 0 else f"; {int(affected.sum())} fakes visit one of them.")
     return Finding(
         "A13",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from elsewhere.errors import ElsewhereError, InvalidParameter, require_between
 from elsewhere.evaluation.attacks.candidates import blocks
 from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, percent, user_rate
-from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.deniable.count import K_DELTA, laboratory, noisy_count, number_of_fakes
 from elsewhere.traces.model import Floats, Ints
 
@@ -175,16 +175,16 @@ def found_without_noise(runs: int) -> float:
     return eps_lower_bound(*counts, delta=0.0, level=1 - (1 - LEVEL) / 2)[0].low
 
 
-def count_audit(ground: Ground) -> Finding:
+def count_audit(inputs: AttackInputs) -> Finding:
     """Audit the noisy count on releases of two neighbouring inputs (A9)."""
-    p, sampler, rng = ground.parameters, ground.sampler, ground.rng("A9")
+    p, sampler, rng = inputs.parameters, inputs.sampler, inputs.rng("A9")
     if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
         raise CannotAudit("a `sampler` of this package, with the archetypes of its seeds")
     claimed, runs = p["eps0"], p["count_runs"]
     without = found_without_noise(runs)
     if without <= claimed:
         raise CannotAudit(f"more `count_runs` than {runs}: a count without noise would not be found out either")
-    codes = sampler.codes(ground.seeds_given, ground.seeds.user)
+    codes = sampler.codes(inputs.seeds_given, inputs.seeds.user)
     proven = Neighbours.of(codes, sampler.A, claimed).audit(runs, rng)
     found = proven.eps
     return Finding(
@@ -213,14 +213,14 @@ def count_audit(ground: Ground) -> Finding:
 SAME = 1e-9  # nats by which two computations of one probability may differ
 
 
-def members(ground: Ground) -> Ints:
+def members(inputs: AttackInputs) -> Ints:
     """Number of seed users with the same Pr{f|s} as the fake's own, it included; 0 where that is 0."""
-    link = ground.main
+    link = inputs.main
     count = np.zeros(len(link.fakes), dtype=np.int64)
     order = np.argsort(link.people.user, kind="stable")
     starts = np.searchsorted(link.people.user[order], np.arange(link.people.U))
     for rows in blocks(link):
-        log_prob = np.asarray(ground.sampler.log_prob(link.fakes[rows], ground.seeds_given), dtype=np.float64)
+        log_prob = np.asarray(inputs.sampler.log_prob(link.fakes[rows], inputs.seeds_given), dtype=np.float64)
         own = log_prob[np.arange(len(rows)), link.owner[rows]]
         with np.errstate(invalid="ignore"):  # -inf is as likely as -inf, and nobody's
             same = np.abs(log_prob - own[:, None]) <= SAME
@@ -229,12 +229,12 @@ def members(ground: Ground) -> Ints:
     return count
 
 
-def behind(ground: Ground) -> Finding:
+def behind(inputs: AttackInputs) -> Finding:
     """Count the seeds that could stand behind each fake (A8)."""
-    rng, k, user = ground.rng("A8"), ground.parameters["k"], ground.main.user
+    rng, k, user = inputs.rng("A8"), inputs.parameters["k"], inputs.main.user
     if k is None:
         raise CannotAudit("`k`, the number of seeds that should stand behind every fake")
-    count = members(ground)
+    count = members(inputs)
     few = (count < k).astype(np.float64)
     main, worst = user_rate(few, user, rng)
     return Finding(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.ground import People
+from elsewhere.evaluation.attacks.inputs import People
 from elsewhere.traces.model import Floats, Ints
 
 BACKOFF = 1.0

@@ -29,11 +29,12 @@ from elsewhere.evaluation.attacks.candidates import (
     blocks,
     by_candidate,
     compact,
+    compact_pairs,
     link_finding,
     shared_top,
 )
 from elsewhere.evaluation.attacks.finding import Finding, Rate, by_user, paired, percent, user_rate, verdict
-from elsewhere.evaluation.attacks.ground import Ground, Link, People
+from elsewhere.evaluation.attacks.inputs import AttackInputs, Link, People
 from elsewhere.traces.model import Floats, Ints
 
 FLOOR = 0.02
@@ -73,14 +74,14 @@ def timing_top(link: Link) -> tuple[Floats, Floats]:
     return best, ten
 
 
-def move_timing(ground: Ground) -> Finding:
+def move_timing(inputs: AttackInputs) -> Finding:
     """Link fakes to seeds by the times of their moves alone (A4)."""
     return link_finding(
-        ground,
+        inputs,
         "A4",
         timing_top,
         bar=TIMING_BAR,
-        question=f"The times at which a fake moves, and no place, name its seed among {ground.seeds.U} people",
+        question=f"The times at which a fake moves, and no place, name its seed among {inputs.seeds.U} people",
         also=("top10",),
     )
 
@@ -89,14 +90,14 @@ class CoOccurrence:
     """
     How often a fake is at x while its seed is at r, over all pairs of a link, one user forgotten at a time.
 
-    Tables are (V, V) over the places in use; `forget` and `recall` change them in place, exactly.
+    Tables are (places of people, places of fakes) in use; `forget` and `recall` change them in place, exactly.
     """
 
     def __init__(self, link: Link, R: int) -> None:
         self.link = link
-        V, (self.fakes, self.people) = compact(R, link.fakes, link.people.r)
+        shape, self.fakes, self.people = compact_pairs(R, link.fakes, link.people.r)
         self.width = FLOOR * R
-        self.count = np.zeros((V, V))
+        self.count = np.zeros(shape)
         np.add.at(self.count, (self.people[link.owner], self.fakes), 1.0)
         self.leaving = self.count.sum(axis=1)
         self.log_count = np.log(self.count + FLOOR)
@@ -141,8 +142,8 @@ def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
         np.concatenate([known.owner, link.owner + len(known.people.r)]),
         People(np.concatenate([known.people.r, link.people.r]), np.empty(0, dtype=np.int64), 0),
     )
-    V, (fakes, people) = compact(R, both.fakes, both.people.r)
-    count = np.zeros((V, V))
+    shape, fakes, people = compact_pairs(R, both.fakes, both.people.r)
+    count = np.zeros(shape)
     n = len(known.fakes)
     np.add.at(count, (people[both.owner[:n]], fakes[:n]), 1.0)
     log_count, log_leaving = np.log(count + FLOOR), np.log(count.sum(axis=1) + FLOOR * R)
@@ -321,27 +322,27 @@ def whole_life(
     return out
 
 
-def _over_lives(ground: Ground, shift: int, among: str, rng: np.random.Generator) -> dict[str, Variant]:
+def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Generator) -> dict[str, Variant]:
     """Attacks on all days of a fake together, where fakes have several: on some lives, all of their days."""
-    sizes = np.bincount(ground.life)
+    sizes = np.bincount(inputs.life)
     if sizes.max() < 2:
         return {}
     step = max(1, shift // 6)
     shifts = range(-shift, shift + 1, step)
-    work = len(ground.seeds.r) * ground.fakes.shape[1] * len(shifts)
+    work = len(inputs.seeds.r) * inputs.fakes.shape[1] * len(shifts)
     some = np.sort(rng.permutation(np.flatnonzero(sizes))[: max(50, int(MOST_WORK / work))])
-    rows = np.flatnonzero(np.isin(ground.life, some))
-    _, life = np.unique(ground.life[rows], return_inverse=True)
-    when = ground.dates.get("fakes")
+    rows = np.flatnonzero(np.isin(inputs.life, some))
+    _, life = np.unique(inputs.life[rows], return_inverse=True)
+    when = inputs.dates.get("fakes")
     lives = rows_by_day(life, None if when is None else when[rows])
     first = np.array([mine[0] for mine in lives])
 
     def each(run: Callable[[Link, list[Ints], Ints], Floats]) -> Callable[[Link], Floats]:
         def hits(link: Link) -> Floats:
-            dates = ground.dates.get("seeds") if link.people is ground.seeds else None
+            dates = inputs.dates.get("seeds") if link.people is inputs.seeds else None
             own = link.user[first]
             # walks and fresh people know no seed: how many days their lives have is that of another
-            own = own if np.array_equal(link.fakes, ground.fakes[rows]) else np.roll(own, 1)
+            own = own if np.array_equal(link.fakes, inputs.fakes[rows]) else np.roll(own, 1)
             return run(link, rows_by_day(link.people.user, dates), own)[life]
 
         return hits
@@ -354,8 +355,8 @@ def _over_lives(ground: Ground, shift: int, among: str, rng: np.random.Generator
             len(lives),
         )
     }
-    if ground.label is not None:
-        label = ground.label
+    if inputs.label is not None:
+        label = inputs.label
         found["whole_life"] = Variant(
             each(lambda link, people, own: whole_life(link.fakes, lives, link.people.r, people, own, label, shifts)),
             f"Whoever holds the classes of the places and adds up all days of a fake {among}",
@@ -365,23 +366,23 @@ def _over_lives(ground: Ground, shift: int, among: str, rng: np.random.Generator
     return found
 
 
-def white_box(ground: Ground, link: Link) -> Floats:
+def white_box(inputs: AttackInputs, link: Link) -> Floats:
     """Success of the attacker who holds the model: candidates by the true ln Pr{f|s}."""
-    candidates = ground.seeds_given if link.people is ground.seeds else link.people.r
+    candidates = inputs.seeds_given if link.people is inputs.seeds else link.people.r
     out = np.empty(len(link.fakes))
     for rows in blocks(link):
-        score = by_candidate(np.asarray(ground.sampler.log_prob(link.fakes[rows], candidates)), link.people)
+        score = by_candidate(np.asarray(inputs.sampler.log_prob(link.fakes[rows], candidates)), link.people)
         out[rows] = shared_top(score, link.user[rows])
     return out
 
 
-def class_linkage(ground: Ground) -> Finding:
+def class_linkage(inputs: AttackInputs) -> Finding:
     """A5: every attack on the question that the inputs allow; the strongest is the figure."""
-    rng, R, label = ground.rng("A5"), ground.R, ground.label
-    among = f"names the seed among {ground.seeds.U} people"
-    size = len(ground.seeds.r) * ground.fakes.shape[1]
-    some = np.sort(rng.permutation(len(ground.fakes))[: min(MOST_FAKES, max(100, int(MOST_WORK / size)))])
-    halves = rng.permutation(max(ground.seeds.U, ground.strangers.U))
+    rng, R, label = inputs.rng("A5"), inputs.R, inputs.label
+    among = f"names the seed among {inputs.seeds.U} people"
+    size = len(inputs.seeds.r) * inputs.fakes.shape[1]
+    some = np.sort(rng.permutation(len(inputs.fakes))[: min(MOST_FAKES, max(100, int(MOST_WORK / size)))])
+    halves = rng.permutation(max(inputs.seeds.U, inputs.strangers.U))
     beside = {
         "half_known": Variant(
             lambda link: from_half(link, R, halves),
@@ -392,33 +393,33 @@ def class_linkage(ground: Ground) -> Finding:
     }
     if label is not None:
         for name, (hours, late) in SHIFTS.items():
-            shift = int(hours * 60 / ground.step_minutes + 0.5)
+            shift = int(hours * 60 / inputs.step_minutes + 0.5)
             beside[name] = Variant(
                 lambda link, shift=shift: same_class(link, label, R, shift),  # type: ignore[misc]
                 f"Whoever holds the classes of the places{late} {among}",
                 some,
             )
-        whole = int(120 / ground.step_minutes + 0.5)
+        whole = int(120 / inputs.step_minutes + 0.5)
         beside["with_classes_day"] = Variant(
             lambda link: same_day(link, label, R, whole),
             f"Whoever holds the classes of the places, and knows that a day may be two hours early or late, {among}",
             some,
         )
-    beside |= _over_lives(ground, int(120 / ground.step_minutes + 0.5), among, rng)
-    if ground.generator is not None:
+    beside |= _over_lives(inputs, int(120 / inputs.step_minutes + 0.5), among, rng)
+    if inputs.generator is not None:
         from elsewhere.evaluation.attacks.membership import make_fakes
 
         # the attacker makes fakes of hold-out people and learns M from them
-        made = Link(*make_fakes(ground, ground.strangers, rng), ground.strangers)
+        made = Link(*make_fakes(inputs, inputs.strangers, rng), inputs.strangers)
         beside["grey_box"] = Variant(
             lambda link: learnt_elsewhere(link, R, made),
             f"Whoever holds the generator and people of his own {among}",
             some,
         )
-    if ground.sampler is not None:
-        beside["white_box"] = Variant(lambda link: white_box(ground, link), f"Whoever holds the model {among}", some)
+    if inputs.sampler is not None:
+        beside["white_box"] = Variant(lambda link: white_box(inputs, link), f"Whoever holds the model {among}", some)
     return link_finding(
-        ground,
+        inputs,
         "A5",
         lambda link: class_aware(link, R),
         bar=NAMED,
@@ -494,24 +495,28 @@ def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
         own = np.bincount(fakes.ravel(), minlength=R)
         expected = used - own + 0.5
         others = visits - np.bincount(seed, minlength=R)
+        true = np.flatnonzero(others == others.max())
+        prior[i] = np.isin(seed, true).sum() / len(true)
+        found: dict[tuple[int, int], tuple[float, float]] = {}  # class and true place -> success
         for t in range(L):
-            true = np.flatnonzero(others == others.max())
-            prior[i] += (seed[t] in true) / len(true)
             classes = label[fakes[:, t]]
             known = classes[classes >= 0]
             if len(known) == 0:
                 continue
-            places = members[int(np.bincount(known).argmax())]
-            own_place = np.flatnonzero(places == seed[t])
-            if len(own_place):
+            at = int(np.bincount(known).argmax()), int(seed[t])
+            if at not in found:
+                places = members[at[0]]
                 use = (own[places] + 0.01) / expected[places]
-                exact[i] += shared_top(-use[None, :], own_place)[0]
-                top5[i] += shared_top(-use[None, :], own_place, 5)[0]
+                mine_here = np.flatnonzero(places == seed[t])
+                tops = [shared_top(-use[None, :], mine_here, best)[0] for best in (1, 5)] if len(mine_here) else [0, 0]
+                found[at] = float(tops[0]), float(tops[1])
+            exact[i] += found[at][0]
+            top5[i] += found[at][1]
     return Recovered(np.fromiter(chosen, dtype=np.int64, count=len(chosen)), exact / L, top5 / L, prior / L)
 
 
-def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered], how: str) -> Finding:
-    rng, link, L = ground.rng(attack), ground.main, ground.fakes.shape[1]
+def _finding(inputs: AttackInputs, attack: str, tried: Callable[[Link, int], Recovered], how: str) -> Finding:
+    rng, link, L = inputs.rng(attack), inputs.main, inputs.fakes.shape[1]
     most = int(np.bincount(link.owner).max())
     counts = [n for n in FAKES if n <= most]
 
@@ -529,9 +534,9 @@ def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered
     # what is judged is the gain over the prior, person by person: the interval is that of the gain
     prior = float(by_user(found.prior, user).mean())
     main = _above(prior, gain)
-    null = tried(ground.null, best)
+    null = tried(inputs.null, best)
     null_gain = paired(by_user(null.exact, user), by_user(null.prior, user))
-    strangers = tried(ground.control, best)
+    strangers = tried(inputs.control, best)
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
     return Finding(
         attack,
@@ -545,7 +550,7 @@ def _finding(ground: Ground, attack: str, tried: Callable[[Link, int], Recovered
         passed=verdict(gain, ABOVE_PRIOR, null_gain),
         reachable=null_gain.high <= ABOVE_PRIOR,
         worst_decile=worst,
-        words=f"{how} finds the place of the seed at {percent(main.value)} of the instants from {best} fake"
+        words=f"{how} finds the place of the seed at {percent(main.value)} of the slots from {best} fake"
         f"{'s' if best > 1 else ''}; the places of the other people alone find {percent(prior)}.",
         details={
             "n": best,
@@ -560,24 +565,24 @@ def _above(prior: float, gain: Rate) -> Rate:
     return Rate(*(min(1.0, max(0.0, prior + value)) for value in gain))
 
 
-def reconstruction(ground: Ground) -> Finding:
+def reconstruction(inputs: AttackInputs) -> Finding:
     """Work out the seed's place, slot by slot, from its fakes (A6)."""
     return _finding(
-        ground,
+        inputs,
         "A6",
-        lambda link, n: recover(link, ground.R, n),
+        lambda link, n: recover(link, inputs.R, n),
         "Whoever knows all other users' pairs",
     )
 
 
-def avoidance(ground: Ground) -> Finding:
+def avoidance(inputs: AttackInputs) -> Finding:
     """Name the seed by the places that its fakes avoid (A7)."""
-    label = ground.label
+    label = inputs.label
     if label is None:
         raise ValueError("`classes` are checked before an attack runs")
     return _finding(
-        ground,
+        inputs,
         "A7",
-        lambda link, n: avoided(link, label, ground.R, n),
+        lambda link, n: avoided(link, label, inputs.R, n),
         "Looking for what the fakes avoid",
     )

@@ -24,17 +24,17 @@ from elsewhere.evaluation.attacks._attacks_kernels import nearest
 from elsewhere.evaluation.attacks.candidates import UNSEEN, move_counts, moves_of_users
 from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, auc, by_user, percent, points, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
-from elsewhere.evaluation.attacks.ground import Ground, People, filled
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People, filled
 from elsewhere.traces.model import Floats, Ints, Traces
 
 
-def make_fakes(ground: Ground, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Fakes of these people by the given generator, and the row each was made from."""
-    clock = f"{int(ground.minutes[0] // 60):02d}:{int(ground.minutes[0] % 60):02d}"
+    clock = f"{int(inputs.minutes[0] // 60):02d}:{int(inputs.minutes[0] % 60):02d}"
     traces = Traces(
-        people.r, ground.locations, users=people.user.tolist(), step_minutes=ground.step_minutes, start=clock
+        people.r, inputs.locations, users=people.user.tolist(), step_minutes=inputs.step_minutes, start=clock
     )
-    made: Any = ground.generator(traces, rng)
+    made: Any = inputs.generator(traces, rng)
     if isinstance(made, tuple):
         fakes, owner = np.asarray(made[0]), np.asarray(made[1])
     elif hasattr(made, "seed"):
@@ -44,17 +44,17 @@ def make_fakes(ground: Ground, people: People, rng: np.random.Generator) -> tupl
         owner = np.arange(len(fakes)) * len(traces) // max(1, len(fakes))
     if fakes.ndim != 2 or fakes.shape[1] != people.r.shape[1] or owner.shape != (len(fakes),) or len(fakes) == 0:
         raise InvalidParameter(
-            f"`generator` must return fakes of {people.r.shape[1]} instants and their seed rows, got {fakes.shape}.",
+            f"`generator` must return fakes of {people.r.shape[1]} slots and their seed rows, got {fakes.shape}.",
             code="E_SHAPE",
         )
     return filled(fakes), owner.astype(np.int64)
 
 
 def shadow_scores(
-    ground: Ground, people: People, found: dict[str, Floats], rng: np.random.Generator
+    inputs: AttackInputs, people: People, found: dict[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
     """ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow runs."""
-    runs = ground.parameters["shadows"]
+    runs = inputs.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
     shadow = {name: np.zeros((runs, people.U)) for name in found}
     for run in range(runs):
@@ -63,8 +63,8 @@ def shadow_scores(
         rows = np.flatnonzero(inside[run][people.user])
         _, number = np.unique(people.user[rows], return_inverse=True)
         group = People(people.r[rows], number, int(number.max()) + 1)
-        fakes, _ = make_fakes(ground, group, rng)
-        for name, score in scores(people, fakes, ground.R, ground.hour).items():
+        fakes, _ = make_fakes(inputs, group, rng)
+        for name, score in scores(people, fakes, inputs.R, inputs.hour).items():
             shadow[name][run] = score
     return {f"shadow_{name}": _ratio(found[name], shadow[name], inside) for name in found}
 
@@ -159,16 +159,16 @@ def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Int
     return members[: -(-U // 10)], U + strangers[: -(-len(strangers) // 10)]
 
 
-def likelihood_membership(ground: Ground) -> Finding:
+def likelihood_membership(inputs: AttackInputs) -> Finding:
     """Tell members from strangers by a ratio of likelihoods (A3)."""
-    rng, people, U = ground.rng("A3"), together(ground.seeds, ground.strangers), ground.seeds.U
+    rng, people, U = inputs.rng("A3"), together(inputs.seeds, inputs.strangers), inputs.seeds.U
     ratio, free = (
-        likelihood_ratio(people, fakes, ground.dataset, ground.R) for fakes in (ground.fakes, ground.null_walks(rng))
+        likelihood_ratio(people, fakes, inputs.dataset, inputs.R) for fakes in (inputs.fakes, inputs.null_walks(rng))
     )
     found, exchanged = advantage(ratio, U, rng)
     (main, p), (control, _) = above_chance(found, exchanged), above_chance(*advantage(free, U, rng))
     unseen = float(np.quantile(exchanged, (1 + LEVEL) / 2) - exchanged.mean())
-    few, strangers = unlike_others(people, U, ground.R, ground.hour)
+    few, strangers = unlike_others(people, U, inputs.R, inputs.hour)
     outliers, _ = above_chance(*advantage(ratio[:, np.concatenate([few, strangers])], len(few), rng))
     return Finding(
         "A3",
@@ -183,7 +183,7 @@ def likelihood_membership(ground: Ground) -> Finding:
         leaks=bool(main.low > 0),
         reachable=bool(control.low <= 0 or control.high <= ADVANTAGE_BAR),
         worst_decile=outliers.value,
-        words=f"Telling {ground.who} from strangers gains {points(main.value)} over people and "
+        words=f"Telling {inputs.who} from strangers gains {points(main.value)} over people and "
         f"strangers exchanged at random (true minus false alarms: {percent(found)} against "
         f"{percent(float(exchanged.mean()))}; as much in {percent(p)} of the exchanges). With so many people less than "
         f"{points(unseen)} goes unseen.",
@@ -238,13 +238,13 @@ def judge(found: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, 
     return curves, early
 
 
-def density_membership(ground: Ground) -> Finding:
+def density_membership(inputs: AttackInputs) -> Finding:
     """Tell members from strangers by densities and distances (A10)."""
-    rng, people, U = ground.rng("A10"), together(ground.seeds, ground.strangers), ground.seeds.U
-    found = scores(people, ground.fakes, ground.R, ground.hour)
-    free = scores(people, ground.null_walks(rng), ground.R, ground.hour)
-    if ground.generator is not None:
-        found |= shadow_scores(ground, people, found, rng)
+    rng, people, U = inputs.rng("A10"), together(inputs.seeds, inputs.strangers), inputs.seeds.U
+    found = scores(people, inputs.fakes, inputs.R, inputs.hour)
+    free = scores(people, inputs.null_walks(rng), inputs.R, inputs.hour)
+    if inputs.generator is not None:
+        found |= shadow_scores(inputs, people, found, rng)
     curves, early = judge(found, U)
     null_curves, null_early = judge(free, U)
     # the attacker may know the direction: below one half tells as much as above
@@ -256,9 +256,9 @@ def density_membership(ground: Ground) -> Finding:
     telling = verdict(tpr, TPR_BAR, null_tpr)
     includes, chance, beyond = _includes_half(best, free_best), free_best, ""
     closer = curves[name].value < 0.5
-    if closer and ground.parameters["holdout_met"]:
+    if closer and inputs.parameters["holdout_met"]:
         # what has learnt from the strangers alone is closer to them whoever the seeds are: here that is chance
-        taught, _ = judge(scores(people, ground.taught_walks(rng), ground.R, ground.hour), U)
+        taught, _ = judge(scores(people, inputs.taught_walks(rng), inputs.R, inputs.hour), U)
         chance = max([free_best, *(_upright(c) for c in taught.values() if c.value < 0.5)], key=lambda rate: rate.value)
         towards = [_includes_half(c, free_best) for c in curves.values() if c.value >= 0.5]
         includes = _worst([_includes_half(best, chance), *towards])
@@ -266,7 +266,7 @@ def density_membership(ground: Ground) -> Finding:
             ", whom the model was learnt from; walks of them alone, or of everybody, without any seed, reach "
             f"{chance.value:.3f}"
         )
-    members, strangers = unlike_others(people, U, ground.R, ground.hour)
+    members, strangers = unlike_others(people, U, inputs.R, inputs.hour)
     found_early = telling is False and tpr.low > null_tpr.high
     return Finding(
         "A10",
@@ -281,7 +281,7 @@ def density_membership(ground: Ground) -> Finding:
         leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
-        words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells {ground.who} from "
+        words=f"The best of {len(curves)} attacks ({name.replace('_', ' ')}) tells {inputs.who} from "
         f"strangers with AUC {best.value:.3f}; on walks without any seed the best reaches {free_best.value:.3f}."
         # whoever the strangers are, to whom the fakes are closer has met the generator more
         + (f" The fakes are closer to the strangers{beyond}." if closer else "")

@@ -19,7 +19,7 @@ import numpy as np
 
 from elsewhere.evaluation.attacks.deniable import CannotAudit, Proven, eps_lower_bound
 from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate
-from elsewhere.evaluation.attacks.ground import Ground
+from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.private.release import Mechanism, sums_of
 from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
 from elsewhere.traces.model import Ints
@@ -113,9 +113,9 @@ def found_without_noise(runs: int, delta: float) -> float:
     return eps_lower_bound(*sums, delta=delta)[0].low
 
 
-def sum_audit(ground: Ground, mechanism: Mechanism) -> Finding:
+def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
     """Audit the noisy sums on releases of two neighbouring inputs (A9)."""
-    runs, rng, claimed = ground.parameters["count_runs"], ground.rng("A9"), mechanism.eps
+    runs, rng, claimed = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
     without = found_without_noise(runs, mechanism.delta)
     if without <= claimed:
         raise CannotAudit(f"more `count_runs` than {runs}: sums without noise would not be found out either")

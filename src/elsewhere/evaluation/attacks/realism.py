@@ -42,7 +42,7 @@ from elsewhere.evaluation.attacks.finding import (
     worst_auc,
 )
 from elsewhere.evaluation.attacks.grams import Grams
-from elsewhere.evaluation.attacks.ground import Ground, People
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.traces.model import Floats, Ints, Locations
 
 STAYS = (1, 2, 4, 8, 16, 32)  # slots: a stay is at most as long, and longer than the one before
@@ -332,7 +332,7 @@ FEATURES = (
 )
 
 
-def features(r: Ints, ground: Ground, reference: Grams) -> Floats:
+def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
     """(N, 12) the features of each trace, in the order of `FEATURES`."""
     N, L = r.shape
     moved = r[:, 1:] != r[:, :-1]
@@ -346,13 +346,13 @@ def features(r: Ints, ground: Ground, reference: Grams) -> Floats:
     # a move leads back unless it discovers a place: all places but the first are discovered by a move
     returns = np.divide(moves - (distinct - 1), moves, out=np.zeros(N), where=moves > 0)
     rare = reference.unseen(r) * moved
-    night = _night(ground.minutes)
+    night = _night(inputs.minutes)
     return np.column_stack(
         [
             moves,
             distinct,
             -(share * np.log(np.where(share > 0, share, 1))).sum(axis=1),
-            *_geometry(r, ground),
+            *_geometry(r, inputs),
             reference.log_chain(r),
             share.max(axis=1),
             returns,
@@ -370,21 +370,21 @@ def _night(minutes: Floats) -> Ints:
     return night if len(night) else np.zeros(1, dtype=np.int64)
 
 
-def _geometry(r: Ints, ground: Ground) -> tuple[Floats, Floats]:
+def _geometry(r: Ints, inputs: AttackInputs) -> tuple[Floats, Floats]:
     """Radius of gyration (km) and highest speed (km/h); 0 and moves per hour without coordinates."""
-    speed = ground.locations.distance(r[:, :-1], r[:, 1:]).max(axis=1, initial=0.0) * 60 / ground.step_minutes
-    if not ground.locations.has_coordinates:
+    speed = inputs.locations.distance(r[:, :-1], r[:, 1:]).max(axis=1, initial=0.0) * 60 / inputs.step_minutes
+    if not inputs.locations.has_coordinates:
         return np.zeros(len(r)), speed
-    xy = ground.locations.planar()[r]
+    xy = inputs.locations.planar()[r]
     return np.sqrt(((xy - xy.mean(axis=1, keepdims=True)) ** 2).sum(axis=2).mean(axis=1)), speed
 
 
-Describe = Callable[[Ints, Ground, Grams], Floats]
+Describe = Callable[[Ints, AttackInputs, Grams], Floats]
 
 
-def days_of(r: Ints, ground: Ground, reference: Grams) -> Floats:
+def days_of(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
     """The judge's own description of each trace."""
-    return day_features(r, ground.locations, reference)
+    return day_features(r, inputs.locations, reference)
 
 
 class Side(NamedTuple):
@@ -409,14 +409,14 @@ class Judge:
     fold visits more is a little less known to the others, for real people alone, and trees learn it.
     """
 
-    def __init__(self, ground: Ground, rng: np.random.Generator) -> None:
-        people = ground.strangers
-        self.ground, self.rng, self.people = ground, rng, people
+    def __init__(self, inputs: AttackInputs, rng: np.random.Generator) -> None:
+        people = inputs.strangers
+        self.inputs, self.rng, self.people = inputs, rng, people
         half = (rng.permutation(people.U) % 2)[people.user]
         rows = [np.flatnonzero(half == k) for k in (0, 1)]
         self.real = [Side(people.r[mine], people.user[mine]) for mine in rows]
         self.references = [
-            Grams(People(people.r[others], people.user[others], people.U), ground.R, ground.hour)
+            Grams(People(people.r[others], people.user[others], people.U), inputs.R, inputs.hour)
             for others in reversed(rows)
         ]
 
@@ -431,7 +431,7 @@ class Judge:
         scores: dict[str, list[Floats]] = {}
         real = [self.some(side) for side in self.real]
         for mine, reference in zip(real, self.references, strict=True):
-            x, y = (describe(there.r, self.ground, reference) for there in (mine, others))
+            x, y = (describe(there.r, self.inputs, reference) for there in (mine, others))
             for name, score in scored(x, y, mine.user, others.user, self.rng).items():
                 scores.setdefault(name, []).append(score)
         known, group = np.concatenate([side.user for side in real]), np.tile(others.user, len(real))
@@ -447,8 +447,8 @@ class Judge:
     def described(self, others: Side, describe: Describe) -> tuple[Floats, Floats]:
         """Features of all hold-out people, each by the half that is not theirs, and of others, by one half each."""
         halves = others.user % 2
-        real = [describe(mine.r, self.ground, ref) for mine, ref in zip(self.real, self.references, strict=True)]
-        other = [describe(others.r[halves == k], self.ground, ref) for k, ref in enumerate(self.references)]
+        real = [describe(mine.r, self.inputs, ref) for mine, ref in zip(self.real, self.references, strict=True)]
+        other = [describe(others.r[halves == k], self.inputs, ref) for k, ref in enumerate(self.references)]
         order = np.argsort(np.concatenate([np.flatnonzero(halves == k) for k in (0, 1)]))
         return np.concatenate(real), np.concatenate(other)[order]
 
@@ -552,16 +552,16 @@ def judged(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool | None:
     return False if fresh.pass_it or main.low > fresh.rate.high else None
 
 
-def real_or_fake(ground: Ground) -> Finding:
+def real_or_fake(inputs: AttackInputs) -> Finding:
     """Tell real people from fakes by classifiers of their days (A15)."""
-    judge = Judge(ground, ground.rng("A15"))
-    maker = np.arange(len(ground.fakes)) if ground.owner is None else ground.main.user
+    judge = Judge(inputs, inputs.rng("A15"))
+    maker = np.arange(len(inputs.fakes)) if inputs.owner is None else inputs.main.user
     # beside the fakes real people in their place: what remains is chance
-    fakes, seeds = Side(ground.fakes, maker), Side(ground.seeds.r, ground.seeds.user)
+    fakes, seeds = Side(inputs.fakes, maker), Side(inputs.seeds.r, inputs.seeds.user)
     told, between = (judge.tell_apart(other, days_of) for other in (fakes, seeds))
     twelve, twelve_between = (judge.tell_apart(other, features) for other in (fakes, seeds))
     main, chance = best(told), best(between)
-    people, makers = ground.strangers.U, len(np.unique(maker))
+    people, makers = inputs.strangers.U, len(np.unique(maker))
     fresh = fresh_people(chance, people, makers)
     passed = judged(main, fresh, people, makers)
     real, fake = judge.described(fakes, features)
@@ -609,10 +609,10 @@ GROUPS = 200  # of real people, to see how often the bar flags them
 Filter = Callable[[Ints], Floats]
 
 
-def learn(people: People, ground: Ground) -> dict[str, Filter]:
+def learn(people: People, inputs: AttackInputs) -> dict[str, Filter]:
     """Filters from these people: each gives the share of points of every trace that it throws out."""
-    grams = Grams(people, ground.R, ground.hour)
-    hours = np.bincount(ground.hour) / len(ground.hour)
+    grams = Grams(people, inputs.R, inputs.hour)
+    hours = np.bincount(inputs.hour) / len(inputs.hour)
 
     def unreachable(r: Ints) -> Floats:
         return np.asarray((grams.step(r) < FLOOR).mean(axis=1))
@@ -622,27 +622,27 @@ def learn(people: People, ground: Ground) -> dict[str, Filter]:
 
     def wrong_hour(r: Ints) -> Floats:
         visits = grams.places.look(r)
-        due = visits * hours[ground.hour]
+        due = visits * hours[inputs.hour]
         return np.asarray(((visits >= ENOUGH) & (grams.at_hour(r) < MISPLACED * due)).mean(axis=1))
 
     found: dict[str, Filter] = {"unreachable": unreachable, "nobody_there": nobody_there, "wrong_hour": wrong_hour}
-    if ground.locations.has_coordinates:
-        v_max = np.quantile(ground.locations.distance(people.r[:, :-1], people.r[:, 1:]), FASTEST)
+    if inputs.locations.has_coordinates:
+        v_max = np.quantile(inputs.locations.distance(people.r[:, :-1], people.r[:, 1:]), FASTEST)
 
         def too_fast(r: Ints) -> Floats:
-            return np.asarray((ground.locations.distance(r[:, :-1], r[:, 1:]) > v_max).mean(axis=1))
+            return np.asarray((inputs.locations.distance(r[:, :-1], r[:, 1:]) > v_max).mean(axis=1))
 
         found["too_fast"] = too_fast
     return found
 
 
-def rejected(ground: Ground, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
+def rejected(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
     """filter -> group -> share thrown out of each trace; hold-out people by the filters of the other half."""
-    people = ground.strangers
+    people = inputs.strangers
     out: dict[str, dict[str, Floats]] = {}
     for side in (0, 1):
         known = np.flatnonzero(half[people.user] == side)
-        filters = learn(People(people.r[known], people.user[known], people.U), ground)
+        filters = learn(People(people.r[known], people.user[known], people.U), inputs)
         other = np.flatnonzero(half[people.user] != side)
         for name, throw in filters.items():
             into = out.setdefault(name, {"holdout": np.zeros(len(people.r))})
@@ -652,25 +652,25 @@ def rejected(ground: Ground, groups: dict[str, Ints], half: Ints) -> dict[str, d
     return out
 
 
-def filtering(ground: Ground) -> Finding:
+def filtering(inputs: AttackInputs) -> Finding:
     """Filter out points that are impossible or unlikely (A16)."""
-    rng, people = ground.rng("A16"), ground.strangers
+    rng, people = inputs.rng("A16"), inputs.strangers
     half = rng.permutation(people.U) % 2
-    shares = rejected(ground, {"fakes": ground.fakes, "seeds": ground.seeds.r}, half)
-    maker = np.arange(len(ground.fakes)) if ground.owner is None else ground.main.user
+    shares = rejected(inputs, {"fakes": inputs.fakes, "seeds": inputs.seeds.r}, half)
+    maker = np.arange(len(inputs.fakes)) if inputs.owner is None else inputs.main.user
     level = 1 - (1 - LEVEL) / len(shares)
     gaps: dict[str, Rate] = {}
     chance: dict[str, Rate] = {}
     rates: dict[str, dict[str, float]] = {}
     persons: list[Floats] = []
     for name, share in shares.items():
-        real, seeds = by_user(share["holdout"], people.user), by_user(share["seeds"], ground.seeds.user)
+        real, seeds = by_user(share["holdout"], people.user), by_user(share["seeds"], inputs.seeds.user)
         gaps[name] = difference(by_user(share["fakes"], maker), real, level=level)
         chance[name] = difference(seeds, real, level=level)
-        who = {"fakes": maker, "holdout": people.user, "seeds": ground.seeds.user}
+        who = {"fakes": maker, "holdout": people.user, "seeds": inputs.seeds.user}
         rates[name] = {group: float(by_user(values, who[group]).mean()) for group, values in share.items()}
         persons.append(np.concatenate([real, seeds]))
-    makers = min(len(np.unique(maker)), ground.seeds.U)
+    makers = min(len(np.unique(maker)), inputs.seeds.U)
     flagged = flagged_groups(np.array(persons), people.U, makers, level, rng)
     verdicts = {name: verdict(gap, FILTER_BAR, None, Fresh(chance[name], flagged)) for name, gap in gaps.items()}
     passed = False if False in verdicts.values() else None if None in verdicts.values() else True

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.evaluation.attacks.finding import Rate, user_rate
-from elsewhere.evaluation.attacks.ground import filled
+from elsewhere.evaluation.attacks.inputs import filled
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Floats, Ints, Traces

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding, Rate, percent, verdict
-from elsewhere.evaluation.attacks.ground import Ground, People
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People
 from elsewhere.evaluation.lbs.days import DAYS, ENOUGH, Company, OverDays, over_days
 from elsewhere.evaluation.lbs.generators import PoolGenerator, from_pool
 from elsewhere.evaluation.lbs.scenario import ATTACKS, BAR, LbsResult, evaluate_lbs
@@ -31,18 +31,18 @@ TITLES = {
 }
 
 
-def attack_A17(ground: Ground) -> Finding:
+def attack_A17(inputs: AttackInputs) -> Finding:
     """Localization and tracking with 1, 5, 10 fakes sent along; the adversary knows how people move."""
-    numbers = _numbers(ground)
+    numbers = _numbers(inputs)
     if not numbers:
         return _not_run("A17", OF_OTHERS)
-    rng = ground.rng("A17")
-    ours, strangers = _decoys(ground)
-    served = _served(ground.seeds, ground.strangers, ours, ground, numbers, rng)
+    rng = inputs.rng("A17")
+    ours, strangers = _decoys(inputs)
+    served = _served(inputs.seeds, inputs.strangers, ours, inputs, numbers, rng)
     main = {n: _success(served, n, "aggregate") for n in numbers}
-    other = _served(ground.strangers, ground.seeds, strangers, ground, numbers, rng)
+    other = _served(inputs.strangers, inputs.seeds, strangers, inputs, numbers, rng)
     control = {n: _success(other, n, "aggregate") for n in numbers}
-    real = _real_decoys(ground, numbers, rng)
+    real = _real_decoys(inputs, numbers, rng)
     bars = {n: 1 - BAR * n / (n + 1) for n in numbers}
     n = max(numbers, key=lambda n: main[n].value - bars[n])
     each = np.sort(1 - served.error[:, 0, numbers.index(n), 0, :, 0].min(axis=1))[::-1]
@@ -70,28 +70,28 @@ def _fakes(n: int) -> str:
     return "1 fake" if n == 1 else f"{n} fakes"
 
 
-def _real_decoys(ground: Ground, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
+def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
     """The same with real days of half of the hold-out people as decoys; the adversary learns from the other half."""
-    people = ground.strangers
+    people = inputs.strangers
     half = rng.permutation(people.U)[people.user] % 2
     known, decoys = (People(people.r[half == side], people.user[half == side], people.U) for side in (0, 1))
     few = tuple(n for n in numbers if n <= len(decoys.r))
     if not few or len(known.r) == 0:
         return {}
-    found = _served(ground.seeds, known, from_pool(decoys.r), ground, few, rng)
+    found = _served(inputs.seeds, known, from_pool(decoys.r), inputs, few, rng)
     return {n: _success(found, n, "aggregate") for n in few}
 
 
-def attack_A19(ground: Ground) -> Finding:
+def attack_A19(inputs: AttackInputs) -> Finding:
     """The same with a service that holds the pool and strikes out every trace of it that fits; documented, no bar."""
-    numbers = _numbers(ground)
+    numbers = _numbers(inputs)
     if not numbers:
         return _not_run("A19", OF_OTHERS)
-    rng = ground.rng("A19")
-    ours, strangers = _decoys(ground)
-    pool = ground.fakes if ground.pool is None else ground.pool.r.astype(np.int64)
-    main = _served(ground.seeds, ground.strangers, ours, ground, numbers, rng, pool)
-    control = _served(ground.strangers, ground.seeds, strangers, ground, numbers, rng, pool)
+    rng = inputs.rng("A19")
+    ours, strangers = _decoys(inputs)
+    pool = inputs.fakes if inputs.pool is None else inputs.pool.r.astype(np.int64)
+    main = _served(inputs.seeds, inputs.strangers, ours, inputs, numbers, rng, pool)
+    control = _served(inputs.strangers, inputs.seeds, strangers, inputs, numbers, rng, pool)
     n = numbers[-1]
     figure, other = (_success(found, n, "pool") for found in (main, control))
     # the same service, of the same people, without the pool: what it adds is what the pool tells
@@ -113,19 +113,19 @@ def attack_A19(ground: Ground) -> Finding:
     )
 
 
-def attack_A18(ground: Ground) -> Finding:
+def attack_A18(inputs: AttackInputs) -> Finding:
     """Home and main place by what recurs, or by which line lives like a person, over 1, 7 and 28 days."""
-    rng = ground.rng("A18")
-    numbers = [n for n in N_FAKES if n < len(np.unique(ground.life))]
-    sides = {"main": (ground.seeds, "seeds"), "control": (ground.strangers, "holdout")}
-    lives = _lives(ground)
+    rng = inputs.rng("A18")
+    numbers = [n for n in N_FAKES if n < len(np.unique(inputs.life))]
+    sides = {"main": (inputs.seeds, "seeds"), "control": (inputs.strangers, "holdout")}
+    lives = _lives(inputs)
     maker = np.full(lives.U, -1)
-    maker[lives.user] = ground.main.user
+    maker[lives.user] = inputs.main.user
     company = {"main": Company.of(lives, maker), "control": Company.of(lives)}
 
     def watched(side: str, n: int, among: Company) -> OverDays | None:
         people, name = sides[side]
-        return over_days(_traces(people, ground, side, ground.dates[name]), among, n=n, rng=rng)
+        return over_days(_traces(people, inputs, side, inputs.dates[name]), among, n=n, rng=rng)
 
     found = {n: told for n in numbers if (told := watched("main", n, company["main"])) is not None}
     if not found or max(max(told.users) for told in found.values()) < 2:
@@ -142,7 +142,7 @@ def attack_A18(ground: Ground) -> Finding:
     main, told, bar = cases[n, place, days], found[n], 1 / (n + 1) + MARGIN
     strangers = watched("control", n, company["control"])
     control = None if strangers is None else strangers.found["persona"][place].get(days)
-    real = _among_people(ground, sides["main"][0], n, place, days, rng)
+    real = _among_people(inputs, sides["main"][0], n, place, days, rng)
     first = told.found["persona"][place].get(1)
     return Finding(
         "A18",
@@ -169,31 +169,31 @@ def attack_A18(ground: Ground) -> Finding:
 
 
 def _among_people(
-    ground: Ground, people: People, n: int, place: str, days: int, rng: np.random.Generator
+    inputs: AttackInputs, people: People, n: int, place: str, days: int, rng: np.random.Generator
 ) -> Rate | None:
     """The same with real lives of hold-out people as decoys: what a persona can reach at best."""
-    real = _traces(ground.strangers, ground, "decoys", ground.dates["holdout"])
+    real = _traces(inputs.strangers, inputs, "decoys", inputs.dates["holdout"])
     if real.U < n or max(np.bincount(real.user)) < days:
         return None
     told = over_days(
-        _traces(people, ground, "main", ground.dates["seeds"]), Company.of(real), n=n, days=[days], rng=rng
+        _traces(people, inputs, "main", inputs.dates["seeds"]), Company.of(real), n=n, days=[days], rng=rng
     )
     return None if told is None else told.found["persona"][place].get(days)
 
 
-def _lives(ground: Ground) -> Traces:
+def _lives(inputs: AttackInputs) -> Traces:
     """The fakes, the days of one life under one user."""
-    return _traces(People(ground.fakes, ground.life, 0), ground, "fakes", ground.dates["fakes"])
+    return _traces(People(inputs.fakes, inputs.life, 0), inputs, "fakes", inputs.dates["fakes"])
 
 
-def _decoys(ground: Ground) -> tuple[PoolGenerator, PoolGenerator]:
+def _decoys(inputs: AttackInputs) -> tuple[PoolGenerator, PoolGenerator]:
     """The fakes for seed users, none of her own, and for hold-out users."""
-    return from_pool(ground.fakes, ground.main.user), from_pool(ground.fakes, np.full(len(ground.fakes), -1))
+    return from_pool(inputs.fakes, inputs.main.user), from_pool(inputs.fakes, np.full(len(inputs.fakes), -1))
 
 
-def _numbers(ground: Ground) -> tuple[int, ...]:
+def _numbers(inputs: AttackInputs) -> tuple[int, ...]:
     """Numbers of fakes that every user can be given: as many as do not descend from her."""
-    most = len(ground.fakes) - int(np.bincount(ground.main.user).max())
+    most = len(inputs.fakes) - int(np.bincount(inputs.main.user).max())
     return tuple(n for n in N_FAKES if n <= most)
 
 
@@ -201,18 +201,18 @@ def _not_run(attack: str, needs: str) -> Finding:
     return Finding(attack, TITLES[attack], status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
 
 
-def _traces(people: People, ground: Ground, group: str, dates: Any = None) -> Traces:
+def _traces(people: People, inputs: AttackInputs, group: str, dates: Any = None) -> Traces:
     # labels of their own: a seed and a hold-out user of one number are two people
-    start = f"{int(ground.minutes[0]) // 60:02d}:{int(ground.minutes[0]) % 60:02d}"
+    start = f"{int(inputs.minutes[0]) // 60:02d}:{int(inputs.minutes[0]) % 60:02d}"
     labels = [(group, u) for u in people.user.tolist()]
-    return Traces(people.r, ground.locations, users=labels, dates=dates, step_minutes=ground.step_minutes, start=start)
+    return Traces(people.r, inputs.locations, users=labels, dates=dates, step_minutes=inputs.step_minutes, start=start)
 
 
 def _served(
     people: People,
     others: People,
     generator: Callable[..., Any],
-    ground: Ground,
+    inputs: AttackInputs,
     numbers: tuple[int, ...],
     rng: np.random.Generator,
     pool: Ints | None = None,
@@ -220,11 +220,11 @@ def _served(
     """The scenario on some of `people`, the adversary knowing `others`."""
     chosen = np.sort(rng.permutation(people.U)[:MOST_USERS])
     rows = np.isin(people.user, chosen)
-    test = _traces(People(people.r[rows], people.user[rows], people.U), ground, "attacked")
-    train = _traces(others, ground, "known")
+    test = _traces(People(people.r[rows], people.user[rows], people.U), inputs, "attacked")
+    train = _traces(others, inputs, "known")
 
     def decoys(user: int, n: int, rng: np.random.Generator) -> Any:
-        # the scenario counts the users it attacks after those it knows, the fakes count them as the ground does
+        # the scenario counts the users it attacks after those it knows, the audit by themselves
         return generator(test.labels[user - train.U][1], n, rng)
 
     return evaluate_lbs(

@@ -63,7 +63,7 @@ def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = 
     require_whole("L", L, 1)
     when = np.zeros(L, dtype=np.int64) if tau is None else np.asarray(tau, dtype=np.int64)
     if when.shape != (L,) or (tau is None and model.T > 1):
-        raise InvalidParameter(f"`tau` must give the period of each of the {L} instants, got shape {when.shape}.")
+        raise InvalidParameter(f"`tau` must give the period of each of the {L} slots, got shape {when.shape}.")
     first = np.cumsum(model.first(int(when[0])) if model.T > 1 else model.pi_bar)
     tables: dict[tuple[int, int], Floats] = {}
 
@@ -218,7 +218,7 @@ def _next(edges: Floats, u: Floats) -> Ints:
     return np.asarray(np.minimum(below, edges.shape[1] - 1), dtype=np.int64)
 
 
-OURS = "elsewhere"
+OURS, USER = "elsewhere", "walk on user"
 FEWEST = 2  # users, so that one can be hidden behind the fakes of another
 
 
@@ -261,7 +261,7 @@ def five_generators(
         "uniform IID": uniform_iid(train.R, train.L),
         "aggregate IID": aggregate_iid(model, train.L),
         "walk on aggregate": walk_on_aggregate(model, train.L),
-        "walk on user": walk_on_user(profiles, train.L),
+        USER: walk_on_user(profiles, train.L),
         OURS: from_pool(fakes, users_of_fakes, choose=choose),
     }
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, InvalidTraces, public, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.ground import on_one_map
+from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.lbs._scenario_kernels import candidates, hits, localize, sightings, track, without_pool
 from elsewhere.evaluation.lbs.days import OverDays
 from elsewhere.pool import on_map_of

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter
-from elsewhere.evaluation.attacks.ground import number_within
+from elsewhere.evaluation.attacks.inputs import number_within
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, count
 from elsewhere.traces.model import Floats, Ints, Locations, Places
@@ -539,7 +539,7 @@ def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
         "visits_kl_top": ("KL, nats", lambda r: _kl_at(here, scene.visits(r), popular)),
         "visits_js": ("JS, nats", lambda r: js(here, scene.visits(r))),
         "visits_tv": ("TV", lambda r: tv(here, scene.visits(r))),
-        "time_of_day_tv": ("TV, mean over instants", lambda r: _by_instant(scene, real, r)),
+        "time_of_day_tv": ("TV, mean over slots", lambda r: _by_instant(scene, real, r)),
         "transition_tv": ("TV", partial(step, None)),
     }
     if scene.places.has_coordinates:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, require_between, require_whole
 from elsewhere.evaluation.attacks.finding import plain
-from elsewhere.evaluation.attacks.ground import on_one_map, seed_rows
+from elsewhere.evaluation.attacks.inputs import on_one_map, seed_rows
 from elsewhere.evaluation.publishing.metrics import (
     Scene,
     aggregate_figures,

@@ -19,6 +19,7 @@ from elsewhere.privacy.deniable.laws import Laws
 from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, ALL_MOVING, LENGTHS
 from elsewhere.synthesis.walk.fit import learn_habits
 from elsewhere.synthesis.walk.habits import Habits
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Locations, Traces
 
 MOST_ARCHETYPES = 64
@@ -26,7 +27,7 @@ PEOPLE = 12  # of the model, to tell an archetype from the others
 NOISE = (
     4.0  # people / eps0 in an archetype, so that its count is not drowned in the noise of standard deviation 1.4 / eps0
 )
-MOST_PLACES = 4096  # above, the walk knows only places that enough people share: its tables are R x R
+MOST_PLACES = 4096  # above, the walk knows only places that enough people share
 HEAVIEST = 100.0  # a weight that was learnt with a ridge is far below
 OF_ARCHETYPES = ("share", "score", "price", "size")
 # name -> kind of dtype, shape: M moves, O moves after moves
@@ -75,14 +76,15 @@ class Carried:
         known: NDArray[np.bool_],
         *,
         size: int,
+        ways: Ways | None = None,
         rng: np.random.Generator,
     ) -> Laws:
-        """Draw a pool of `size` walks over the `known` places, and find the laws of the archetypes."""
+        """Draw a pool of `size` walks over the `known` places, by these `ways`, and find the laws of the archetypes."""
         if not known.any():
             raise InvalidParameter("no place of the model has `m_min` visitors; lower `m_min`.", code="E_SUPPRESSED")
         where = locations if self.places is None else locations.select(self.places)
         walk = self.habits.tables(where, known if self.places is None else known[self.places])
-        return Laws.of(walk, self.archetypes, label, size=size, rng=rng, places=self.places)
+        return Laws.of(walk, self.archetypes, label, size=size, rng=rng, places=self.places, ways=ways)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and plain numbers from which `from_arrays` makes the same."""

@@ -24,6 +24,7 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
 from elsewhere.synthesis.walk._walk_kernels import Tables, life_of, stroll
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
@@ -72,13 +73,14 @@ class Laws:
         size: int,
         rng: np.random.Generator,
         places: Ints | None = None,
+        ways: Ways | None = None,
     ) -> Self:
         """Draw a pool of `size` walks and find the laws of the archetypes; `label` are the classes of the map."""
         require_whole("size", size, 1)
         label = np.asarray(label)
         here = label if places is None else label[places]
         _check(walk, archetypes, here)
-        r = _drawn(walk, size, rng)
+        r = _kept(_drawn(walk, size, rng), places, ways)
         order = _order(len(walk.first))
         _, first, copies = np.unique(_rows(r.astype(order)), return_index=True, return_counts=True)
         own = r[first]
@@ -303,6 +305,14 @@ def _drawn(walk: Tables, size: int, rng: np.random.Generator) -> NDArray[np.int3
         part = r[start : start + BLOCK]
         stroll(walk, rng.random((len(part), 2 * L - 1)), part)
     return r
+
+
+def _kept(r: NDArray[np.int32], places: Ints | None, ways: Ways | None) -> NDArray[np.int32]:
+    """The walks by allowed moves alone; `places` are those of the map that they count in, None: all."""
+    if ways is None:
+        return r
+    kept = ways.keep(r if places is None else places[r])
+    return kept if places is None else np.searchsorted(places, kept).astype(np.int32)
 
 
 def _padded(archetypes: Archetypes) -> Floats:

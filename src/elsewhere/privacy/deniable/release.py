@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import InvalidParameter, InvalidTraces
 from elsewhere.privacy.certificate import ENTROPY, Certificate
 from elsewhere.privacy.deniable.carried import Carried
 from elsewhere.privacy.deniable.count import K_DELTA, laboratory, mixture, noisy_count, number_of_fakes
 from elsewhere.privacy.deniable.laws import Laws, pool_for
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Locations, Places
 
+COUNT = "count"  # the stage that is spent
 DISTINCT = 0.8  # least share of fakes unlike any other that goes without saying
 LEARNT_APART = "map, classes, archetypes, walk and pool come from people who are no seeds, or are public"
 THE_MAP = "places, clock and how gaps are filled are given, or found in people who are no seeds alone"
@@ -82,6 +85,8 @@ def release_fakes(
     given: bool,
     in_laboratory: bool,
     entropy: int,
+    ways: Ways | None = None,
+    stages: Stages = at_once,
 ) -> Release:
     """
     Release `n` fakes, or `per_seed` for each seed that the noisy counts add up to.
@@ -101,6 +106,10 @@ def release_fakes(
         The model was learnt elsewhere.
     in_laboratory, entropy
         Whether the run must be repeatable, and the secret that makes it so.
+    ways
+        How walks keep to allowed moves; None: all are.
+    stages
+        Keeps the noisy count, `COUNT`, before anything is made of it: no noise is drawn twice.
 
     """
     if carried is None:
@@ -120,10 +129,10 @@ def release_fakes(
     codes = archetypes.nearest(kinds, user)
     # in production the noise comes from the operating system (R4); a laboratory run must be repeatable (R5)
     below = laboratory(streams[0]) if in_laboratory else secrets.randbelow
-    noisy = noisy_count(codes, len(archetypes.share), eps0=eps0, below=below)
+    noisy = stages(COUNT, lambda: noisy_count(codes, len(archetypes.share), eps0=eps0, below=below))
     mixed = mixture(noisy, eps0=eps0, k=k or None)
     number = number_of_fakes(noisy, n, per_seed)
-    laws = carried.laws(*where, size=pool_for(number), rng=streams[1])
+    laws = carried.laws(*where, size=pool_for(number), ways=ways, rng=streams[1])
     r, archetype = laws.draw(mixed.weights, mixed.without, number, streams[2])
     certificate, notes = certificate_of(eps0, k, given=given), _repeated(r)
     if k and not mixed.weights.any():  # by the noisy counts, so nothing more is told of the seeds

@@ -107,12 +107,12 @@ def scores(walks, w, out):
     n, L = walks.shape
     R = len(w.first)
     which, mark = np.empty(4, dtype=np.int64), np.zeros(R, dtype=np.int64)
-    cols, pull = np.empty((R, 4), dtype=np.int16), np.empty(R)
+    every, cols, pull = np.arange(R), np.empty((R, 4), dtype=np.int16), np.empty(R)
     for i in range(n):
         f = walks[i]
         for t in range(1, L):
             now = f[t - 1]
-            pattern, dwell, moves, _, kind, _, _ = memory(f, t, w.lengths, w.sectors)
+            pattern, dwell, moves, _, kind, _, _ = memory(f, t, w)
             moving_columns(pattern, dwell, moves, kind, t, w.slot[t], which)
             logit = w.leaving[now]
             for k in range(4):
@@ -122,7 +122,7 @@ def scores(walks, w, out):
                 out[i, which[k]] += moved - 1.0 / (1.0 + math.exp(-logit))
             if f[t] == now:
                 continue
-            columns(f, t, w.lengths, w.sectors, mark, cols)
+            columns(f, t, w, every, mark, cols)
             total = 0.0
             for r in range(R):
                 pull[r] = 0.0

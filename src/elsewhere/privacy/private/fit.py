@@ -8,6 +8,7 @@ From noisy sums to a walk, and to a pool of walks that do together what the sums
 3. A pool of them is weighed by maximum entropy towards all sums, each with the slack its noise asks for.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,9 +37,10 @@ SPREAD, SPREAD_LAW = 1.0, 3.0  # prior standard deviation of a weight of the wal
 PAIR_SPREAD = 0.7  # of a move pair, beside what arrivals and lengths say, as a share of it
 CERTAIN = 4.7  # standard deviations from which a move pair is believed whatever was expected
 RANGE = 4.0  # of likeness between places, in distances between neighbours
-SPREAD_DAY, SPREAD_PART, OWN = 1.0, 0.3, 0.4  # variance of ln density: near places alike; times OWN, of each its own
+# variance of ln density, near places alike, and times OWN of each its own: of the day, and of what differs from it
+SPREAD_DAY, SPREADS, OWN = 2.0, (0.1, 0.3, 1.0, 3.0), 0.4
 STAY = 0.2  # of a day, that who comes to a place stays there: how a count over people scatters
-NEWTON = 15
+NEWTON, CLOSE = 30, 1e-4  # steps to the mode of a map, and the one after which it is near enough
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
 POOL, SPARE = 40_000, 4  # days that are weighed at a time, of which one in so many is taken
@@ -83,12 +85,13 @@ class Smoother:
     Denoises maps on the public coordinates: posterior mode of m = base exp(f), f a Gaussian process, m seen with noise.
 
     Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
-    something of its own. Range and spread are public constants, and the result hardly depends on them (decision 28).
+    something of its own. How much maps differ from their base is told by the noisy sums themselves: of a few spreads
+    that is taken under which they are likeliest (decision 46). Range and what is a place's own are public constants.
     """
 
     def __init__(self, design: Design) -> None:
         R = design.R
-        self.near, self.own = np.zeros((R, R)), np.eye(R)
+        self.near = np.zeros((R, R))
         if design.locations.has_coordinates:
             xy = design.locations.planar()
             apart = np.sqrt(((xy[:, None] - xy) ** 2).sum(axis=2))
@@ -96,19 +99,44 @@ class Smoother:
             unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
             self.near = np.exp(-apart / (RANGE * unit))
 
-    def __call__(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> Floats:
-        """Return the map, of which `seen` has noise of this `variance`, and is itself a count over so many people."""
-        from scipy.linalg import solve
+    def __call__(self, seen: Floats, variance: Floats, base: Floats, spreads: Iterable[float], people: float) -> Floats:
+        """
+        Return shares (k, R) that sum to 1, of maps `seen` with noise of this `variance` (k,), each over so many people.
 
-        K = spread * (self.near + OWN * self.own)
-        f = np.zeros(len(seen))
+        One spread of `spreads` is taken for all of them.
+        """
         with threadpool_limits(1):  # sums in one order on every machine (R5)
-            for _ in range(NEWTON):
-                m = base * np.exp(f)
-                noise = (variance + STAY * m / people) / m**2
-                new = K @ solve(K + np.diag(noise + 1e-9), f + (seen - m) / m, assume_a="pos")
-                f = f + np.clip(new - f, -1, 1)
-        return np.asarray(base * np.exp(f))
+            tried = [
+                [self.mode(m, v, base, spread, people) for m, v in zip(seen, variance, strict=True)]
+                for spread in spreads
+            ]
+        best = max(tried, key=lambda found: sum(evidence for _, evidence in found))
+        return np.stack([m / m.sum() for m, _ in best])
+
+    def mode(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
+        """Return the map, and ln of the probability of what was seen, by Laplace's approximation around it."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        K = spread * (self.near + OWN * np.eye(len(seen)))
+        pull, f, m = np.zeros(len(seen)), np.zeros(len(seen)), base
+        for _ in range(NEWTON):
+            v = variance + STAY * m / people + 1e-12
+            factor = cho_factor(K + np.diag(v / m**2))
+            step = cho_solve(factor, f + (seen - m) / m) - pull
+            change = K @ step
+            before, share = ((seen - m) ** 2 / v).sum() + f @ pull, 1.0
+            while share > CLOSE:  # as far as it leads up: where noise is large a whole step may lead beyond
+                g, to = f + share * change, pull + share * step
+                with np.errstate(over="ignore"):
+                    if ((seen - base * np.exp(g)) ** 2 / v).sum() + g @ to < before:
+                        f, pull, m = g, to, base * np.exp(g)
+                        break
+                share /= 2
+            if share * np.abs(change).max() < CLOSE:
+                break
+        v = variance + STAY * m / people + 1e-12
+        curve = 2 * np.log(np.diag(factor[0])).sum() - np.log(v / m**2).sum()
+        return m, float(-0.5 * (((seen - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
 
 
 class Maps:
@@ -119,20 +147,14 @@ class Maps:
         seen, v = sums.mean("places"), sums.noise("places") ** 2
         # what bounding leaves of the whole; noise cannot make it nothing
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.1)
-        day = smooth(seen / scale, v / scale**2, np.full(R, 1 / R), SPREAD_DAY, n)
-        self.day = day / day.sum()
+        (self.day,) = smooth(seen[None] / scale, np.array([v / scale**2]), np.full(R, 1 / R), (SPREAD_DAY,), n)
         apart, v = MOST[1] * sums.mean("parts").reshape(-1, R), (MOST[1] * sums.noise("parts")) ** 2
-        long = np.bincount(sums.design.period) / sums.design.L
-        parts = [
-            smooth(self.day + d / share, v / share**2, self.day, SPREAD_PART, n)
-            for d, share in zip(apart, long, strict=True)
-        ]
-        self.parts = np.stack([part / part.sum() for part in parts])
-        self.apart = (self.parts - self.day) * long[:, None] / MOST[1]  # as `parts` of a bounded vector
+        long = (np.bincount(sums.design.period) / sums.design.L)[:, None]
+        self.parts = smooth(self.day + apart / long, v / long[:, 0] ** 2, self.day, SPREADS, n)
+        self.apart = (self.parts - self.day) * long / MOST[1]  # as `parts` of a bounded vector
         seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
-        arrivals = smooth(seen / scale, v / scale**2, self.day, SPREAD_PART, n)
-        self.arrivals = arrivals / arrivals.sum()
+        (self.arrivals,) = smooth(seen[None] / scale, np.array([v / scale**2]), self.day, SPREADS, n)
 
     def anchors(self, sums: Sums) -> Anchors | None:
         """Return where homes and main places are, where fakes live for several days."""
@@ -352,9 +374,12 @@ class Weigher:
 
         with threadpool_limits(1):
             self.z = minimize(loss, np.zeros(len(self.used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+        self.known = pool, np.asarray(X @ self.z)
 
     def __call__(self, pool: Lives) -> Floats:
         """Return ln of the weight of each."""
+        if pool is self.known[0]:  # the one it was fitted to
+            return self.known[1]
         return np.asarray(self.design.matrix(*pool)[:, self.used] @ self.z)
 
 

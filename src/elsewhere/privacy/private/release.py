@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.checkpoint import Stages, at_once
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.privacy.certificate import ENTROPY, Certificate
 from elsewhere.privacy.private.fit import Maps, Smoother, Sums, draw_fakes, fit_walk
@@ -30,11 +31,13 @@ from elsewhere.privacy.private.sums import (
 )
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
+from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.days import is_weekend
 from elsewhere.traces.model import Ints, Places, Traces
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
+SUMS = "sums"  # the stage that is spent
 ASTRAY = 0.1  # twice the total variation by which fakes may be further from the noisy map than equal places are
 PUBLIC = "map, number of slots and clock were given, not found in these people, and no constant was tuned on them"
 ONE_FILE = "every person is in the file once, under one id"
@@ -114,25 +117,35 @@ def release_private(
     in_laboratory: bool,
     entropy: int,
     progress: Callable[[int, int], None] | None,
+    ways: Ways | None = None,
+    stages: Stages = at_once,
 ) -> Release:
-    """Release `n` fakes that live for `days`, or as many as the noisy sum counts people."""
+    """
+    Release `n` fakes that live for `days`, or as many as the noisy sum counts people; by public `ways` if given.
+
+    The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
+    """
     if not isinstance(traces, Traces):
         raise InvalidParameter(f"`traces` must be a `Traces`, got {type(traces).__name__}.")
-    noise_rng, rng = (np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2))
+    noise_rng, fit_rng, rng = (
+        np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(i,))) for i in (1, 2, 3)
+    )
     done = _steps(progress)
     design = Design.of(traces.locations, traces.L, days)
     mu = noise_of(eps, delta, design.cells)
     next(done)
     below = from_generator(noise_rng) if in_laboratory else from_the_system
-    y = noisy_sum(_parts(traces, design, mu), design.cells, mu, below)
+    y = stages(SUMS, lambda: noisy_sum(_parts(traces, design, mu), design.cells, mu, below))
     sums = Sums.of(design, y, 1 / mu)
     _require_enough(sums.people, mu, eps, delta)
     next(done)
     maps = Maps(sums, Smoother(design))
     next(done)
-    model = fit_walk(sums, maps, rng)
+    model = stages("walk", lambda: fit_walk(sums, maps, fit_rng))
     next(done)
     lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    if ways is not None:
+        lives = lives._replace(r=ways.keep(lives.r.reshape(len(lives.r) // days, -1)).reshape(lives.r.shape))
     _require_a_match(lives.r, maps.day, len(lives.r) // days)
     next(done, None)
     certificate = certificate_of(eps, delta, design.cells)

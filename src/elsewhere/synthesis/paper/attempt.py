@@ -118,7 +118,7 @@ class FakeMaker:
         object.__setattr__(self, "key", np.array(self.key, dtype=np.uint64))
         object.__setattr__(self, "tau", np.array(self.tau, dtype=np.int64))
         if self.key.shape != (2,) or self.tau.ndim != 1 or self.tau.size == 0:
-            raise InvalidParameter("`key` must hold 2 words and `tau` one period per instant.", code="E_SHAPE")
+            raise InvalidParameter("`key` must hold 2 words and `tau` one period per slot.", code="E_SHAPE")
         if len(self.classes.label) != self.model.R:
             raise InvalidParameter(
                 f"`classes` must label the {self.model.R} places of the model, got {len(self.classes.label)}.",

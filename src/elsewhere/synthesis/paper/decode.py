@@ -134,7 +134,7 @@ def checked_block(block: Floats, n: int, m: int) -> Floats:
 
 def no_path(L: int) -> NoFeasiblePath:
     """The error of a decoder that finds only paths of probability 0."""
-    return NoFeasiblePath(f"no trace of positive probability goes through the candidate sets of these {L} instants.")
+    return NoFeasiblePath(f"no trace of positive probability goes through the candidate sets of these {L} slots.")
 
 
 class Sampled(NamedTuple):

@@ -189,7 +189,7 @@ class SemanticSeed:
 
     def __post_init__(self) -> None:
         if len(self.offset) < 2 or np.any(np.diff(self.offset) <= 0):
-            raise Unfakeable("an instant has an empty candidate set.")
+            raise Unfakeable("a slot has an empty candidate set.")
 
     @staticmethod
     def of(sets: "list[ArrayLike]") -> "SemanticSeed":
@@ -211,7 +211,7 @@ class SemanticSeed:
 
     def __getitem__(self, t: int) -> Places:
         if not 0 <= t < len(self):
-            raise IndexError(f"instant must be in 0 .. {len(self) - 1}, got {t}.")
+            raise IndexError(f"slot must be in 0 .. {len(self) - 1}, got {t}.")
         return self.places[self.offset[t] : self.offset[t + 1]]
 
 
@@ -269,7 +269,7 @@ def blurred_seed(seed: Places, classes: ClassSets, blur: Blur, stream: NDArray[n
     if len(places) == 0:
         t = int(np.argmin(step))
         raise Unfakeable(
-            f"instant {t} of {len(seed)}: no candidate is left once the seed's own places are removed "
+            f"slot {t} of {len(seed)}: no candidate is left once the seed's own places are removed "
             f"(`c_min` {blur.c_min}, {len(classes.everywhere)} places with a class)."
         )
     return SemanticSeed(offset, places, step)
@@ -278,7 +278,7 @@ def blurred_seed(seed: Places, classes: ClassSets, blur: Blur, stream: NDArray[n
 def _seed(seed: Any, R: int) -> Places:
     places = np.asarray(seed)
     if places.ndim != 1 or places.size == 0 or not np.issubdtype(places.dtype, np.integer):
-        raise InvalidTraces("`seed` must be a vector of whole numbers, one place per instant.", code="E_SHAPE")
+        raise InvalidTraces("`seed` must be a vector of whole numbers, one place per slot.", code="E_SHAPE")
     if places.min() < -1 or places.max() >= R:
         raise InvalidTraces(f"`seed` must hold places in 0 .. {R - 1}, or -1 where missing.", code="E_INDEX")
     return np.array(places, dtype=np.int32)

@@ -55,6 +55,10 @@ class Law(NamedTuple):
     limits: NDArray[np.float64]  # (BINS - 1,) squared distances at which bins begin
     moves: NDArray[np.int64]  # open table of moves a * P + b that `m_min` people make,
     crowd: NDArray[np.int64]  # and which of CROWDS these are
+    corner: NDArray[np.float64]  # (3,) x and y of the corner of a grid over the map, and the side of its squares
+    square: NDArray[np.int64]  # (columns x rows + 1,) where the places of each square begin in
+    inside: NDArray[np.int64]  # places that people pass, square by square
+    columns: int  # of the grid
 
 
 class Memory(NamedTuple):
@@ -398,6 +402,25 @@ def on_the_way(xy, a, b, x, longest):
 
 
 @njit
+def passed_between(w, a, b, longest, among):
+    """Write the places that people pass and a trip so long may lead through to `among`, in order; return how many."""
+    side, columns, n = w.corner[2], w.columns, 0
+    rows = (len(w.square) - 1) // columns
+    x, y = (w.xy[a, 0] + w.xy[b, 0]) / 2 - w.corner[0], (w.xy[a, 1] + w.xy[b, 1]) / 2 - w.corner[1]
+    # all of them lie within half of the longest way of the middle
+    left, right = max(int((x - longest / 2) / side), 0), min(int((x + longest / 2) / side), columns - 1)
+    low, high = max(int((y - longest / 2) / side), 0), min(int((y + longest / 2) / side), rows - 1)
+    for i in range(low, high + 1):
+        for j in range(w.square[i * columns + left], w.square[i * columns + right + 1] if right >= left else 0):
+            place = w.inside[j]
+            if on_the_way(w.xy, a, b, place, longest):
+                among[n] = place
+                n += 1
+    among[:n].sort()
+    return n
+
+
+@njit
 def longest_way(w, a, b):
     """The longest way that a trip from a to b may take."""
     return trip_length(w.xy, a, b) + w.detour * math.sqrt(w.limits[1]) + 1e-9
@@ -489,10 +512,13 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
         return 0
     longest, n, cols = longest_way(w, a, b), 0, np.empty(7, dtype=np.int64)
     trips = recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
-    for x in range(P):
-        if w.passed[x] > 0.0 and x not in (a, b, h, m) and on_the_way(w.xy, a, b, x, longest):
-            among[n] = x
-            n += 1
+    n = passed_between(w, a, b, longest, among)
+    kept = 0
+    for j in range(n):
+        if among[j] not in (a, b, h, m):
+            among[kept] = among[j]
+            kept += 1
+    n = kept
     step, passing, xy, limits, keys, counts = a, w.passing, w.xy, w.limits, memory.keys, memory.counts
     for c in range(cells):
         slot, u = 1, uniform(stream)
@@ -739,13 +765,15 @@ def teach_back(w, memory, here, before, x, haste, part, off, day, choices):
 
 
 @njit
-def teach_pass(w, memory, h, m, a, b, step, share, x, passes, mine, moves, movers, m_min, choices):
-    """Add the choice of a cell x among those on the way."""
+def teach_pass(w, memory, h, m, ends, share, x, passes, mine, moves, movers, m_min, among, choices):
+    """Add the choice of a cell x among those on the way; `ends` of the trip, and the cell before."""
+    a, b, step = ends
     P, cols, chosen = len(passes), np.empty(9, dtype=np.int64), -1
     xy, limits, keys, counts = w.xy, w.limits, memory.keys, memory.counts
     longest, trips = longest_way(w, a, b), recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
-    for y in range(P):
-        if w.passed[y] > 0.0 and y not in (a, b, h, m, step) and on_the_way(w.xy, a, b, y, longest):
+    for j in range(passed_between(w, a, b, longest, among)):
+        y = among[j]
+        if y not in (a, b, h, m, step):
             if y == x:
                 chosen = choices.size[1]
             pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, share, y, cols)
@@ -770,7 +798,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     P, L, questions = len(w.passed), s.r.shape[1], 0
     memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
     went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
-    mine = np.full(8 * len(memory.keys), -1)
+    mine, among = np.full(8 * len(memory.keys), -1), np.empty(P, dtype=np.int64)
     way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     for i in order:
         stream = open_stream(key, i, 2)
@@ -809,7 +837,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                 known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
                 if known and uniform(stream) < chance[2] and has_room(through, P):
                     share = (c + 1) / (many + 1)
-                    teach_pass(w, memory, h, m, here, x, step, share, y, passes, mine, moves, movers, m_min, through)
+                    ends = here, x, step
+                    teach_pass(w, memory, h, m, ends, share, y, passes, mine, moves, movers, m_min, among, through)
                 step = y
             if s.role[q] == OTHER:
                 visit(w, memory, here, x, part, off, day)

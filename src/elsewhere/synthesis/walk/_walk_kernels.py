@@ -16,6 +16,12 @@ DWELLS, RATES, PATTERNS = 6, 8, 16
 SLOTS = 24  # parts of the day: people sleep at night
 RECENT = 8  # instants
 BLOCK = 32  # places whose pulls are summed at once
+PAIR, LEAST = 2.0, 1e-12  # weight of the smoothing of moves; what is left of a step that nobody makes
+SHAPES = LENGTHS * 17  # of a move: its length and its sector, or none
+PROPOSED = 2000  # far places that are drawn before all of them are looked through
+_T1, _T3, _T5, _T7 = (math.tan(k * math.pi / 16) for k in (1, 3, 5, 7))
+_GOLDEN, _MIX1, _MIX2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 
 # columns of the weights of a destination
 TURN = KINDS * 2 * LENGTHS
@@ -42,14 +48,30 @@ ALL_MOVING = EVEN + DWELLS * STAYS
 EIGHT = 8  # moves of the course
 
 
+class Ground(NamedTuple):
+    """Lengths and directions of moves: tables of a map with few places, computed from positions on a large one."""
+
+    lengths: NDArray[np.int8]  # (R, R) bin of the length of a move; (0, 0) on a large map
+    sectors: NDArray[np.int8]  # (R, R) sector of its direction, of 16; -1 without; (0, 0) on a large map
+    points: NDArray[np.float64]  # (R, 3) positions whose distance through the globe tells the length
+    xy: NDArray[np.float64]  # (R, 2) positions on a plane, for directions
+    limits: NDArray[np.float64]  # (LENGTHS - 1,) squared distances of points at which bins of length end
+
+
 class Tables(NamedTuple):
-    """The numbers of a walk; factors are exp of weights, `steps` those of a step without memory."""
+    """
+    The numbers of a walk; factors are exp of weights, `steps` those of a step without memory.
+
+    On a map of few places every move has its step. On a large one the moves from place i of `places` to those in its
+    reach do, `to[row[i] : row[i + 1]]` with `step`; all others have the step `scale[i] popular[j] kernel[length]`, if
+    they are no longer than the square root of `most`, and `far` sums it up by their shapes: nothing is cut off.
+    """
 
     first: NDArray[np.float64]  # (R,)
     places: NDArray[np.int64]  # those that a walk may visit
     lengths: NDArray[np.int8]  # (R, R) bin of the length of a move
     sectors: NDArray[np.int8]  # (R, R) sector of its direction, of 16; -1 without
-    steps: NDArray[np.float64]  # (R, R) factors
+    steps: NDArray[np.float64]  # (R, R) factors; (0, 0) on a large map
     pair: NDArray[np.int64]  # r R + r' of the moves r -> r' that somebody went on from, sorted
     start: NDArray[np.int64]  # of the rows of `onward` of each pair
     onward: NDArray[np.int64]  # where they went on to
@@ -60,6 +82,18 @@ class Tables(NamedTuple):
     slot: NDArray[np.int64]  # (L,)
     people: int  # traces that taught it, one of each person as a rule (E61)
     lives: NDArray[np.float64]  # (4, L + 1) share of them that live so (`life_of`), which no step of a walk knows
+    points: NDArray[np.float64] = np.zeros((0, 3))  # of a large map, of the P `places`, as in `Ground`
+    xy: NDArray[np.float64] = np.zeros((0, 2))
+    limits: NDArray[np.float64] = np.zeros(0)
+    row: NDArray[np.int64] = np.zeros(1, dtype=np.int64)  # (P + 1,)
+    to: NDArray[np.int32] = np.zeros(0, dtype=np.int32)  # numbers among `places`, in order within a row
+    step: NDArray[np.float64] = np.zeros(0)
+    shape: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
+    popular: NDArray[np.float64] = np.zeros(0)  # (P,)
+    scale: NDArray[np.float64] = np.zeros(0)  # (P,)
+    kernel: NDArray[np.float64] = np.zeros(0)  # (LENGTHS,)
+    far: NDArray[np.float64] = np.zeros((0, 0))  # (P, SHAPES) sums of popularity times kernel
+    most: float = 0.0  # squared distance of points beyond which nobody goes
 
 
 @njit
@@ -96,7 +130,73 @@ def turn_of(before, after):
 
 
 @njit
-def memory(f, t, lengths, sectors):
+def length_between(points, limits, a, b):
+    """The bin of the length of a move, and the squared distance of its ends."""
+    x, y, z = points[b, 0] - points[a, 0], points[b, 1] - points[a, 1], points[b, 2] - points[a, 2]
+    d, j = x * x + y * y + z * z, 0
+    while j < LENGTHS - 1 and d > limits[j]:
+        j += 1
+    return j, d
+
+
+@njit
+def sector_between(xy, a, b):
+    """The sector of the direction of a move, of 16 about the points of the compass rose; -1 where there is none."""
+    dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
+    if dx == 0.0 and dy == 0.0:
+        return -1
+    x, y, q = abs(dx), abs(dy), 0
+    if y > x * _T3:
+        q = 2 if y <= x * _T5 else 3 if y <= x * _T7 else 4
+    elif y > x * _T1:
+        q = 1
+    if dx < 0.0:
+        q = 8 - q
+    return (16 - q) % 16 if dy < 0.0 else q
+
+
+@njit
+def length_of(g, a, b):
+    """The bin of the length of a move on a ground."""
+    if len(g.lengths) > 0:
+        return np.int64(g.lengths[a, b])
+    return length_between(g.points, g.limits, a, b)[0]
+
+
+@njit
+def sector_of(g, a, b):
+    """The sector of the direction of a move on a ground."""
+    if len(g.lengths) > 0:
+        return np.int64(g.sectors[a, b])
+    return sector_between(g.xy, a, b)
+
+
+@njit
+def lengths_of(g, a, b, out):
+    """The bins of the lengths of moves a[i] -> b[i]."""
+    for i in range(len(a)):
+        out[i] = length_of(g, a[i], b[i])
+
+
+@njit
+def lengths_from(g, r, out):
+    """The bins of the lengths of the moves from r to every place."""
+    for b in range(len(out)):
+        out[b] = length_of(g, r, b)
+
+
+@njit
+def pulls_by_length(g, leaving, arrivals, out):
+    """`out` (LENGTHS,): arrivals at all other places by length of the move, summed over how often people leave each."""
+    for r in range(len(leaving)):
+        if leaving[r] > 0.0:
+            for b in range(len(arrivals)):
+                if b != r:
+                    out[length_of(g, r, b)] += leaving[r] * arrivals[b]
+
+
+@njit
+def memory(f, t, g):
     """What f[0 .. t-1] leaves behind: (pattern, dwell, moves, previous place or -1, kind, sector, drift sector)."""
     now = f[t - 1]
     dwell = 1
@@ -110,7 +210,7 @@ def memory(f, t, lengths, sectors):
         if t - 1 - u < 4:
             pattern |= 1 << (t - 1 - u)
         moves += 1
-        far = lengths[f[u - 1], f[u]] >= LONG
+        far = length_of(g, f[u - 1], f[u]) >= LONG
         if far:
             long_moves += 1
         if moves == 1:
@@ -120,12 +220,12 @@ def memory(f, t, lengths, sectors):
     kind = 0
     if moves > 0:
         kind = min(long_moves, 2) + (3 if last_long else 1)
-    sector = sectors[previous, now] if previous >= 0 else -1
-    return pattern, dwell, moves, previous, kind, sector, sectors[origin, now]
+    sector = sector_of(g, previous, now) if previous >= 0 else -1
+    return pattern, dwell, moves, previous, kind, sector, sector_of(g, origin, now)
 
 
 @njit
-def longer_memory(f, t, lengths, sectors):
+def longer_memory(f, t, g):
     """What else f[0 .. t-1] leaves behind: last length, sector of the move before, stay before, course, steadiness."""
     moves, last, before, stay, arrived, origin = 0, LENGTHS, -1, 0, 0, f[0]
     recent = np.empty(EIGHT, dtype=np.int64)
@@ -133,15 +233,15 @@ def longer_memory(f, t, lengths, sectors):
         if f[u] == f[u - 1]:
             continue
         if moves < EIGHT:
-            recent[moves] = sectors[f[u - 1], f[u]]
+            recent[moves] = sector_of(g, f[u - 1], f[u])
         moves += 1
         if moves == 1:
-            last, arrived, stay = lengths[f[u - 1], f[u]], u, u
+            last, arrived, stay = length_of(g, f[u - 1], f[u]), u, u
         elif moves == 2:
-            before, stay = sectors[f[u - 1], f[u]], arrived - u
+            before, stay = sector_of(g, f[u - 1], f[u]), arrived - u
         elif moves == EIGHT:
             origin = f[u - 1]
-    course = sectors[origin, f[t - 1]]
+    course = sector_of(g, origin, f[t - 1])
     return last, before, stay, course, steadiness(course, recent[: min(moves, EIGHT)])
 
 
@@ -229,46 +329,175 @@ def mark_visited(f, t, previous, still, mark):
 
 
 @njit
-def columns(f, t, lengths, sectors, mark, out):
-    """The four columns (R, 4) of every destination of a move at t."""
-    _, dwell, _, previous, kind, sector, drift = memory(f, t, lengths, sectors)
+def columns(f, t, g, among, mark, out):
+    """The four columns (n, 4) of destinations `among` (n,) of a move at t."""
+    _, dwell, _, previous, kind, sector, drift = memory(f, t, g)
     now, still = f[t - 1], 1 if dwell > 1 else 0
     mark[:] = 0
     mark_visited(f, t, previous, still, mark)
-    for r in range(len(out)):
-        b, s = lengths[now, r], sectors[now, r]
+    for j in range(len(out)):
+        r = among[j]
+        b, s = length_of(g, now, r), sector_of(g, now, r)
         far = 1 if b >= LONG else 0
-        out[r, 0] = (kind * 2 + still) * LENGTHS + b
-        out[r, 1] = TURN + (turn_of(sector, s) * 2 + still) * 2 + far
-        out[r, 2] = DRIFT + turn_of(drift, s) * 2 + far
-        out[r, 3] = VISITED + mark[r]
+        out[j, 0] = (kind * 2 + still) * LENGTHS + b
+        out[j, 1] = TURN + (turn_of(sector, s) * 2 + still) * 2 + far
+        out[j, 2] = DRIFT + turn_of(drift, s) * 2 + far
+        out[j, 3] = VISITED + mark[r]
 
 
 @njit
-def all_moving_columns(r, lengths, sectors, slot, out):
+def all_moving_columns(r, g, slot, out):
     """`out` (N, L - 1, 6): the weights of every step of the traces `r`."""
     for i in range(len(r)):
         for t in range(1, r.shape[1]):
-            pattern, dwell, moves, _, kind, sector, _ = memory(r[i], t, lengths, sectors)
-            last, before, stay, _, _ = longer_memory(r[i], t, lengths, sectors)
+            pattern, dwell, moves, _, kind, sector, _ = memory(r[i], t, g)
+            last, before, stay, _, _ = longer_memory(r[i], t, g)
             moving_columns(pattern, dwell, moves, kind, t, slot[t], out[i, t - 1])
             further_moving_columns(dwell, turn_from(before, sector), last, stay, out[i, t - 1, 4:])
 
 
 @njit
-def all_columns(r, row, step, lengths, sectors, out):
-    """`out` (M, R, 8): the columns of the moves row[i], from instant step[i] to the next."""
-    mark = np.zeros(out.shape[1], dtype=np.int64)
+def all_columns(r, row, step, R, g, among, out):
+    """`out` (M, n, 8): the columns of the moves row[i], from instant step[i] to the next; `among` (M, n), or (1, n)."""
+    mark = np.zeros(R, dtype=np.int64)
     for i in range(len(row)):
-        f, t = r[row[i]], step[i] + 1
-        columns(f, t, lengths, sectors, mark, out[i])
-        pattern, _, _, _, _, sector, _ = memory(f, t, lengths, sectors)
-        last, before, _, course, steady = longer_memory(f, t, lengths, sectors)
+        f, t, places = r[row[i]], step[i] + 1, among[min(i, len(among) - 1)]
+        columns(f, t, g, places, mark, out[i])
+        pattern, _, _, _, _, sector, _ = memory(f, t, g)
+        last, before, _, course, steady = longer_memory(f, t, g)
         bent, now = turn_from(before, sector), f[t - 1]
-        for to in range(out.shape[1]):
-            further_columns(
-                pattern, last, bent, sector, course, steady, lengths[now, to], sectors[now, to], out[i, to, 4:]
-            )
+        for j in range(len(places)):
+            b, s = length_of(g, now, places[j]), sector_of(g, now, places[j])
+            further_columns(pattern, last, bent, sector, course, steady, b, s, out[i, j, 4:])
+
+
+@njit
+def pulls_from(g, arrivals, kernel, wanted, out):
+    """`out` (R,): the sum of arrivals times kernel over all other places, of the places that are `wanted`."""
+    for r in range(len(out)):
+        if wanted[r]:
+            total = 0.0
+            for b in range(len(arrivals)):
+                if b != r:
+                    total += arrivals[b] * kernel[length_of(g, r, b)]
+            out[r] = total
+
+
+@njit
+def fill_reach(g, law, kernel, known, near, start, moved, times, power, most, row, to, step, shape, far, scale):
+    """
+    Fill `row`, `to`, `step`, `shape`, `far` and `scale` of the walk on a large map (`Tables`); return candidates.
+
+    In reach of a known place r are those of `near` (R, n), and those that people moved to so many `times`, numbers
+    start[r] to start[r + 1] of `moved`. The step of a move is its smoothed share to the power[0] times arrivals to the
+    power[1]; `law` (3, R) holds arrivals, and what arrivals times kernel, and counts, of each origin are multiplied by.
+    """
+    arrivals, share, whole = law[0], law[1], law[2]
+    R, size, P = len(arrivals), 0, 0
+    number, inside, count = np.full(R, -1), np.zeros(R, dtype=np.bool_), np.zeros(R)
+    popular, strength, drawn = arrivals ** (power[0] + power[1]), kernel ** power[0], arrivals ** power[1]
+    for r in range(R):
+        if known[r]:
+            number[r] = P
+            P += 1
+    for r in range(R):
+        if not known[r]:
+            continue
+        i = number[r]
+        for m in range(start[r], start[r + 1]):
+            inside[moved[m]], count[moved[m]] = known[moved[m]], times[m]
+        for j in range(near.shape[1]):
+            if near[r, j] >= 0:
+                inside[near[r, j]] = True
+        inside[r] = False
+        scale[i], row[i] = share[r] ** power[0], size
+        for b in range(R):
+            if b == r or not known[b]:
+                continue
+            bin_, d = length_between(g.points, g.limits, r, b)
+            if d > most and not inside[b]:
+                continue
+            k = bin_ * 17 + sector_between(g.xy, r, b) + 1
+            if inside[b]:
+                smooth = count[b] * whole[r] + share[r] * arrivals[b] * kernel[bin_] + LEAST
+                to[size], shape[size] = number[b], k
+                step[size] = smooth ** power[0] * drawn[b] * (1.0 if d <= most else LEAST)
+                size += 1
+                inside[b] = False
+            else:
+                far[i, k] += popular[b] * strength[bin_]
+        for m in range(start[r], start[r + 1]):
+            count[moved[m]] = 0.0
+    row[P] = size
+    return size
+
+
+@njit
+def spot(to, first, end, place):
+    """Where a place is in an ordered row of candidates, -1 where it is not."""
+    low, high = first, end
+    while low < high:
+        middle = (low + high) // 2
+        if to[middle] < place:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first if low < end and to[low] == place else -1
+
+
+@njit
+def mix(state):
+    """The next state of a stream of random bits, and a number of [0, 1) (SplitMix64, Steele et al. 2014)."""
+    state = state + _GOLDEN
+    z = (state ^ (state >> _30)) * _MIX1
+    z = (z ^ (z >> _27)) * _MIX2
+    return state, np.float64((z ^ (z >> _31)) >> _11) * (1.0 / 9007199254740992.0)
+
+
+@njit
+def far_pull(w, now, place, factor):
+    """The pull of a place out of reach, without memory of visits; 0 beyond where anybody goes."""
+    b, d = length_between(w.points, w.limits, now, place)
+    if d > w.most:
+        return 0.0
+    return w.popular[place] * w.kernel[b] * factor[b * 17 + sector_between(w.xy, now, place) + 1]
+
+
+@njit
+def draw_far(w, now, factor, passed, mark, bits, tries):
+    """
+    Draw a place out of reach by its pull: by popularity first, then accepted by what the move is like.
+
+    `passed` are cumulative popularities, `bits` seed the draw; places that `mark` names are none of these. After so
+    many `tries` all places are looked through.
+    """
+    top, P, n = 0.0, len(w.popular), w.row[now + 1] - w.row[now]
+    for k in range(SHAPES):
+        if w.far[now, k] > 0.0:
+            top = max(top, factor[k] * w.kernel[k // 17])
+    state = bits
+    for _ in range(tries):
+        state, u = mix(state)
+        place = min(np.searchsorted(passed, u * passed[P - 1], side="right"), P - 1)
+        if place == now or mark[place] != 0 or spot(w.to, w.row[now], w.row[now] + n, place) >= 0:
+            continue
+        state, u = mix(state)
+        if u * top * w.popular[place] < far_pull(w, now, place, factor):
+            return place
+    total = 0.0
+    for turn in range(2):
+        state, u = mix(state)
+        point = u * total
+        for place in range(P):
+            if place != now and mark[place] == 0 and spot(w.to, w.row[now], w.row[now] + n, place) < 0:
+                pull = far_pull(w, now, place, factor)
+                if turn == 0:
+                    total += pull
+                else:
+                    point -= pull
+                    if point < 0.0:
+                        return place
+    return now
 
 
 @njit
@@ -284,18 +513,31 @@ def stroll(w, uniform, out):
     at = np.full(R, -1)
     for j in range(P):
         at[w.places[j]] = j
-    blocks = (P + BLOCK - 1) // BLOCK
-    steps, shape, first = np.empty((P, P)), np.empty((P, P), dtype=np.int16), np.empty(P)
+    everywhere = len(w.steps) > 0
+    first, popular = np.empty(P), np.empty(len(w.popular))
     for i in range(P):
         first[i] = w.first[w.places[i]] + (first[i - 1] if i > 0 else 0.0)
-        for j in range(P):
-            now, r = w.places[i], w.places[j]
-            steps[i, j] = w.steps[now, r] if i != j else 0.0
-            shape[i, j] = w.lengths[now, r] * 17 + w.sectors[now, r] + 1
-    pull, passed, mark = np.zeros(blocks * BLOCK), np.empty(blocks), np.zeros(P, dtype=np.int64)
-    factor, which, further = np.empty(LENGTHS * 17), np.empty(6, dtype=np.int64), np.empty(4, dtype=np.int64)
+    if everywhere:
+        row, to = np.arange(P + 1) * P, np.zeros(0, dtype=np.int32)
+        steps, shape = np.empty(P * P), np.empty(P * P, dtype=np.uint8)
+        for i in range(P):
+            for j in range(P):
+                now, r = w.places[i], w.places[j]
+                steps[i * P + j] = w.steps[now, r] if i != j else 0.0
+                shape[i * P + j] = w.lengths[now, r] * 17 + w.sectors[now, r] + 1
+    else:
+        row, to, steps, shape = w.row, w.to, w.step, w.shape
+        for i in range(P):
+            popular[i] = w.popular[i] + (popular[i - 1] if i > 0 else 0.0)
+    widest = 0
+    for i in range(P):
+        widest = max(widest, row[i + 1] - row[i])
+    room = (widest + L + BLOCK - 1) // BLOCK
+    pull, passed, mark = np.zeros(room * BLOCK), np.empty(room), np.zeros(P, dtype=np.int64)
+    factor, which, further = np.empty(SHAPES), np.empty(6, dtype=np.int64), np.empty(4, dtype=np.int64)
     along, around = np.empty(LENGTHS), np.empty(2)  # factors of a move by its length, and by its direction
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
+    more = np.empty(L, dtype=np.int64)
     for i in range(n):
         f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
         pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, False, -1
@@ -308,15 +550,19 @@ def stroll(w, uniform, out):
             logit = w.leaving[w.places[now]]
             for k in range(6):
                 logit += w.moving[which[k]]
-            to = now
+            to_place = now
             if uniform[i, 2 * t - 1] * (1.0 + math.exp(-logit)) < 1.0:
                 still = 1 if dwell > 1 else 0
-                drift = shape[left[moves - 4] if moves >= 4 else f[0], now] % 17 - 1
-                course = shape[left[moves - EIGHT] if moves >= EIGHT else f[0], now] % 17 - 1
+                origin, begun = left[moves - 4] if moves >= 4 else f[0], left[moves - EIGHT] if moves >= EIGHT else f[0]
+                if everywhere:
+                    drift = int(shape[origin * P + now]) % 17 - 1
+                    course = int(shape[begun * P + now]) % 17 - 1
+                else:
+                    drift, course = sector_between(w.xy, origin, now), sector_between(w.xy, begun, now)
                 steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
                 for b in range(LENGTHS):
-                    first_of = (kind * 2 + still) * LENGTHS, SPEED + (last * 2 + still) * LENGTHS
-                    along[b] = w.factor[first_of[0] + b] * w.factor[first_of[1] + b]
+                    speed = w.factor[SPEED + (last * 2 + still) * LENGTHS + b]
+                    along[b] = w.factor[(kind * 2 + still) * LENGTHS + b] * speed
                 for s in range(-1, 16):
                     turn, turned = turn_of(sector, s), turn_of(drift, s)
                     for long in range(2):
@@ -328,21 +574,43 @@ def stroll(w, uniform, out):
                         )
                     for b in range(LENGTHS):
                         factor[b * 17 + s + 1] = along[b] * around[1 if b >= LONG else 0]
-                row, kinds = steps[now], shape[now]
-                for j in range(P):
-                    pull[j] = row[j] * factor[kinds[j]]
+                begin, end = row[now], row[now + 1]
+                size = end - begin
+                for j in range(size):
+                    pull[j] = steps[begin + j] * factor[shape[begin + j]]
+                beyond = 0.0
+                if not everywhere:
+                    for k in range(SHAPES):
+                        beyond += w.far[now, k] * factor[k]
                 mark_visited(f, t, previous, still, mark)
+                reached = size
                 for u in range(t):
-                    if mark[f[u]] > 0:
-                        pull[f[u]] *= w.factor[VISITED + mark[f[u]]] / w.factor[VISITED]
-                        mark[f[u]] = 0
+                    place = f[u]
+                    if mark[place] > 0:
+                        ratio = w.factor[VISITED + mark[place]] / w.factor[VISITED]
+                        mark[place] = -1
+                        j = place if everywhere else spot(to, begin, end, place)
+                        if j >= 0:
+                            pull[j] *= ratio
+                        elif place != now:
+                            mine = far_pull(w, now, place, factor)
+                            beyond -= mine
+                            pull[size], more[size - reached] = w.scale[now] * mine * ratio, place
+                            size += 1
+                beyond = max(beyond, 0.0) * w.scale[now] if not everywhere else 0.0
                 if previous >= 0:
                     key = w.places[previous] * R + w.places[now]
                     k = np.searchsorted(w.pair, key)
                     if k < len(w.pair) and w.pair[k] == key:
                         for m in range(w.start[k], w.start[k + 1]):
-                            if at[w.onward[m]] >= 0:
-                                pull[at[w.onward[m]]] *= w.onward_factor[m]
+                            place = at[w.onward[m]]
+                            if place >= 0:
+                                j = place if everywhere else spot(to, begin, end, place)
+                                if j >= 0:
+                                    pull[j] *= w.onward_factor[m]
+                blocks = (size + BLOCK - 1) // BLOCK
+                for j in range(size, blocks * BLOCK):
+                    pull[j] = 0.0
                 # sums of blocks first: the place is then looked for in one block only
                 total = 0.0
                 for b in range(blocks):
@@ -354,23 +622,39 @@ def stroll(w, uniform, out):
                         s3 += pull[j + 3]
                     total += (s0 + s1) + (s2 + s3)
                     passed[b] = total
-                point, b = uniform[i, 2 * t] * total, 0
-                while b < blocks - 1 and point >= passed[b]:
-                    b += 1
-                point -= passed[b - 1] if b > 0 else 0.0
-                for j in range(b * BLOCK, (b + 1) * BLOCK):
-                    if pull[j] > 0.0:
-                        # rounding may leave the point just above the last sum: then the last possible place is drawn
-                        to = j
-                        point -= pull[j]
-                        if point < 0.0:
-                            break
-            f[t] = to
+                point, b = uniform[i, 2 * t] * (total + beyond), 0
+                if beyond > 0.0 and point >= total:
+                    bits = np.uint64(uniform[i, 2 * t] * 9007199254740992.0)
+                    to_place = draw_far(w, now, factor, popular, mark, bits, PROPOSED)
+                else:
+                    while b < blocks - 1 and point >= passed[b]:
+                        b += 1
+                    point -= passed[b - 1] if b > 0 else 0.0
+                    found = -1
+                    for j in range(b * BLOCK, (b + 1) * BLOCK):
+                        if pull[j] > 0.0:
+                            # rounding may leave the point just above the last sum: then the last possible one is drawn
+                            found = j
+                            point -= pull[j]
+                            if point < 0.0:
+                                break
+                    if found >= reached:
+                        to_place = more[found - reached]
+                    elif found >= 0:
+                        to_place = found if everywhere else np.int64(to[begin + found])
+                for u in range(t):
+                    mark[f[u]] = 0
+            f[t] = to_place
             pattern = (pattern << 1) & (PATTERNS - 1)
-            if to == now:
+            if to_place == now:
                 dwell += 1
             else:
-                last, there = shape[now, to] // 17, shape[now, to] % 17 - 1
+                if everywhere:
+                    move = int(shape[now * P + to_place])
+                    last, there = move // 17, move % 17 - 1
+                else:
+                    last = length_between(w.points, w.limits, now, to_place)[0]
+                    there = sector_between(w.xy, now, to_place)
                 far = last >= LONG
                 far_moves += 1 if far else 0
                 left[moves], headed[moves] = now, there
@@ -458,31 +742,48 @@ def agreements(skeleton, classes, out):
 
 
 @njit
-def place_bits(r, R):
-    """(N, words of 64 bits) which places each trace visits; -1 is none."""
-    out = np.zeros((len(r), (R + 63) // 64), np.uint64)
+def visitors(r, R):
+    """The traces that visit a place, each once: numbers start[p] to start[p + 1] of the second; -1 is no place."""
+    start, last = np.zeros(R + 1, dtype=np.int64), np.full(R, -1)
     for i in range(len(r)):
         for t in range(r.shape[1]):
-            if r[i, t] >= 0:
-                out[i, r[i, t] >> 6] |= np.uint64(1) << np.uint64(r[i, t] & 63)
-    return out
+            if r[i, t] >= 0 and last[r[i, t]] != i:
+                last[r[i, t]] = i
+                start[r[i, t] + 1] += 1
+    start = np.cumsum(start)
+    free, trace = start.copy(), np.empty(start[R], dtype=np.int32)
+    last[:] = -1
+    for i in range(len(r)):
+        for t in range(r.shape[1]):
+            if r[i, t] >= 0 and last[r[i, t]] != i:
+                last[r[i, t]] = i
+                trace[free[r[i, t]]] = i
+                free[r[i, t]] += 1
+    return start, trace
 
 
 @njit
-def keep_apart(seeds, walks, limit, out):
-    """Set `out` (S, N) to 0 where the places (bits) of seed s and walk f have more than `limit[s]` in common."""
-    one, words = np.uint64(1), seeds.shape[1]
+def keep_apart(seeds, walks, R, limit, out):
+    """Set `out` (S, N) to 0 where seed s and walk f have more than `limit[s]` places in common."""
+    start, trace = visitors(walks, R)
+    shared, met, last = np.zeros(len(walks), dtype=np.int64), np.empty(len(walks), dtype=np.int64), np.full(R, -1)
     for s in range(len(seeds)):
-        for f in range(len(walks)):
-            shared = 0
-            for w in range(words):
-                both = seeds[s, w] & walks[f, w]
-                while both and shared <= limit[s]:
-                    both &= both - one
-                    shared += 1
-                if shared > limit[s]:
-                    out[s, f] = 0.0
-                    break
+        n = 0
+        for t in range(seeds.shape[1]):
+            place = seeds[s, t]
+            if place < 0 or last[place] == s:
+                continue
+            last[place] = s
+            for m in range(start[place], start[place + 1]):
+                f = trace[m]
+                if shared[f] == 0:
+                    met[n] = f
+                    n += 1
+                shared[f] += 1
+        for j in range(n):
+            if shared[met[j]] > limit[s]:
+                out[s, met[j]] = 0.0
+            shared[met[j]] = 0
 
 
 @njit
@@ -507,3 +808,18 @@ def take(weight, seeds, free, uniform, out):
         out[i] = found
         if found >= 0:
             free[found] = False
+
+
+@njit
+def follow(r, at, onward, out):
+    """
+    Fill `out` (n, L): walks that begin where those of `r` do and make for their places by allowed moves.
+
+    `at` (R,) is the number of a place among those that are known, `onward` (P, P) the next place on the shortest way
+    from one to another, the place itself where there is none.
+    """
+    n, L = r.shape
+    for i in range(n):
+        out[i, 0] = at[r[i, 0]]
+        for t in range(1, L):
+            out[i, t] = onward[out[i, t - 1], at[r[i, t]]]

@@ -27,21 +27,25 @@ from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
     LENGTHS,
+    Ground,
     Tables,
     all_columns,
     all_moving_columns,
     destination_loss,
+    lengths_of,
     life_of,
     moving_loss,
+    pulls_by_length,
     stroll,
 )
-from elsewhere.synthesis.walk.habits import ONWARD, Habits, geometry, slots, step_row
+from elsewhere.synthesis.walk.habits import FEW_PLACES, ONWARD, Habits, ground_of, slots, step_row
 from elsewhere.traces.model import Floats, Ints, Locations
 
 RIDGE, RIDGE_MOVING, RIDGE_PLACE = 1.0, 0.3, 4.0
 FIRST = 5.0  # visits of the smoothing of the first place
-MOST_ROWS = 20_000  # to learn from: more teach nothing new, and take minutes
+MOST_ROWS = 20_000  # that teach the weights: more teach them nothing new, and take minutes
 CELLS = 2e6  # moves x places that the fit holds at once
+OTHERS = 256  # places beside the chosen one that a move on a large map is compared with
 GRID = 2.0**0.25  # steps of lengths that few people make: the longest move is one person's
 WALKS = 5000  # drawn to see how lives that few people have are shared out
 
@@ -67,55 +71,23 @@ def learn_habits(
     rng: np.random.Generator,
 ) -> Habits:
     """What `learn_walk` makes the walk of; `user` says whose each row is, None that every row is another's."""
-    from scipy.optimize import minimize
-
     r = np.asarray(r)
     some_place = (r >= 0).any(axis=1)
     who = np.arange(int(some_place.sum())) if user is None else np.asarray(user)[some_place]
     r = without_gaps(r.astype(np.int64))
-    if len(r) > MOST_ROWS:
-        rows = np.sort(rng.permutation(len(r))[:MOST_ROWS])
-        r, who = r[rows], who[rows]
     (N, L), R = r.shape, len(locations)
-    lengths, sectors = geometry(locations)
+    ground = ground_of(locations)
     row, step = np.nonzero(r[:, 1:] != r[:, :-1])
-    moves = _Moves(r, row, step, R, lengths, who, m_min)
-
-    some = np.arange(len(row))
-    if len(row) * R > CELLS:
-        some = np.sort(rng.permutation(len(row))[: max(1, int(CELLS // R))])
-    x = np.empty((len(some), R, 3), dtype=np.float32)
-    for i, m in enumerate(some.tolist()):
-        x[i] = moves.left_out(m)
-    cols = np.empty((len(some), R, 8), dtype=np.int16)
-    all_columns(r, row[some], step[some], lengths, sectors, cols)
-    centre = np.zeros(ALL_COLUMNS + 3)
-    centre[ALL_COLUMNS] = 1.0
-    slope = np.empty_like(centre)
-    theta = centre
-    if len(some):
-        chosen = cols[np.arange(len(some)), moves.to[some]]
-        thin = np.flatnonzero(~_shared(chosen.ravel(), np.repeat(who[row[some]], 8), ALL_COLUMNS, m_min))
-
-        def loss(at: Floats) -> tuple[float, Floats]:
-            value = destination_loss(at, centre, RIDGE, cols, x, moves.now[some], moves.to[some], slope)
-            slope[thin] = 0.0  # stays where it is: at the middle of its ridge
-            return value, slope.copy()
-
-        with threadpool_limits(1):
-            theta = minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x
-
-    moving = np.empty((N, L - 1, 6), dtype=np.int64)
-    all_moving_columns(r, lengths, sectors, slots(L), moving)
-    every = np.column_stack([moving.reshape(-1, 6), ALL_MOVING + r[:, :-1].ravel()])
-    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
-    weights = _fit_moving(every, (r[:, 1:] != r[:, :-1]).ravel(), R, thin)
+    moves = _Moves(r, row, step, R, ground, who, m_min)
+    # sums are over everybody, weights are learnt from some
+    rows = np.sort(rng.permutation(N)[:MOST_ROWS]) if N > MOST_ROWS else np.arange(N)
+    theta = _fit_destination(r, row, step, np.isin(row, rows), moves, m_min, rng)
+    weights = _fit_moving(r[rows], who[rows], R, ground, m_min)
     visits = np.bincount(r.ravel(), minlength=R) / r.size * _shared(r.ravel(), np.repeat(who, L), R, m_min)
     pair, onward, onward_count = moves.onward()
-    move = np.flatnonzero(moves.count.ravel())
     habits = Habits(
-        move=move,
-        count=moves.count.ravel()[move],
+        move=moves.move,
+        count=moves.count,
         rest=moves.rest,
         arrivals=moves.arrivals,
         kernel=moves.kernel,
@@ -145,6 +117,12 @@ def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: 
     _, user = np.unique(who, return_inverse=True)
     users = max(int(user.max(initial=0)), 0) + 1
     return np.bincount(np.unique(what.astype(np.int64) * users + user) // users, minlength=n) >= m_min
+
+
+def _shared_by(what: Ints, who: NDArray[np.integer], m_min: int) -> NDArray[np.bool_]:
+    """Of each entry, whether at least `m_min` users have what it has; of numbers that may be very large."""
+    found, number = np.unique(what, return_inverse=True)
+    return np.asarray(_shared(number, who, len(found), m_min)[number])
 
 
 def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats:
@@ -202,45 +180,42 @@ class _Moves:
         user: Ints,
         step: Ints,
         R: int,
-        lengths: NDArray[np.int8],
+        ground: Ground,
         who: NDArray[np.integer],
         m_min: int,
     ) -> None:
-        self.R, self.lengths, self.user, self.who = R, lengths, user, who[user]
+        self.R, self.ground, self.user, self.who = R, ground, user, who[user]
         self.now, self.to = r[user, step], r[user, step + 1]
         moved = np.zeros(len(user), dtype=bool)
         moved[1:] = user[1:] == user[:-1]
         # the place before the present one: where the last move of the same trace came from
         self.before = np.where(moved, np.roll(self.now, 1), -1)
         both = self.now * R + self.to
-        self.kept = _shared(both, self.who, R * R, m_min)[both]
+        self.kept = _shared_by(both, self.who, m_min)
         lost = ~self.kept
         self.resting = np.zeros(len(user), dtype=bool)
         self.resting[lost] = _shared(self.now[lost], self.who[lost], R, m_min)[self.now[lost]]
         self.arriving = self.kept.copy()
         self.arriving[lost] = _shared(self.to[lost], self.who[lost], R, m_min)[self.to[lost]]
-        self.count = np.zeros((R, R))
-        np.add.at(self.count, (self.now[self.kept], self.to[self.kept]), 1)
+        self.move, times = np.unique(both[self.kept], return_counts=True)
+        self.count = times.astype(np.float64)
         self.rest = np.bincount(self.now[self.resting], minlength=R).astype(np.float64)
         self.arrivals: Floats = np.bincount(self.to[self.arriving], minlength=R).astype(np.float64) + 0.5
         self.kernel = self._kernel(m_min)
         key = np.where(self.before >= 0, self.before * R + self.now, -1)
-        _, triple = np.unique(np.column_stack([key, self.to]), axis=0, return_inverse=True)
-        kept = _shared(triple.ravel(), self.who, len(user), m_min)[triple.ravel()]
-        key[~kept] = -1
+        key[~_shared_by((key + 1) * R + self.to, self.who, m_min)] = -1
         self.order = np.argsort(key, kind="stable")
         self.key = key[self.order]
         self.of_user = np.searchsorted(user, np.arange(len(r) + 1))
 
     def _kernel(self, m_min: int) -> Floats:
         """How much likelier a move of each length is than arrivals alone say."""
-        bins = self.lengths[self.now, self.to]
+        bins = np.empty(len(self.now), dtype=np.int64)
+        lengths_of(self.ground, self.now, self.to, bins)
         seen = np.bincount(bins, minlength=LENGTHS) * _shared(bins, self.who, LENGTHS, m_min)
         expected = np.zeros(LENGTHS)
-        for r, leaving in enumerate(self.count.sum(axis=1) + self.rest):
-            others = self.arrivals.copy()
-            others[r] = 0.0
-            expected += leaving * np.bincount(self.lengths[r], others, minlength=LENGTHS)
+        leaving = np.bincount(self.move // self.R, self.count, self.R) + self.rest
+        pulls_by_length(self.ground, leaving, self.arrivals, expected)
         return np.asarray((seen + 0.1) / (expected + 1e-9))
 
     def left_out(self, m: int) -> Floats:
@@ -248,11 +223,13 @@ class _Moves:
         own = slice(self.of_user[self.user[m]], self.of_user[self.user[m] + 1])
         now, to = self.now[own], self.to[own]
         here = int(self.now[m])
-        count, arrivals = self.count[here].copy(), self.arrivals.copy()
+        mine = slice(*np.searchsorted(self.move, (here * self.R, (here + 1) * self.R)))
+        count, arrivals = np.zeros(self.R), self.arrivals.copy()
+        count[self.move[mine] % self.R] = self.count[mine]
         np.subtract.at(count, to[(now == here) & self.kept[own]], 1)
         np.subtract.at(arrivals, to[self.arriving[own]], 1)
         rest = float(self.rest[here] - np.count_nonzero((now == here) & self.resting[own]))
-        step = step_row(here, count, rest, arrivals, self.kernel, self.lengths)
+        step = step_row(here, count, rest, arrivals, self.kernel, self.ground)
         after = np.zeros(self.R)
         if self.before[m] >= 0:
             key = self.before[m] * self.R + here
@@ -264,14 +241,82 @@ class _Moves:
         """Moves (before, now) as keys, where somebody went on to, and how often."""
         rows = self.order[self.key >= 0]
         key, to = self.key[self.key >= 0], self.to[rows]
-        both, count = np.unique(np.column_stack([key, to]), axis=0, return_counts=True)
-        return both[:, 0].copy(), both[:, 1].copy(), count.astype(np.float64)
+        both, count = np.unique(key * self.R + to, return_counts=True)
+        return both // self.R, both % self.R, count.astype(np.float64)
 
 
-def _fit_moving(every: Ints, moved: NDArray[np.bool_], R: int, thin: Ints) -> Floats:
-    """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; those of `thin` are 0."""
+def _fit_destination(
+    r: Ints, row: Ints, step: Ints, teaches: NDArray[np.bool_], moves: _Moves, m_min: int, rng: np.random.Generator
+) -> Floats:
+    """
+    Weights (ALL_COLUMNS + 3,) of where a move leads, from some of the moves that `teaches` marks.
+
+    A move is compared with all places, on a map of more than FEW_PLACES with OTHERS drawn for it: half of them by
+    arrivals, half by the step without memory. The law of the draw is divided out again (McFadden 1978).
+    """
     from scipy.optimize import minimize
 
+    R, large = moves.R, moves.R > FEW_PLACES
+    n, some = OTHERS + 1 if large else R, np.flatnonzero(teaches)
+    if len(some) * n > CELLS:
+        some = np.sort(rng.permutation(some)[: max(1, int(CELLS // n))])
+    among = np.arange(R)[None]
+    x = np.empty((len(some), n, 4 if large else 3), dtype=np.float32)
+    if large:
+        among = np.empty((len(some), n), dtype=np.int64)
+    for i, m in enumerate(some.tolist()):
+        known = moves.left_out(m)
+        if large:
+            among[i], x[i, :, 3] = _others(known[:, 0], known[:, 1], int(moves.now[m]), int(moves.to[m]), rng)
+            known = known[among[i]]
+        x[i, :, :3] = known
+    cols = np.empty((len(some), n, 8), dtype=np.int16)
+    all_columns(r, row[some], step[some], R, moves.ground, among, cols)
+    centre = np.zeros(ALL_COLUMNS + x.shape[2])
+    centre[ALL_COLUMNS] = 1.0
+    centre[ALL_COLUMNS + 3 :] = 1.0
+    if len(some) == 0:
+        return centre[: ALL_COLUMNS + 3]
+    chosen, now = (moves.to[some], moves.now[some]) if not large else (np.zeros(len(some), int), np.full(len(some), -1))
+    did = cols[np.arange(len(some)), chosen]
+    thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
+    fixed = np.append(thin, np.arange(ALL_COLUMNS + 3, len(centre)))
+    slope = np.empty_like(centre)
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        value = destination_loss(at, centre, RIDGE, cols, x, now, chosen, slope)
+        slope[fixed] = 0.0  # stays where it is: at the middle of its ridge
+        return value, slope.copy()
+
+    with threadpool_limits(1):
+        return np.asarray(
+            minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x[: ALL_COLUMNS + 3]
+        )
+
+
+def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """Draw places (OTHERS + 1,) to compare a move with, the chosen one first; minus ln of the law they are drawn by."""
+    law = np.zeros(len(ln_step))
+    for ln_weight in (ln_step, ln_arrivals):
+        weight = np.exp(ln_weight)
+        weight[now] = 0.0
+        law += weight / (2 * weight.sum())
+    passed = np.cumsum(law)
+    drawn = np.searchsorted(passed, rng.random(OTHERS) * passed[-1], side="right")
+    among = np.append(to, np.minimum(drawn, len(law) - 1))
+    return among, -np.log(law[among])
+
+
+def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min: int) -> Floats:
+    """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; 0 where few teach."""
+    from scipy.optimize import minimize
+
+    N, L = r.shape
+    moving = np.empty((N, L - 1, 6), dtype=np.int64)
+    all_moving_columns(r, ground, slots(L), moving)
+    every = np.column_stack([moving.reshape(-1, 6), ALL_MOVING + r[:, :-1].ravel()])
+    moved = (r[:, 1:] != r[:, :-1]).ravel()
+    thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
     n = ALL_MOVING + R
     ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
     slope = np.empty(n)

@@ -18,6 +18,7 @@ Everything learnt is a sum over people, and no place, kind of day or type of per
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +179,10 @@ def learn_lives(
         limits=days.limits,
         moves=np.full(16, -1),
         crowd=np.zeros(16, dtype=np.int64),
+        corner=np.ones(3),
+        square=np.zeros(2, dtype=np.int64),
+        inside=np.empty(0, dtype=np.int64),
+        columns=1,
     )
     law, pace = _usual_diaries(days, kind, law, rng)
     stays, bustle = _bustle(days, kind, types, mix, spread, rng)
@@ -624,7 +629,25 @@ def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
     level = np.searchsorted(days.m_min * 2 ** np.arange(CROWDS - 1), movers[enough], side="right")
     table = _table(moves[enough], level)
     law = law._replace(popular=popular, passed=passed, moves=table[0], crowd=table[1], detour=_detour(days))
+    law = law._replace(**_grid(days.xy, np.flatnonzero(passed > 0)))
     return _choices(days, law, _table(moves, movers), rng)
+
+
+def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
+    """These places by squares of a grid, about as many as places: `corner`, `square`, `inside`, `columns` of a law."""
+    corner = xy.min(axis=0)
+    width, height = np.ptp(xy, axis=0)
+    side = max(np.sqrt(width * height / max(len(places), 1)), max(width, height) / max(len(places), 1), 1e-9)
+    columns, rows = int(width / side) + 1, int(height / side) + 1
+    at = np.minimum((xy[places] - corner) / side, (columns - 1, rows - 1)).astype(np.int64)
+    number = at[:, 1] * columns + at[:, 0]
+    order = np.argsort(number, kind="stable")
+    return {
+        "corner": np.array([*corner, side]),
+        "square": np.searchsorted(number[order], np.arange(columns * rows + 1)).astype(np.int64),
+        "inside": places[order].astype(np.int64),
+        "columns": columns,
+    }
 
 
 def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from elsewhere.synthesis.walk._walk_kernels import agreements, keep_apart, life_of, place_bits, take
+from elsewhere.synthesis.walk._walk_kernels import agreements, keep_apart, life_of, take
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
@@ -89,7 +89,7 @@ def kernel(
         slots, most = max(1, int(np.count_nonzero(seeds[s] >= 0))), int(agreed[s].max(initial=0))
         out[s] = np.exp(beta * (np.arange(slots + 1) - most) / slots).astype(np.float32)[agreed[s]]
     if limit is not None:
-        keep_apart(place_bits(seeds, R), place_bits(walks, R), limit, out)
+        keep_apart(seeds, walks, R, limit, out)
     return out
 
 

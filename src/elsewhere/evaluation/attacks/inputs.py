@@ -46,7 +46,7 @@ class Link(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class AttackInputs:
     """
     The inputs of an audit, checked; `of` makes one.
 
@@ -75,7 +75,7 @@ class Ground:
     parameters: Mapping[str, Any]
     streams: tuple[np.random.Generator, ...] = field(repr=False)
     notes: tuple[str, ...]
-    roles: Mapping[str, "Ground | str"] = field(default_factory=dict, repr=False)
+    roles: Mapping[str, "AttackInputs | str"] = field(default_factory=dict, repr=False)
     role: str = ""
     maker: Ints | None = None
     file: Ints | None = field(default=None, repr=False)
@@ -117,7 +117,7 @@ class Ground:
             return self.maker
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
 
-    def attacked_as(self, role: str, people: People, file: Ints) -> "Ground":
+    def attacked_as(self, role: str, people: People, file: Ints) -> "AttackInputs":
         """The same with the people of another role in the file in the place of the seeds."""
         return replace(
             self,
@@ -215,7 +215,7 @@ class Ground:
         attempts: ArrayLike | None = None,
         parameters: Mapping[str, Any],
         roles: Mapping[str, Any] | None = None,
-    ) -> "Ground":
+    ) -> "AttackInputs":
         """Check all inputs, once."""
         if not isinstance(rng, np.random.Generator):
             raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
@@ -233,16 +233,16 @@ class Ground:
         tables = on_one_map(given, locations)
         where = tables["seeds"].locations
         if tables["seeds"].L < 2:
-            raise InvalidTraces("an audit needs traces of at least 2 instants, got 1.", code="E_SHAPE")
+            raise InvalidTraces("an audit needs traces of at least 2 slots, got 1.", code="E_SHAPE")
         for name in ("seeds", "holdout", *(f"roles[{name}]" for name in others)):
             if name in tables and tables[name].U < 2:
                 raise NotEnoughUsers(f"`{name}` must hold at least 2 users, got {tables[name].U}.")
         clock = next((t for t in given.values() if isinstance(t, Traces)), tables["seeds"])
         gaps = sum(int(np.count_nonzero(t.r < 0)) for t in tables.values())
-        notes = (f"{gaps} missing instants were filled with the last known place.",) if gaps else ()
+        notes = (f"{gaps} missing slots were filled with the last known place.",) if gaps else ()
         owner = None if seed_index is None else seed_rows(seed_index, len(tables["fakes"]), len(tables["seeds"]))
         life = getattr(fakes, "life", None)
-        ground = Ground(
+        inputs = AttackInputs(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
             fakes=filled(tables["fakes"].r),
@@ -266,14 +266,14 @@ class Ground:
             notes=notes,
         )
         if not roles:
-            return ground
+            return inputs
         people = {name: people_of(tables[f"roles[{name}]"]) for name in others}
-        file = np.sum([group.visitors(len(where)) for group in (ground.seeds, *people.values())], axis=0)
+        file = np.sum([group.visitors(len(where)) for group in (inputs.seeds, *people.values())], axis=0)
         alone = "no people set aside are left to be the strangers" if holdout is None else ""
         return replace(
-            ground,
+            inputs,
             roles={
-                name: told if isinstance(told, str) else alone or ground.attacked_as(name, people[name], file)
+                name: told if isinstance(told, str) else alone or inputs.attacked_as(name, people[name], file)
                 for name, told in roles.items()
             },
         )
@@ -357,7 +357,7 @@ def on_one_map(given: Mapping[str, Any], locations: Locations | None = None) -> 
     lengths = sorted({t.L for t in tables.values()})
     if len(lengths) > 1:
         names = ", ".join(f"`{name}`" for name in there)
-        raise InvalidTraces(f"{names} must have one number of instants, got {lengths}.", code="E_SHAPE")
+        raise InvalidTraces(f"{names} must have one number of slots, got {lengths}.", code="E_SHAPE")
     return tables
 
 

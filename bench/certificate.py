@@ -1,0 +1,361 @@
+"""
+What a theorem for the whole release costs: docs/certificate.md and its picture, from docs/certificate.csv.
+
+    python bench/certificate.py                          measure everything (an hour or two), write table, page, picture
+    python bench/certificate.py measure pf deniable      measure these parts anew; others stay as they are in the table
+    python bench/certificate.py measure 1000 100000      towns of so many people
+    python bench/certificate.py measure pf --eps 8 4 --only private    some lines of a part
+    python bench/certificate.py write                    page and picture of what the table holds
+
+Parts: `deniable` (People Flow Tokyo, the noisy count), `roles` (membership of everybody in the file), `pf` (PF under
+`private` and three baselines at equal eps), and towns by their number of people. A mean over three draws each, with the
+deviation beside it. Needs `elsewhere[plot]` and ../shared/data.
+"""
+
+import argparse
+import csv
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+HOME = Path(__file__).parents[1] / "docs"
+TABLE, PICTURE, PAGE = HOME / "certificate.csv", HOME / "people-eps.svg", HOME / "certificate.md"
+COLUMNS = ("part", "who", "eps", "figure", "mean", "sd", "draws")
+TOWNS = ("1000", "10000", "100000")
+PARTS = ("deniable", "roles", "pf", *TOWNS)
+EPS = (0.0, 8.0, 4.0, 2.0, 1.0)  # 0: the same design without noise
+DRAWS = 3
+BASELINES = ("AdaTrace-like", "chain, kinder", "chain")
+Row = dict[str, str]
+
+
+def rows_of(part: str, who: str, eps: str, found: list[dict[str, float]]) -> list[Row]:
+    """Return a line per figure: its mean and deviation over draws."""
+    lines = []
+    for figure in found[0]:
+        values = [f[figure] for f in found]
+        mean, sd = f"{np.mean(values):.4g}", f"{np.std(values):.2g}"
+        lines.append(dict(zip(COLUMNS, (part, who, eps, figure, mean, sd, str(len(found))), strict=True)))
+    return lines
+
+
+def named(eps: float) -> str:
+    """Return eps as the table has it."""
+    return f"{eps:g}" if eps else "none"
+
+
+def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]:
+    """Yield the lines of PF, or of a town: real people, the preset and the baselines under each eps."""
+    from private import DATASET, FAKES, GENERATORS, figures, splits, tp_tv
+
+    pf = part == "pf"
+    pairs = splits("pf" if pf else "town", 0 if pf else int(part))
+    yield rows_of(part, "real", "real", [{"TP-TV": tp_tv(p.r[:DATASET], aside.r)} for p, aside in pairs])
+    for eps in given.eps:
+        for who in given.only:
+            # the preset is drawn three times, on three splits or on one town; baselines once on each file
+            draws = pairs if pf or who != "private" else pairs * DRAWS
+            found = []
+            for draw, (people, aside) in enumerate(draws):
+                began = time.process_time()
+                fakes = GENERATORS[who](people, eps, FAKES, np.random.default_rng(draw))
+                took = time.process_time() - began
+                found.append(figures(fakes, people, aside, members=pf and who == "private"))
+                if who == "private":
+                    found[-1]["seconds"] = took
+            lines = rows_of(part, who, named(eps), found)
+            if who == "private" and not pf:
+                memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+                lines += rows_of(part, who, named(eps), [{"GB": memory}])
+            yield lines
+
+
+def measure_deniable(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
+    """Yield the noisy count on PF: by number of archetypes and eps0, three draws of classes, archetypes and pool."""
+    from deniable import Bench, tp_tv
+
+    benches = [Bench(draw + 1) for draw in range(DRAWS)]
+    yield rows_of(part, "real", "real", [{"per 500": tp_tv(benches[0].seeds.r, benches[0].holdout.r)}])
+    for number in (None, 6):
+        for bench in benches:
+            bench.told(number)
+        for eps0 in (0.1, 0.5, 1.0):
+            attacks = ("A15",) if eps0 == 0.5 else ()
+            yield rows_of(
+                part,
+                f"{benches[0].laws.A} archetypes",
+                named(eps0),
+                [b.figures(eps0, attacks=attacks) for b in benches],
+            )
+
+
+def measure_roles(part: str, _: argparse.Namespace) -> Iterable[list[Row]]:
+    """Yield A3 and A10 of every role in the file, over three random splits of PF."""
+    from results import SPLITS, Tokyo, split
+
+    tokyo = Tokyo()
+    for preset in ("product", "deniable"):
+        found = [split(tokyo, number, preset) for number in SPLITS]
+        kept = [{name: float(v) for name, v in f.items() if name[:2] == "A3" or name[:3] == "A10"} for f in found]  # type: ignore[arg-type]
+        yield rows_of(part, preset, "-", kept)
+
+
+def measure(parts: list[str], given: argparse.Namespace) -> None:
+    """Measure parts anew; the table is written after every line, and other lines stay."""
+    makers = {"deniable": measure_deniable, "roles": measure_roles}
+    order = {part: i for i, part in enumerate(PARTS)}
+    warnings.simplefilter("ignore")
+    began = time.monotonic()
+    for part in parts:
+        for lines in makers.get(part, measure_private)(part, given):
+            key = [lines[0][column] for column in COLUMNS[:3]]
+            rows = [row for row in read() if [row[column] for column in COLUMNS[:3]] != key] + lines
+            rows.sort(key=lambda row: order.get(row["part"], len(order)))
+            with TABLE.open("w", newline="") as file:
+                out = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+                out.writeheader()
+                out.writerows(rows)
+            told = ", ".join(f"{line['figure']} {line['mean']}" for line in lines)
+            print(f"{time.monotonic() - began:5.0f} s  {part} {lines[0]['who']} {lines[0]['eps']}: {told}", flush=True)
+
+
+def read() -> list[Row]:
+    """Return the lines of the table."""
+    if not TABLE.exists():
+        return []
+    with TABLE.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+class Table:
+    """Figures by part, who, eps and name."""
+
+    def __init__(self) -> None:
+        self.rows = {(r["part"], r["who"], r["eps"], r["figure"]): r for r in read()}
+
+    def value(self, part: str, who: str, eps: str, figure: str) -> float | None:
+        """Return a mean, where it was measured."""
+        row = self.rows.get((part, who, eps, figure))
+        return None if row is None else float(row["mean"])
+
+    def towns(self) -> list[str]:
+        """Return the towns that were measured."""
+        return [town for town in TOWNS if self.value(town, "private", "none", "TP-TV") is not None]
+
+    def shown(self, part: str, who: str, eps: str, figure: str, *, spread: bool = False) -> str:
+        """Return a mean as text, without its leading zero, or a dash."""
+        row = self.rows.get((part, who, eps, figure))
+        if row is None:
+            return "-"
+        text = short(float(row["mean"]))
+        if not row["sd"]:
+            return f"{text}*" if spread else text
+        return f"{text} ± {short(float(row['sd']))}" if spread and int(row["draws"]) > 1 else text
+
+
+def short(x: float) -> str:
+    """Return three digits behind the point, none before it where it is zero."""
+    return f"{x:.3f}".replace("0.", ".", 1) if abs(x) < 1 else f"{x:.3g}"
+
+
+def lined(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
+    cells = list(head)
+    return "\n".join(f"| {' | '.join(row)} |" for row in (cells, ["---"] * len(cells), *rows))
+
+
+NAMES = {
+    "private": "`private`",
+    "AdaTrace-like": "AdaTrace-like",
+    "chain, kinder": "Markov chain, kinder",
+    "chain": "Markov chain, thresholded",
+}
+WORDS = {"none": "no noise", "real": "500 real people"}
+
+
+def beside(found: Table, part: str, figures: Iterable[str]) -> str:
+    """Return `private` beside the baselines: a line per eps and generator."""
+    asked = list(figures)
+    rows = [["real people", "", found.shown(part, "real", "real", "TP-TV"), *[""] * (len(asked) - 1)]]
+    for who, name in NAMES.items():
+        for eps in map(named, EPS):
+            cells = [found.shown(part, who, eps, f, spread=f == "TP-TV") for f in asked]
+            if cells[0] != "-":
+                rows.append([name, WORDS.get(eps, eps), *cells])
+    return lined(("", "eps", *asked), rows)
+
+
+def page() -> str:
+    """Return docs/certificate.md."""
+    found = Table()
+    kinds = list(dict.fromkeys(r["who"] for r in read() if r["part"] == "deniable" and r["who"] != "real"))
+    count = [
+        [kind, eps0, *(found.shown("deniable", kind, eps0, f, spread=True) for f in ("kept", "TP-TV", "per 500")),
+         *(found.shown("deniable", kind, eps0, f) for f in ("top-1", "A15"))]
+        for kind in kinds for eps0 in ("0.1", "0.5", "1")
+    ]  # fmt: skip
+    rate = found.value("deniable", kinds[0], "0.5", "per s") if kinds else None
+    roles = [
+        [f"`{preset}`", *(found.shown("roles", preset, "-", f"{a}, {who}", spread=True) for a in ("A3", "A10")
+                          for who in ("seeds", "others"))]
+        for preset in ("product", "deniable")
+    ]  # fmt: skip
+    towns = found.towns()
+    sections = [
+        f"## {int(town):,} people\n\n{beside(found, town, ('TP-TV', 'top moves', 'A15'))}{spent(found, town)}"
+        for town in towns
+    ]
+    return TEXT.format(
+        deniable=lined(
+            ("archetypes", "eps0", "agreement gain", "TP-TV", "per 500", "white box names the seed", "A15"), count
+        ),
+        real=found.shown("deniable", "real", "real", "per 500"),
+        rate="-" if rate is None else f"{round(rate, -4):,.0f}",
+        roles=lined(("", "A3 seeds", "A3 others", "A10 seeds", "A10 others"), roles),
+        pf=beside(found, "pf", ("TP-TV", "top moves", "A15", "A15 twelve", "A10")),
+        towns="\n\n".join(sections),
+        cost=cost(found, towns),
+        picture=(
+            "![Lines by eps: the distance of fakes from real people falls with the number of people, and the smaller "
+            "eps is, the more people it takes](people-eps.svg)"
+        ),
+    )
+
+
+def spent(found: Table, town: str) -> str:
+    """Return what learning took, in words."""
+    seconds = [found.value(town, "private", named(eps), "seconds") for eps in EPS]
+    memory = [found.value(town, "private", named(eps), "GB") for eps in EPS]
+    most, gb = (max((v for v in values if v is not None), default=None) for values in (seconds, memory))
+    if most is None or gb is None:
+        return ""
+    return f"\n\n`private` learnt and drew 2,000 fakes in {most:.0f} s of one core at most, with {gb:.1f} GB."
+
+
+def cost(found: Table, towns: list[str]) -> str:
+    """Return by how much noise raises TP-TV, by people and eps."""
+    rows = []
+    for town in towns:
+        free = found.value(town, "private", "none", "TP-TV")
+        cells = []
+        for eps in map(named, EPS[1:]):
+            noisy = found.value(town, "private", eps, "TP-TV")
+            cells.append("-" if noisy is None or free is None else f"{noisy - free:+.3f}".replace("0.", "."))
+        rows.append([f"{int(town):,}", *cells])
+    return lined(("people", *(f"eps {named(eps)}" for eps in EPS[1:])), rows)
+
+
+TEXT = """# What a theorem for the whole release costs
+
+Written by `make results` (`bench/certificate.py`) from [certificate.csv](certificate.csv): means over three draws, ±
+their standard deviation (*: measured by the same functions before [decision 46](decisions/0046-map-prior.md)). What is
+promised: [promise](promise.md). TP-TV: how far fakes are from held-out people at each slot, per 500 fakes, 0 nowhere, 1
+everywhere; top moves: how many of the 50 most frequent moves are among those of the fakes; A15: how well a classifier
+tells fakes from real people, .5 is not at all; A3, A10: how well an attack tells who was in the file
+([attacks](attacks.md)).
+
+## `deniable`: the noisy count of archetypes
+
+People Flow Tokyo: archetypes of 250 people, the count of 500 seeds, 250 held out; 2,000 fakes. Agreement gain: in how
+many more slots a fake and a seed of its archetype are in one class than a fake and any other seed. The seeds themselves
+have a TP-TV of {real}. The goals for eps0 .5 were a gain of .16 and .515 per 500. After learning, {rate} fakes are
+counted and drawn in a second by one core.
+
+{deniable}
+
+Membership, on three random splits of all 1,000 people: A3, the advantage above chance, and A10, an AUC, of the seeds
+and of the *others* in the file: alternates of `product`, in `deniable` the people learnt from, whom no theorem covers.
+
+{roles}
+
+## `private` on People Flow Tokyo
+
+667 people learnt from, 333 held out, three random splits. Baselines have the same (eps, delta) for the same unit, a
+person. At eps 2 and 1 there are too few people: `private` refuses, and is measured all the same.
+
+{pf}
+
+## `private` in towns of 1,000 to 100,000 people
+
+A simulated town of 400 places and 72 slots a day; 1,000 more people are held out. By how much noise raises TP-TV:
+
+{cost}
+
+{picture}
+
+{towns}
+"""
+
+STYLE = (  # eps, colour, mark
+    ("1", "#0b3c5d", "o"),
+    ("2", "#2a7f9e", "s"),
+    ("4", "#5aa469", "^"),
+    ("8", "#c98a1b", "D"),
+    ("none", "#a33b20", "v"),
+    ("real", "#555555", ""),
+)
+
+
+def draw() -> None:
+    """Draw a line per eps over the number of people; hollow points are below the number that the preset asks for."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from elsewhere.privacy.private.release import people_needed
+
+    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "people-eps", "font.family": "sans-serif", "font.size": 11}
+    figure, axes = plt.subplots(figsize=(7.6, 4.4), layout="constrained")
+    found = Table()
+    sizes = [int(town) for town in found.towns()]
+    for eps, colour, mark in STYLE:
+        who = "real" if eps == "real" else "private"
+        points = [(n, v) for n in sizes if (v := found.value(str(n), who, eps, "TP-TV")) is not None]
+        if not points:
+            continue
+        x, y = zip(*points, strict=True)
+        axes.plot(x, y, color=colour, linestyle=":" if eps == "real" else "--" if eps == "none" else "-", zorder=2)
+        if mark:
+            least = people_needed(float(eps), 1e-6) if eps != "none" else 0
+            full = ["white" if n < least else colour for n in x]
+            axes.scatter(x, y, c=full, edgecolors=colour, marker=mark, s=42, zorder=3)
+        name = WORDS.get(eps, f"eps {eps}")
+        axes.annotate(name, (x[0], y[0]), (-8, 0), textcoords="offset points", color=colour, ha="right", va="center")
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    axes.minorticks_off()
+    axes.set_xlim(sizes[0] / 2.4, sizes[-1] * 1.2)
+    axes.set_xlabel("people in the file")
+    axes.set_ylabel("distance of fakes from real people (TP-TV)")
+    axes.set_title("People buy privacy: simulated town, 400 places", fontsize=11, loc="left")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def main() -> None:
+    """Read the words of the command line."""
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("verb", nargs="?", choices=["measure", "write"], default="measure")
+    words.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all of them by default")
+    words.add_argument("--eps", nargs="+", type=float, default=EPS, help="of pf and towns; 0: without noise")
+    words.add_argument("--only", nargs="+", default=("private", *BASELINES), help="generators of pf and towns")
+    given = words.parse_args()
+    if given.verb == "measure":
+        measure(given.parts or list(PARTS), given)
+    PAGE.write_text(page())
+    draw()
+    print(f"wrote {PAGE.name} and {PICTURE.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Compiled code is kept for the next process, also where the package cannot be written."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import elsewhere
+
+ONE = (
+    "import numpy as np\n"
+    "from elsewhere.synthesis._streams_kernels import open_stream as f\n"
+    "f(np.zeros(2, np.uint64), np.uint64(1), np.uint64(1))\n"
+    "print(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values()))\n"
+)
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """The package where nothing can be written beside the code, not even by root."""
+    package = tmp_path / "installed" / "elsewhere"
+    shutil.copytree(Path(elsewhere.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [package, *(p for p in package.rglob("*") if p.is_dir())]:
+        (folder / "__pycache__").write_bytes(b"")  # a file where a folder should be
+    return package.parent
+
+
+def compiled(package, home, temporary):
+    temporary.mkdir(exist_ok=True)
+    there = {n: v for n, v in os.environ.items() if n not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    there |= {"PYTHONPATH": str(package), "HOME": str(home), "TMPDIR": str(temporary)}
+    done = subprocess.run([sys.executable, "-c", ONE], env=there, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="homes and permissions of POSIX")
+@pytest.mark.parametrize("home", ["a home", "none"])
+def test_the_second_process_finds_what_the_first_compiled(read_only, tmp_path, home):
+    where = tmp_path / "home"
+    where.mkdir()
+    home = where if home == "a home" else "/dev/null"
+    assert compiled(read_only, home, tmp_path / "tmp") == ["0", "1"]
+    assert compiled(read_only, home, tmp_path / "tmp") == ["1", "0"]
+    found = {p.relative_to(tmp_path).parts[0] for p in tmp_path.rglob("*.nbi")}
+    assert found == {"home" if home == where else "tmp"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="homes and permissions of POSIX")
+def test_code_is_not_taken_from_a_folder_that_others_can_write(read_only, tmp_path):
+    shared = tmp_path / "tmp" / f"elsewhere-compiled-{os.geteuid()}"
+    shared.mkdir(parents=True)
+    shared.chmod(0o777)
+    for _ in range(2):
+        assert compiled(read_only, "/dev/null", tmp_path / "tmp") == ["0", "1"]  # it works, without a cache
+    assert list(shared.iterdir()) == []
