@@ -561,7 +561,7 @@ def stroll(w, uniform, out):
                     drift, course = sector_between(w.xy, origin, now), sector_between(w.xy, begun, now)
                 steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
                 for b in range(LENGTHS):
-                    speed = w.factor[SPEED + (last * 2 + still) * LENGTHS + b]
+                    speed = w.factor[SPEED + (last * 2 + 1 - (pattern & 1)) * LENGTHS + b]
                     along[b] = w.factor[(kind * 2 + still) * LENGTHS + b] * speed
                 for s in range(-1, 16):
                     turn, turned = turn_of(sector, s), turn_of(drift, s)
