@@ -282,6 +282,8 @@ def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path)
         key(town, how, preset, b"2"),
         key(town, how, preset.changed(k=9), None),
         key(town, how, preset, None, kappa=5),
+        key(town, how, preset, None, "data"),  # allowed moves
+        key(town, how, preset, None, town),
         key(town, JOB.Reading(cells=9), preset, None),
         key(town, JOB.Reading(locations=town), preset, None),
     ]

@@ -1,5 +1,6 @@
 """The pool service: tokens, buckets, limits, and what survives a kill."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
 from test_store import pool_of
 
 from elsewhere.errors import ElsewhereError
@@ -317,6 +319,44 @@ def test_whether_a_token_was_ever_valid_is_not_told_by_time(service):
 
     # a row that is read takes some microseconds, which no network shows: without the index it would be a scan
     assert abs(np.median(times[0]) - np.median(times[1])) < 20_000
+
+
+def test_whether_an_id_exists_is_not_told_by_time(tmp_path):
+    pool = pool_of(30, days=1)
+    service = Asked(tmp_path, pool)
+    device, life = service.device(), str(pool.traces.users[0])
+    phone = service.device()["token"]
+    cases = [("DELETE", "/v1/devices/", device["id"]), ("GET", "/v1/lives/", life)]
+    rng, nobody = np.random.default_rng(5), "0" * 16
+
+    async def timed(method, path, token):
+        status = []
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            status.append(message.get("status"))
+
+        scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b""}
+        scope |= {"headers": [(b"authorization", f"Bearer {token}".encode())], "client": ("127.0.0.1", 1)}
+        scope |= {"http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 80), "root_path": ""}
+        begun = time.perf_counter_ns()
+        await service.client.app(scope, receive, send)
+        return time.perf_counter_ns() - begun, status[0]
+
+    async def sampled(method, before, known, token):
+        there = rng.permutation(np.arange(2500) % 2)
+        found = [await timed(method, before + (known if is_there else nobody), token) for is_there in there]
+        assert len({status for _, status in found}) == 1
+        return np.array([time for time, _ in found]), there.astype(bool)
+
+    for token in ("wrong", phone):
+        for method, before, known in cases:  # 10,000 requests in all, in any order
+            times, there = asyncio.run(sampled(method, before, known, token))
+            # the chance that one of an id that exists takes longer than one of an id that does not: a coin, 4 sigma .05
+            above = mannwhitneyu(times[there], times[~there]).statistic / (there.sum() * (~there).sum())
+            assert 0.44 < above < 0.56, (token, method)
 
 
 # every operation of the OpenAPI, with whatever a stranger may put into it

@@ -23,15 +23,17 @@ import elsewhere as ew
 from elsewhere.errors import ElsewhereError
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES
+from elsewhere.reports import studio
 from elsewhere.reports.studio import Run, Studio, read_studio_file, studio_file
 from elsewhere.run.finish import JUDGEMENT, PRIVATE, STUDIO, earlier_results, write_links
 from elsewhere.run.publish import publish_linked
 
 
-def made(preset="product", **more):
+def made(preset="product", days=1, **more):
     """People of a small town, their fakes, the pool, and which fake each row of it is."""
-    town = ew.simulate_town(users=60, locations=100, rng=np.random.default_rng(1)).traces
-    town = ew.Traces(town.r, town.locations, users=[f"person-{i}" for i in range(60)], step_minutes=town.step_minutes)
+    town = ew.simulate_town(users=60, locations=100, days=days, rng=np.random.default_rng(1)).traces
+    names = [f"person-{user}" for user in town.user]
+    town = ew.Traces(town.r, town.locations, users=names, dates=town.dates, step_minutes=town.step_minutes)
     options = {"kappa": 6, "m_min": 2, "c_min": 1, "k": 4, "rng": np.random.default_rng(2)} | more
     fakes = ew.generate_fakes(town, preset=preset, **options)
     return town, fakes, *publish_linked(fakes, laboratory=True, rng=np.random.default_rng(3))
@@ -54,11 +56,11 @@ def run(tmp_path_factory):
 # what is kept
 
 
-@pytest.mark.parametrize("preset", ["product", "paper"])
+@pytest.mark.parametrize(("preset", "days"), [("product", 1), ("product", 5), ("paper", 1)])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_every_attempt_is_kept_with_what_the_test_measured(preset, tmp_path):
+def test_every_attempt_is_kept_with_what_the_test_measured(preset, days, tmp_path):
     alternates = {} if preset == "product" else {"alternates": "all"}
-    town, fakes, pool, rows = made(preset, **alternates)
+    town, fakes, pool, rows = made(preset, days, **alternates)
     (tmp_path / STUDIO).write_bytes(studio_file(town, fakes, pool, rows))
     arrays, told = read_studio_file(tmp_path / STUDIO)
     tally = fakes.tally
@@ -78,15 +80,16 @@ def test_every_attempt_is_kept_with_what_the_test_measured(preset, tmp_path):
     assert told["preset"] == preset
 
 
-def test_skeletons_are_the_classes_of_the_seeds_and_labels_those_of_the_places():
-    town, fakes, pool, rows = made()
+@pytest.mark.parametrize("days", [1, 5])
+def test_skeletons_are_the_classes_of_the_seeds_and_labels_those_of_the_places(days):
+    town, fakes, pool, rows = made(days=days)
     with np.load(io.BytesIO(studio_file(town, fakes, pool, rows))) as file:
         run = dict(file)
     label = fakes.learnt.classes.label
 
     for i, row in enumerate(rows):
         seed = town.r[fakes.seed[row]]
-        assert run["skeleton"][i].tolist() == [label[fakes.learnt.place[p]] for p in seed]
+        assert run["skeleton"][i].tolist() == [label[fakes.learnt.place[p]] if p >= 0 else -1 for p in seed]
         assert run["label"][pool.traces.r[i]].tolist() == [label[p] for p in fakes.r[row]]
 
 
@@ -330,6 +333,15 @@ class TestPage:
         assert out == f"{sum(v.sim_s < 0.8 for v in lives)} of {len(lives)}"
         assert loose.startswith(share(lambda v: v.sim_s >= 0.8 and not {"intersection", "others"} & set(v.rejected_by)))
         assert again == whole
+        assert visit.said == []
+
+    def test_of_many_fakes_some_are_shown_and_it_is_said(self, browser, run, monkeypatch):
+        monkeypatch.setattr(studio, "MOST_SHOWN", 7)
+        with opened(run[0]) as server, inside(browser, server) as visit:
+            tiles, listed = visit.page.inner_text("#tiles"), visit.page.locator("#list button").count()
+
+        assert listed == 7
+        assert tiles.split("\n")[:2] == ["fakes, of which 7 are shown", str(run[3].traces.U)]
         assert visit.said == []
 
     def test_classes_alone_and_the_audit_by_outcome(self, browser, run):

@@ -1,5 +1,7 @@
 // A map on a canvas: ground, places, how many are where, one life's way. Nothing is fetched.
 
+import { extent } from "./parts.js";
+
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const INKS = ["paper", "card", "ink", "soft", "line", "fake", "real", "base", "land", "water", "built", "border", "river", "name"];
@@ -41,7 +43,8 @@ export class TownMap {
     this.y = Float64Array.from(places.lat, (lat) => -lat);
     this.ground = ground || {};
     this.seen = seen;
-    const area = (Math.max(...this.x) - Math.min(...this.x)) * (Math.max(...this.y) - Math.min(...this.y));
+    const [[west, east], [north, south]] = [extent(this.x), extent(this.y)];
+    const area = (east - west) * (south - north);
     this.spacing = Math.max(0.002, 0.95 * Math.sqrt(area / this.x.length));
     this.ready = true;
     this.resize(true);

@@ -25,6 +25,16 @@ export function shape(name, attributes = {}, ...children) {
 export const whole = (n) => n.toLocaleString("en");
 export const many = (n, one, several = `${one}s`) => `${whole(n)} ${n === 1 ? one : several}`;
 
+// The least and the largest of many values; Math.max(...values) takes some ten thousand only.
+export function extent(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
+}
+
 // "08:30" of a slot; `start` says when slot 0 begins
 export function clockOf(head, slot) {
   const [h, m] = head.start.split(":").map(Number);

@@ -281,7 +281,7 @@ function show(slot, before = null) {
   const clock = clockOf(head, slot);
   el("clock").textContent = clock;
   const scene = { count, most: pool.most, total: shown.length, moves };
-  let said = `At ${clock}, ${many(there, "fake")} ${there === 1 ? "is" : "are"} at ${many(count.filter((n) => n > 0).length, "place")}; ${whole(moved)} have just moved.`;
+  let said = `At ${clock}, ${many(there, "fake")} ${there === 1 ? "is" : "are"} at ${many(count.filter((n) => n > 0).length, "place")}; ${whole(moved)} ${moved === 1 ? "has" : "have"} just moved.`;
   if (chosen !== null && r[chosen].length) {
     const place = r[chosen][slot];
     Object.assign(scene, { way: r[chosen], here: place, letters: pool.letters });

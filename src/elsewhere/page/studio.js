@@ -1,7 +1,7 @@
 // The studio: a run as its owner sees it. The key after the # of the address is exchanged once for the token of this tab.
 
 import { TownMap } from "./map.js";
-import { Stepper, clockOf, dayBar, el, make, many, shape, whole } from "./parts.js";
+import { Stepper, clockOf, dayBar, el, extent, make, many, shape, whole } from "./parts.js";
 
 const LISTED = 60, INKS = 8;
 const it = { day: 0, chosen: null, only: null, listed: LISTED, order: [] };
@@ -48,10 +48,10 @@ function open(run) {
     el("advice-because").textContent = audit.advice.because;
   }
   const learnt = audit ? audit.rows.filter((row) => row.kind === "bad").length : null;
-  const tiles = [["fakes", whole(fakes.length)], ["classes of places", run.label ? run.kappa : "–"],
+  const tiles = [[run.total > fakes.length ? `fakes, of which ${whole(fakes.length)} are shown` : "fakes", whole(run.total)], ["classes of places", run.label ? run.kappa : "–"],
     ["of the attempts passed the test", test ? percent(test.tally.passed / Math.max(1, test.tally.tested)) : "–"], ["attacks learnt something", learnt ?? "–"]];
   el("tiles").replaceChildren(...tiles.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value)))));
-  const days = Math.max(...fakes.map((fake) => fake.r.length));
+  const [, days] = extent(fakes.map((fake) => fake.r.length));
   el("days-box").hidden = days < 2;
   el("day").replaceChildren(...Array.from({ length: days }, (_, n) => make("option", { value: n }, `${n + 1} of ${days}`)));
   it.like = fakes.map((fake) => likeness(fake));
@@ -91,7 +91,7 @@ function useDay(n) {
   const { run } = it;
   it.day = n;
   it.r = run.fakes.map((fake) => fake.r[n] || []);
-  const R = run.places.lat ? run.places.lat.length : run.label ? run.label.length : 1 + Math.max(...it.r.flat());
+  const R = run.places.lat ? run.places.lat.length : run.label ? run.label.length : 1 + extent(it.r.flat())[1];
   it.places = R;
   it.most = 1;
   const count = new Int32Array(R);
@@ -255,9 +255,14 @@ function showThresholds() {
     return;
   }
   it.rules = RULES.filter((rule) => !(rule.name === "others" && test.quantile === null) && !(rule.name === "differential" && test.not_run.includes("differential"))).map((rule) => {
-    const mine = { ...rule, at: null };
+    const mine = { ...rule, at: null }; // null: as in the run
     if (rule.name === "differential") mine.high = test.parameters.k;
-    if (rule.name === "intersection") mine.high = Math.max(5, ...test.accepted.shared, ...test.rejected.shared);
+    if (rule.name === "intersection") {
+      const aligned = test.parameters.intersection === "aligned";
+      if (aligned) Object.assign(mine, { value: "aligned", words: "slots at the same place as the seed, at most" });
+      mine.high = Math.max(5, extent(test.accepted[mine.value])[1], extent(test.rejected[mine.value])[1]);
+      if (!aligned && it.run.fakes.some((fake) => fake.r.length > 1)) mine.asRun = "as many as half of the strangers share";
+    }
     mine.off = test.not_run.includes(rule.name);
     mine.run = rule.name === "others" ? test.quantile : test.parameters[rule.parameter] ?? (rule.least ? rule.low : rule.high);
     return mine;
@@ -282,11 +287,11 @@ function recount() {
   }, 0);
   it.rules.forEach((rule, i) => {
     el(`rule-${i}-at`).textContent = rule.at === null ? "as run" : format(rule, rule.at);
-    el(`rule-${i}-said`).textContent = `alone it lets ${percent(count(rule) / Math.max(1, all))} pass; in the run ${rule.off ? "it was off" : format(rule, rule.run)}`;
+    el(`rule-${i}-said`).textContent = `alone it lets ${percent(count(rule) / Math.max(1, all))} pass; in the run ${rule.off ? "it was off" : rule.asRun || format(rule, rule.run)}`;
   });
   const passed = count(null);
   const stay = it.run.fakes.filter((fake) => fake.verdict !== null && passes("accepted", fake.verdict)).length;
-  el("accepted").replaceChildren(make("b", {}, percent(passed / Math.max(1, all))), make("span", {}, ` of the attempts would pass all rules (in the run ${percent(n.accepted / Math.max(1, all))}); ${whole(stay)} of the ${whole(it.run.fakes.length)} published fakes would stay.`));
+  el("accepted").replaceChildren(make("b", {}, percent(passed / Math.max(1, all))), make("span", {}, ` of the attempts would pass all rules (in the run ${percent(n.accepted / Math.max(1, all))}); ${whole(stay)} of the ${whole(it.run.fakes.length)} published fakes${it.run.total > it.run.fakes.length ? " that are shown" : ""} would stay.`));
   if (it.r && el("by").value === "out") sort();
 }
 

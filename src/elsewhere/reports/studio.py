@@ -37,6 +37,7 @@ KIND = "elsewhere studio (private) 1"
 STUDIO, JUDGEMENT = "studio.npz", "judgement.json"
 MEASURED = ("sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of a verdict
 LARGEST = 2**31
+MOST_SHOWN = 5_000  # fakes; a pool is in no order, so the first ones are some at random
 PAGE = ("studio.html", "studio.js", "map.js", "parts.js", "style.css", "icon.svg")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -154,8 +155,9 @@ class Run:
                     "skeleton": None if "skeleton" not in self.arrays else self.arrays["skeleton"][rows].tolist(),
                     "verdict": None if "of_row" not in self.arrays else int(self.arrays["of_row"][rows[0]]),
                 }
-                for rows in lives
+                for rows in lives[:MOST_SHOWN]
             ],
+            "total": len(lives),
             "test": self._test(),
             "audit": self._audit(),
             "notes": list(self.pool.provenance.get("notes") or ()),
