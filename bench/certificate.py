@@ -243,11 +243,14 @@ def cost(found: Table, towns: list[str]) -> str:
     """Return by how much noise raises TP-TV, by people and eps."""
     rows = []
     for town in towns:
-        free = found.value(town, "private", "none", "TP-TV")
+        free = found.rows[town, "private", "none", "TP-TV"]
         cells = []
         for eps in map(named, EPS[1:]):
-            noisy = found.value(town, "private", eps, "TP-TV")
-            cells.append("-" if noisy is None or free is None else f"{noisy - free:+.3f}".replace("0.", "."))
+            noisy = found.rows.get((town, "private", eps, "TP-TV"))
+            alike = noisy is not None and bool(noisy["sd"]) == bool(free["sd"])  # of one version of the fit
+            cells.append(
+                f"{float(noisy['mean']) - float(free['mean']):+.3f}".replace("0.", ".") if noisy and alike else "-"
+            )
         rows.append([f"{int(town):,}", *cells])
     return lined(("people", *(f"eps {named(eps)}" for eps in EPS[1:])), rows)
 

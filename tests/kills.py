@@ -134,6 +134,7 @@ def main(source, folder, kills, seed):
         found["alike"] += good
         if not good:
             found["faults"].append({"status": status, "at": at, "holds": sorted(holds(there))})
+        print(f"{found['kills']} kills, {found['alike']} of {found['runs']} runs alike", file=sys.stderr, flush=True)
     print(json.dumps(found))
 
 

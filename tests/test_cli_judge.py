@@ -321,7 +321,7 @@ def test_the_private_folder_of_generate_knows_its_seeds(run, world, tmp_path):
 def test_lbs_hides_users_behind_fakes(run, world, tmp_path):
     words = ["--real", world / "real.csv", "--test", world / "second.csv", "--fakes", world / "fakes.csv"]
     status, said, _ = run(
-        "lbs", *words, "--links", world / "links.csv", "--n-fakes", "1,2", "--json", "-o", tmp_path / "o"
+        "lbs", *words, "--links", world / "links.csv", "--n-fakes", "1", "--json", "-o", tmp_path / "o"
     )
     found = json.loads(said)
 

@@ -458,7 +458,7 @@ def test_the_certificate_stands_in_the_report_with_its_conditions(tmp_path):
         ({"edition": "public"}, '`edition` must be one of "owner", "shareable"'),
         ({"fakes": [[1, 2]]}, "`fakes` must be a `Pool`, `Traces`.* got list"),
         ({"run": ["k"]}, "`run` must map names to values, got list"),
-        ({"classes": [1, 2], "fakes": "pool"}, "one class for each of the 40 places"),
+        ({"classes": [1, 2], "fakes": "pool"}, "must label the 40 places"),
         ({"real": [[1]], "edition": "owner"}, "`real` must be `Traces`, got list"),
         ({"real": "short", "fakes": "pool", "edition": "owner"}, "E_MISMATCH: `fakes` have 40 places"),
     ],

@@ -103,14 +103,18 @@ def test_wrong_calls_are_refused_with_errors_of_ours(call, names, tmp_path, monk
         eval(call, dict(names))  # noqa: S307 - the calls above
 
 
-def test_no_public_function_has_more_than_a_dozen_named_parameters():
-    many = {}
+def test_public_functions_take_data_first_options_by_keyword_and_rng_last():
+    many, late = {}, {}
     for name in ew._HOME:
         value = getattr(ew, name)
         if inspect.isfunction(value):
-            kinds = [p.kind for p in inspect.signature(value).parameters.values()]
-            number = sum(kind is not inspect.Parameter.VAR_KEYWORD for kind in kinds)
-            if number > 12:
-                many[name] = number
+            given = inspect.signature(value).parameters.values()
+            named = [p.name for p in given if p.kind is not inspect.Parameter.VAR_KEYWORD]
+            data = [p.name for p in given if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+            if len(named) > 12 or len(data) > 4:
+                many[name] = named
+            if "rng" in named and set(named[named.index("rng") + 1 :]) - {"executor"}:
+                late[name] = named
 
     assert many == {}
+    assert late == {}

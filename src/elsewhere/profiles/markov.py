@@ -273,9 +273,9 @@ def fit_profiles(
     *,
     periods: int | Sequence[float] | Periods = 1,
     missing: str = "refuse",
-    rng: np.random.Generator | None = None,
     sweeps: int = 200,
     burn_in: int = 100,
+    rng: np.random.Generator | None = None,
 ) -> Profiles:
     """
     Return the mobility profile of every user: counts of visits and of moves, maximum likelihood (eq:p_and_pi).

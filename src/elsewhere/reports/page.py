@@ -42,6 +42,7 @@ from elsewhere.reports.markup import (
 from elsewhere.reports.svg import Bar, bars
 from elsewhere.reports.utility import in_short, lives, service, utility
 from elsewhere.run.fakes import Fakes
+from elsewhere.semantics.classes import labels_of
 from elsewhere.traces.model import Ints, Traces
 
 SIGNS = {GOOD_FOR: ("✓", "good"), ROUGH_FOR: ("≈", "rough"), NOT_FOR: ("✗", "bad"), UNKNOWN: ("?", "")}
@@ -433,18 +434,9 @@ def _shown_fakes(fakes: Any, real: Any, classes: Any, shareable: bool) -> _Shown
             code="E_MISMATCH",
         )
     there = traces if traces is not None else real
-    label = _label(classes, None if there is None else there.R)
-    return None if there is None else _Shown(traces, real, seed, label)
-
-
-def _label(classes: Any, R: int | None) -> Ints | None:
-    if classes is None:
+    if there is None:
         return None
-    label = np.asarray(getattr(classes, "label", classes))
-    if label.ndim != 1 or label.dtype.kind not in "iu" or (R is not None and len(label) != R):
-        wanted = "one class per place" if R is None else f"one class for each of the {R} places"
-        raise InvalidParameter(f"`classes` must be `SemanticClasses`: {wanted}, got shape {label.shape}.")
-    return label.astype(np.int64)
+    return _Shown(traces, real, seed, None if classes is None else labels_of(classes, there.R))
 
 
 def _run(run: Any, fakes: Any, shareable: bool) -> dict[str, Any]:

@@ -106,6 +106,17 @@ def _square(nearness: ArrayLike, kappa: int) -> Floats:
     return near
 
 
+def labels_of(classes: Any, R: int) -> Ints:
+    """Return the class of each of R places, from `SemanticClasses` or a plain array; what does not fit is refused."""
+    label = np.asarray(getattr(classes, "label", classes))
+    if label.shape != (R,) or label.dtype.kind not in "iu" or label.min() < -1:
+        raise InvalidParameter(
+            f"`classes` must label the {R} places, whole numbers, -1 where unknown, got shape {label.shape}.",
+            code="E_MISMATCH",
+        )
+    return label.astype(np.int64)
+
+
 def semantic_clustering(
     graph: LocationGraph,
     *,

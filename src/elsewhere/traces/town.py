@@ -227,7 +227,7 @@ class Town:
 
 
 def simulate_town(
-    *, users: int, days: int = 1, locations: int = 400, rng: np.random.Generator, step_minutes: int = 20
+    *, users: int, days: int = 1, locations: int = 400, step_minutes: int = 20, rng: np.random.Generator
 ) -> Town:
     """
     Simulate a town and its people, `days` days of each, beginning on a Monday.

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
+from elsewhere.semantics.classes import labels_of
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, users_per_place
 
 
@@ -253,7 +254,7 @@ class AttackInputs:
             minutes=clock.minutes(),
             step_minutes=clock.step_minutes,
             seeds_given=seeds if isinstance(seeds, Traces) else tables["seeds"].r,
-            label=None if classes is None else _labels(classes, len(where)),
+            label=None if classes is None else labels_of(classes, len(where)),
             sampler=sampler,
             generator=generator,
             pool=tables.get("pool"),
@@ -397,16 +398,6 @@ def seed_rows(seed_index: ArrayLike, F: int, S: int | None = None) -> Ints:
         last = "" if S is None else f", in 0 .. {S - 1}"
         raise InvalidParameter(f"`seed_index` must hold rows of `seeds`{last}.", code="E_INDEX")
     return rows.astype(np.int64)
-
-
-def _labels(classes: Any, R: int) -> Ints:
-    label = np.asarray(getattr(classes, "label", classes))
-    if label.shape != (R,) or label.dtype.kind not in "iu":
-        raise InvalidParameter(
-            f"`classes` must label the {R} places, whole numbers, -1 where unknown, got shape {label.shape}.",
-            code="E_MISMATCH",
-        )
-    return label.astype(np.int64)
 
 
 def _counts(attempts: ArrayLike) -> Ints:

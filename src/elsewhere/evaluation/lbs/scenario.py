@@ -23,6 +23,7 @@ from elsewhere.pool import on_map_of
 from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import Profiles, fit_profiles
 from elsewhere.scale import map_over
+from elsewhere.semantics.classes import labels_of
 from elsewhere.traces.model import Floats, Ints, Locations, Periods, Places, Traces
 
 BETWEEN = 64  # most visited places that are hidden candidates while nothing is sent
@@ -509,7 +510,7 @@ def _stage(
         )
     number, labels = _numbers(known, truth, isinstance(train, Traces) and isinstance(test, Traces))
     made: dict[str, Any] = {n: g.for_users(labels) if hasattr(g, "for_users") else g for n, g in generators.items()}
-    label = None if classes is None else _label(classes, known.R)
+    label = None if classes is None else labels_of(classes, known.R)
     return _Stage(
         test=truth,
         number=number,
@@ -545,16 +546,6 @@ def _numbers(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[A
     strangers = [label for label in test.labels if label not in place]
     place |= {label: train.U + i for i, label in enumerate(strangers)}
     return np.array([place[label] for label in test.labels]), (*train.labels, *strangers)
-
-
-def _label(classes: Any, R: int) -> Ints:
-    label = np.asarray(getattr(classes, "label", classes))
-    if label.shape != (R,) or label.dtype.kind not in "iu" or label.min() < -1:
-        raise InvalidParameter(
-            f"`classes` must label the {R} places, whole numbers, -1 where unknown, got shape {label.shape}.",
-            code="E_MISMATCH",
-        )
-    return label.astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

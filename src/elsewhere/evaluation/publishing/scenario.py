@@ -204,10 +204,10 @@ def evaluate_publishing(
     *,
     seed_index: ArrayLike | None = None,
     datasets: int = 10,
-    rng: np.random.Generator | None = None,
     locations: Locations | None = None,
     periods: int | Sequence[float] | Periods = 1,
     epsilon: float = 0.01,
+    rng: np.random.Generator | None = None,
 ) -> PublishingResult:
     """
     Compare fakes with the real traces they stand for: the tables and figures of sec:evaluation, and some more.

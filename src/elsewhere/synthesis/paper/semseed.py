@@ -115,7 +115,7 @@ class Blur:
     Parameters
     ----------
     par_c
-        Probability that a place is removed from its class, in [0, 1); `"per-slot"` is .25 with a fresh draw at
+        Probability that a place is removed from its class, in [0, 1); `"per-instant"` is .25 with a fresh draw at
         every slot (E39).
     par_m
         A place joins a slot of the neighbouring run d slots away with probability par_m^d, in [0, 1) (E42).
@@ -125,7 +125,7 @@ class Blur:
         Places a class must have outside those of the seed, else it is widened with the nearest classes (E30). 1, the
         paper's, widens nothing and leaves it to the ladder of E45.
     subsample
-        One C' `"per-fake"`, or a fresh one `"per-slot"` (E39).
+        One C' `"per-fake"`, or a fresh one `"per-instant"` (E39).
     merge
         `"reach"`: one reach per place and boundary; `"independent"`: a draw at each slot (E42).
 
