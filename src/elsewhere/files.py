@@ -356,7 +356,7 @@ PAGE_TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-# of every answer of a server of pages: nothing is stored, no page of others is shown in ours or reads it, and ours loads
+# of every answer of a server of pages: nothing is stored, no page of others shows or reads ours, and ours loads
 # nothing but its own files
 PAGE_HEADERS = {
     "Cache-Control": "no-store",
