@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsing import CHROMIUM, MARKS, SIZES, Visit, started
+from browsing import CHROMIUM, MARKS, SIZES, Visit, started, until
 from PIL import Image
 from test_serve import asked, serving
 from test_store import pool_of
@@ -55,15 +55,6 @@ def service(tmp_path_factory):
 def enter(visit, token):
     visit.page.fill("#token", token)
     visit.page.press("#token", "Enter")
-
-
-def until(page, words):
-    """Wait until something is true in the page, whose policy lets no string become a function there."""
-    for _ in range(300):
-        if page.evaluate(words):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"never: {words}")
 
 
 def inside(browser, url, token, size="desktop", scheme="light"):
