@@ -115,6 +115,7 @@ def _tables(read: dict[str, Any]) -> list[Any]:
 def fit(
     source: Source,
     out: Folder,
+    dask: Dask = None,
     force: Force = False,
     as_json: Json = False,
     making: Making = BY_DEFAULT,
@@ -127,20 +128,25 @@ def fit(
         raise InvalidParameter(
             'preset "private" learns and draws in one step: `elsewhere synthesize --preset private`.'
         )
-    with stage("reading"):
-        traces, read = read_whole(source, reading, settings, coins=making.coins(), missing=making.missing)
     import numpy as np
 
     from elsewhere.files import write_folder
     from elsewhere.run.model import learn
     from elsewhere.run.roles import contributors_file, split_users
 
-    rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
-    # alternates, and the seeds of the deniable mode, must not have met the model
-    people = split_users(traces, settings, None, rng, seeds=read.seeds).model
-    assert people is not None  # noqa: S101 - None only with a model that is given
-    with stage("learning"):
-        learnt = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
+    with cluster_at(dask) as executor:
+        with stage("reading"):
+            traces, read = read_whole(
+                source, reading, settings, coins=making.coins(), missing=making.missing, executor=executor
+            )
+        rng = making.rng() or np.random.default_rng(np.random.SeedSequence())
+        # alternates, and the seeds of the deniable mode, must not have met the model
+        people = split_users(traces, settings, None, rng, seeds=read.seeds).model
+        assert people is not None  # noqa: S101 - None only with a model that is given
+        with stage("learning"):
+            learnt = learn(
+                people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, executor=executor, rng=rng
+            )
     write_folder(out, {**contributors_file(people), **reading_file(read), **learnt.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,

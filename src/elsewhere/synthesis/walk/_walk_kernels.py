@@ -535,6 +535,7 @@ def stroll(w, uniform, out):
     room = (widest + L + BLOCK - 1) // BLOCK
     pull, passed, mark = np.zeros(room * BLOCK), np.empty(room), np.zeros(P, dtype=np.int64)
     factor, which, further = np.empty(SHAPES), np.empty(6, dtype=np.int64), np.empty(4, dtype=np.int64)
+    along, around = np.empty(LENGTHS), np.empty(2)  # factors of a move by its length, and by its direction
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     more = np.empty(L, dtype=np.int64)
     for i in range(n):
@@ -559,18 +560,20 @@ def stroll(w, uniform, out):
                 else:
                     drift, course = sector_between(w.xy, origin, now), sector_between(w.xy, begun, now)
                 steady = steadiness(course, headed[max(moves - EIGHT, 0) : moves])
+                for b in range(LENGTHS):
+                    speed = w.factor[SPEED + (last * 2 + 1 - (pattern & 1)) * LENGTHS + b]
+                    along[b] = w.factor[(kind * 2 + still) * LENGTHS + b] * speed
                 for s in range(-1, 16):
                     turn, turned = turn_of(sector, s), turn_of(drift, s)
-                    for b in range(LENGTHS):
-                        long = 1 if b >= LONG else 0
-                        further_columns(pattern, last, bent, sector, course, steady, b, s, further)
-                        factor[b * 17 + s + 1] = (
-                            w.factor[(kind * 2 + still) * LENGTHS + b]
-                            * w.factor[TURN + (turn * 2 + still) * 2 + long]
+                    for long in range(2):
+                        further_columns(pattern, last, bent, sector, course, steady, long * LONG, s, further)
+                        around[long] = (
+                            w.factor[TURN + (turn * 2 + still) * 2 + long]
                             * w.factor[DRIFT + turned * 2 + long]
-                            * (w.factor[further[0]] * w.factor[further[1]])
-                            * (w.factor[further[2]] * w.factor[further[3]])
+                            * (w.factor[further[0]] * w.factor[further[1]] * w.factor[further[2]])
                         )
+                    for b in range(LENGTHS):
+                        factor[b * 17 + s + 1] = along[b] * around[1 if b >= LONG else 0]
                 begin, end = row[now], row[now + 1]
                 size = end - begin
                 for j in range(size):
