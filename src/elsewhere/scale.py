@@ -210,7 +210,7 @@ class Cluster(Executor):
         """Do `fn(*args, **kwargs)` on a worker, and wait for it."""
         done: Future[Any] = Future()
         try:
-            done.set_result(next(self.map(partial(fn, **kwargs), *([a] for a in args))))
+            done.set_result(next(self.map(_Spread(partial(fn, **kwargs)), [args])))
         except Exception as error:
             done.set_exception(error)
         return done
@@ -378,8 +378,8 @@ class _Spread:
 
 def _plain(work: Any) -> str:
     """The name of a function or of its class, which says nothing of what it is called with."""
-    while isinstance(work, partial):
-        work = work.func
+    while isinstance(work, partial | _Spread):
+        work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"
 

@@ -235,7 +235,7 @@ def read_whole(
 
         traces = read_apart(
             source,
-            key=secrets.token_bytes(32) if coins is None else coins,
+            key=coins,
             report=reports.append,
             joined=(lambda others: join_places(usable(others), settings)[0]) if joins else None,
             **keywords,
