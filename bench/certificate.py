@@ -258,7 +258,7 @@ def cost(found: Table, towns: list[str]) -> str:
 TEXT = """# What a theorem for the whole release costs
 
 Written by `make results` (`bench/certificate.py`) from [certificate.csv](certificate.csv): means over three draws, ±
-their standard deviation (*: measured by the same functions before [decision 46](decisions/0046-map-prior.md)). What is
+their standard deviation (*: measured by the same functions before [decision 38](decisions/0038-map-prior.md)). What is
 promised: [promise](promise.md). TP-TV: how far fakes are from held-out people at each slot, per 500 fakes, 0 nowhere, 1
 everywhere; top moves: how many of the 50 most frequent moves are among those of the fakes; A15: how well a classifier
 tells fakes from real people, .5 is not at all; A3, A10: how well an attack tells who was in the file

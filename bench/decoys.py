@@ -10,6 +10,7 @@ it knows which questions belong to one line. Four services:
 - `saw`       has learnt how lines look from all users' lines, true and fake: the line most like the others is named;
 - `people`    has watched real people: the line most like them is named;
 - `habits`    knew this user before, from half of her days: the line most likely under her hours and places on the rest;
+              beside it the same where every query is rounded (`decimals` of the wallet) to two decimals or to one;
 - `home`      names the place that recurs most by night; behind personas, and behind decoys drawn afresh every day.
 """
 
@@ -97,12 +98,20 @@ def measure(town, pool, maker, decoys, rng, users=60):
         every[u] = (rows, true, personas, fresh)
     lines = {u: [true, *personas.transpose(1, 0, 2)] for u, (_, true, personas, _) in every.items()}
     look = {u: np.array([portrait(line, weekend, minutes)[2] for line in some]) for u, some in lines.items()}
-    hits = {name: [] for name in ("saw", "people", "habits", "home", "home, fresh")}
+    rounded = {
+        f"habits, {decimals} decimals": np.unique(
+            np.round(np.c_[where.lat, where.lon], decimals), axis=0, return_inverse=True
+        )[1].ravel()
+        for decimals in (2, 1)
+    }
+    hits = {name: [] for name in ("saw", "people", "habits", *rounded, "home", "home, fresh")}
     for u, (rows, true, personas, fresh) in every.items():
         others = [v for v in every if v != u]
         hits["saw"].append(_first(likeness(look[u], np.concatenate([look[v] for v in others]))))
         hits["people"].append(_first(likeness(look[u], np.array([look[v][0] for v in others]))))
         hits["habits"].append(_first(_known(town.r[rows], lines[u], minutes, town.R)))
+        for name, cell in rounded.items():
+            hits[name].append(_first(_known(cell[town.r[rows]], cell[np.array(lines[u])], minutes, len(cell))))
         home, _ = anchors(town.r[rows].astype(np.int64), weekend, minutes)
         for name, decoy in (("home", personas), ("home, fresh", fresh)):
             sent = np.concatenate([true[:, None], decoy], axis=1)

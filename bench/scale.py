@@ -157,7 +157,7 @@ def least(work, runs: int = 3) -> float:
     return min(took)
 
 
-def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024) -> dict[str, float]:
+def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024, people: int = 2000) -> dict[str, float]:
     """What a fake costs here and in plain ways, in milliseconds: assignment by scipy, Viterbi and Markov by numpy."""
     from scipy.optimize import linear_sum_assignment
 
@@ -165,9 +165,9 @@ def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024) -> di
     from elsewhere.run.tries import WalkModel
     from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair
 
-    town = ew.simulate_town(users=2000, locations=places, rng=np.random.default_rng(1)).traces
+    town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces
     rng = np.random.default_rng(2)
-    learnt = ew.learn(town, "product", kappa=12, class_draws=1, rng=rng)
+    learnt = ew.learn(town, "product", kappa=6, c_min=1, class_draws=1, rng=rng)
     model = WalkModel.of(town, learnt, rng)
     drawn, own, label = model.draw(walks, rng), town.r[:seeds].astype(np.int32), learnt.classes.label
     skeleton = label[own].astype(np.int16)
@@ -214,7 +214,7 @@ class _Passed:
         self.passed = np.ones(n, dtype=bool)
 
 
-def hot_kernels(places: int = 4000) -> dict[str, dict[str, float]]:
+def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, float]]:
     """Hot kernels beside a loop that reads the same bytes once and adds them up: seconds of both."""
     import elsewhere as ew
     from elsewhere._jit import njit
@@ -229,23 +229,35 @@ def hot_kernels(places: int = 4000) -> dict[str, dict[str, float]]:
                 total += words[i]
         return total
 
-    town = ew.simulate_town(users=2000, locations=places, rng=np.random.default_rng(1)).traces
+    @njit
+    def stream_rows(row, step, shape, here):
+        total, shapes = 0.0, 0
+        for place in here:
+            for j in range(row[place], row[place + 1]):
+                total += step[j]
+                shapes += shape[j]
+        return total + shapes
+
+    town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces
     known = town.visitors() >= 5
     walk = learn_habits(town.r, town.locations, known, m_min=5, rng=np.random.default_rng(2)).tables(
         town.locations, known
     )
     n, L = 2000, town.L
     out, uniform = np.empty((n, L), dtype=np.int32), np.random.default_rng(3).random((n, 2 * L - 1))
-    stroll(walk, uniform[:2], out[:2])
-    stream(np.zeros(8, dtype=np.uint64), 1)
-    moves = int((out[:, 1:] != out[:, :-1]).sum())
     stroll(walk, uniform, out)
-    moves = int((out[:, 1:] != out[:, :-1]).sum())
-    width = len(walk.step) / max(len(walk.places), 1) if len(walk.step) else len(walk.places)
-    # a move reads step (8 bytes) and shape (1 byte) of every place in reach
-    words = np.ones(int(width * 9 / 8), dtype=np.uint64)
+    row, step, shape = walk.row, walk.step, walk.shape
+    if len(walk.steps):  # a small map: every move reads the steps and shapes to all places
+        P, steps = len(walk.places), walk.steps[np.ix_(walk.places, walk.places)]
+        row, step, shape = np.arange(P + 1) * P, steps.ravel(), np.zeros(P * P, np.uint8)
+    here = np.searchsorted(walk.places, out[:, :-1][out[:, 1:] != out[:, :-1]])
+    stream_rows(row, step, shape, here[:2])
+    stream(np.zeros(8, dtype=np.uint64), 1)
     found = {
-        "walk": {"seconds": least(lambda: stroll(walk, uniform, out)), "stream": least(lambda: stream(words, moves))}
+        "walk": {
+            "seconds": least(lambda: stroll(walk, uniform, out)),
+            "stream": least(lambda: stream_rows(row, step, shape, here)),
+        }
     }
     skeleton = np.random.default_rng(4).integers(0, 12, (256, L)).astype(np.int16)
     classes = np.random.default_rng(5).integers(0, 12, (L, 8192)).astype(np.int16)

@@ -35,6 +35,15 @@ def started():
         browser.close()
 
 
+def until(page, words):
+    """Wait until something is true in the page, whose policy lets no string become a function there."""
+    for _ in range(300):
+        if page.evaluate(words):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(f"never: {words}")
+
+
 class Visit:
     """A page, what it asked for, and what it complained about."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsing import MARKS, SIZES, Visit, started
+from browsing import MARKS, SIZES, Visit, started, until
 from PIL import Image
 from reports_made import HOSTILE, world
 
@@ -88,7 +88,7 @@ def test_one_can_step_through_the_days(browser, reports, edition):
         ended = page.is_disabled("#days-next")
         page.click("#days-play")
         playing = page.get_attribute("#days-play", "aria-pressed")
-        page.wait_for_timeout(1200)  # some steps of .35 s, far from all 24
+        until(page, "/^(0[1-9]|1)/.test(document.getElementById('days-clock').textContent)")
         page.click("#days-play")
         played = page.inner_text("#days-clock")
         marks = page.locator("#days-map .now").count()

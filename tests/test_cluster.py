@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -90,6 +92,8 @@ def test_results_come_in_order_and_each_piece_is_done_once(dask, tmp_path):
     assert len({path.read_text() for path in tmp_path.iterdir()}) == 2  # both workers
     assert scale.map_over(Slow(tmp_path), [], executor=cluster) == []
     assert cluster.submit(max, 3, 5).result() == 5
+    assert cluster.submit(max, [3, 5], key=np.negative).result() == 3
+    assert cluster.submit(dict).result() == {}
 
 
 def test_errors_are_the_callers_and_nobody_else_reads_them(dask):
@@ -198,6 +202,7 @@ def test_workers_end_and_come_and_only_their_pieces_are_done_again(start, tmp_pa
             scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.workers[2].kill())
         started.add()
         cluster._client.wait_for_workers(1, timeout=PATIENCE)
+        monkeypatch.setattr(scale, "ALONE", PATIENCE)
         with pytest.raises(ew.errors.ClusterUnavailable, match=r"E_CLUSTER_LOST: .* went away"):
             scale.map_over(third, range(99), executor=cluster, progress=lambda *_: started.scheduler.kill())
 
@@ -233,7 +238,7 @@ OTHER = "import elsewhere._version\nelsewhere._version.__version__ = '0.0.0'"
 def test_other_versions_and_other_software_are_refused_before_anything_is_sent(start, tmp_path, monkeypatch):
     started = start(0)
     with monkeypatch.context() as hurried:
-        hurried.setattr(scale, "CONNECT", 1.0)
+        hurried.setattr(scale, "CONNECT", 10.0)  # in which a scheduler answers also where much else is done
         with pytest.raises(ew.errors.ClusterUnavailable, match="E_CLUSTER_WORKERS"):
             ew.Cluster(started.address)
     monkeypatch.setattr(scale, "CONNECT", PATIENCE)
@@ -259,6 +264,16 @@ def test_a_bad_address_is_refused(address, monkeypatch):
     monkeypatch.setattr(scale, "CONNECT", 1.0)
     with pytest.raises(ew.errors.ClusterUnavailable, match=f"E_CLUSTER: no .* answers at {re.escape(address)}"):
         ew.Cluster(address)
+
+
+def test_a_bad_address_ends_with_its_message_alone():
+    # a client that is left open waits when Python ends, and ends with a traceback
+    script = "import sys, elsewhere as ew\nfrom elsewhere import scale\nscale.CONNECT = 1.0\n"
+    script += "try:\n    ew.Cluster('nonsense')\nexcept ew.ElsewhereError as e:\n    kept = e\n    sys.exit(2)\n"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 2
+    assert ended.stderr == ""
 
 
 def test_what_is_no_executor_is_refused(dask):

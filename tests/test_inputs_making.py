@@ -89,7 +89,7 @@ ROWS = {
         (*SYNTHESIZE, "--preset", "paper"),
         status=3,
         code="E_NOTHING_PASSED",
-        message="0 of 40 fakes passed",
+        message="0 of 400 fakes passed",
     ),
     "B38 all users are one, in the product": Row(
         lambda: town(same=True), (*SYNTHESIZE, *LOOSE[:6]), status=3, code="E_NOTHING_PASSED", message="fakes passed"

@@ -34,11 +34,11 @@ def made():
 
 @pytest.fixture
 def judged(made, monkeypatch):
-    def run(attacks):
+    def run(attacks, **more):
         whole = judge.audit
         quick = {"attacks": attacks, "count_runs": 2000}
         monkeypatch.setattr(judge, "audit", lambda *a, **given: whole(*a, **{**quick, **given}))
-        return judge.judge_run(*made, rng=np.random.default_rng(3))
+        return judge.judge_run(*made, rng=np.random.default_rng(3), **more)
 
     return run
 
@@ -62,6 +62,42 @@ def test_the_attacks_judge_what_the_certificate_claims(made, judged):
     assert "factor of 7.39" in whole.sentence
     assert behind.met
     assert not claims(told, {**found.run, "certificate": {**sure, "eps": 1.0}})[1].met  # another claim than was audited
+
+
+@pytest.mark.parametrize("stage", ["publishing", "uses", "attacks"])
+def test_what_cannot_be_kept_stops_the_run_and_is_no_word_on_the_fakes(made, judged, stage):
+    def full(name, make):
+        if name == stage:
+            raise ew.errors.OutputRefused("the disk is full.")
+        return make()
+
+    with pytest.raises(ew.errors.OutputRefused, match="the disk is full"):
+        judged(["A5"], stages=full)
+
+
+def test_a_cluster_that_is_lost_stops_the_run_and_a_judge_who_refuses_is_a_note(made, judged, monkeypatch):
+    def lost(*_given, **_named):
+        raise ew.errors.ClusterUnavailable("it went away.", code="E_CLUSTER_LOST")
+
+    def refuse(*_given, **_named):
+        raise ew.errors.InvalidTraces("too few.")
+
+    monkeypatch.setattr(judge, "evaluate_publishing", refuse)
+    monkeypatch.setattr(judge, "judge_uses", refuse)
+    kept = []
+
+    def keep(name, make):
+        kept.append(name)
+        return make()
+
+    found = judged(["A5"], stages=keep)
+    assert (found.publishing, found.uses) == (None, None)
+    assert "what the fakes keep could not be judged: too few." in found.notes
+    assert "what the fakes are good for could not be judged: too few." in found.notes
+    monkeypatch.setattr(judge, "audit", lost)
+    with pytest.raises(ew.errors.ClusterUnavailable, match="went away"):
+        judge.judge_run(*made, rng=np.random.default_rng(3), stages=keep)
+    assert kept == ["publishing", "uses", "attacks"] * 2
 
 
 def test_in_the_deniable_mode_a_rare_place_is_the_models(made, judged):

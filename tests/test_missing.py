@@ -117,3 +117,44 @@ def test_a_word_that_is_none_of_the_two_is_refused(tmp_path, run):
     status, _, err = run("synthesize", "nowhere.csv", "-o", tmp_path / "out", "--missing", "magic")
     assert status == 2
     assert "--missing" in err
+
+
+def test_positions_that_jitter_are_calmed_where_no_fix_has_an_accuracy(tmp_path):
+    from elsewhere.run.presets import PRESETS
+    from elsewhere.run.reading import read_whole
+
+    rng, rows = np.random.default_rng(4), []
+    works = rng.normal(0, 0.02, (6, 2))
+    for person in range(40):
+        home, work = rng.normal(0, 0.02, 2), works[person % 6]
+        for slot in range(72):
+            lat, lon = (work if 24 <= slot < 51 else home) + rng.normal(0, 0.0003, 2)
+            time = pd.Timestamp("2024-03-05") + pd.Timedelta(minutes=20 * slot + 3)
+            rows.append((f"p{person}", time, 46 + lat, 6 + lon))
+    pd.DataFrame(rows, columns=["user", "time", "lat", "lon"]).to_csv(tmp_path / "a.csv", index=False)
+    drop, gibbs = (
+        read_whole(tmp_path / "a.csv", ew.Reading(), PRESETS["product"], coins=b"2" * 32, missing=missing)
+        for missing in ("drop", "gibbs")
+    )
+
+    assert any("positions jitter" in note for note in gibbs[1].notes)
+    assert np.array_equal(drop[0].r, gibbs[0].r)  # nothing is missing: the same days
+    assert (np.diff(gibbs[0].r) != 0).sum(axis=1).mean() <= 2
+
+
+def test_people_whose_gaps_are_too_long_are_counted_by_the_refusal(tmp_path):
+    # 80 people seen every ten hours: presets with a theorem fill six
+    times = pd.date_range("2024-03-05 01:00", periods=6, freq="10h")
+    rows = [(f"p{i}", t, 46 + (i % 4) / 50, 6 + (i % 3) / 50) for i in range(80) for t in times]
+    pd.DataFrame(rows, columns=["user", "time", "lat", "lon"]).to_csv(tmp_path / "a.csv", index=False)
+    # twelve more, every hour
+    often = pd.date_range("2024-03-05", periods=48, freq="1h")
+    more = [(f"q{i}", t, 46 + (i % 4) / 50, 6 + (i % 3) / 50) for i in range(12) for t in often]
+    pd.DataFrame(more).to_csv(tmp_path / "a.csv", index=False, header=False, mode="a")
+    with pytest.raises(ew.ElsewhereError) as refused:
+        ew.synthesize(tmp_path / "a.csv", tmp_path / "out", preset="deniable", report=False)
+
+    said = " ".join([str(refused.value), *refused.value.__notes__])
+    assert refused.value.code == "E_TOO_FEW"
+    assert "more of the 92 people in the file" in said
+    assert "gaps of more than 6h are not filled (`max_gap`)" in said

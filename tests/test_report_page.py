@@ -382,6 +382,16 @@ def test_advice_follows_what_was_learnt_about_people(audit, run, level, words):
     assert (said.level, words in said.because) == (level, True)
 
 
+def test_few_attacks_are_no_advice_unless_a_theorem_covers_everybody():
+    audit = {"A3": {"status": "run", "passed": True, "main": 0.0, "bar": 0.01}}
+    assert advice(audit, {}).words == "Cannot be advised: 8 of 9 attacks on people were not run"
+    proven = {"certificate": {"protects": "everybody", "eps": 4.0, "conditions": [("a map", "met")], "words": ["x"]}}
+    assert advice(audit, proven).words == "A theorem covers everybody in the file: publish with care"
+    broken = {"certificate": {**proven["certificate"], "conditions": [("a map", "not met")]}}
+    for other in (broken, {"certificate": {**proven["certificate"], "protects": "seeds"}}):
+        assert advice(audit, other).words.startswith("Cannot be advised")
+
+
 def test_without_links_a_copied_day_is_no_shared_place():
     said = claims({"A1": {"status": "run", "how": "whole day", "main": 0.5, "passed": False}}, {})[0]
     assert (said.met, said.because) == (False, "A1 found that 50.0 % of the fakes are somebody's real day.")

@@ -263,8 +263,7 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):
-    key = importlib.import_module("elsewhere.run.job").key_of
-    preset, how = ew.PRESETS["product"] if hasattr(ew, "PRESETS") else None, JOB.Reading()
+    key, how = importlib.import_module("elsewhere.run.job").key_of, JOB.Reading()
     preset = importlib.import_module("elsewhere.run.presets").PRESETS["product"]
     copy = tmp_path / town.name
     shutil.copy(town, copy)
@@ -382,6 +381,14 @@ def test_a_refusal_and_a_run_that_had_hardly_begun_leave_nothing(town, tmp_path,
         with pytest.raises(KeyboardInterrupt) as stopped:
             ew.synthesize(town, tmp_path / "out", **SMALL)
     assert getattr(stopped.value, "__notes__", []) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_private_folder_is_not_where_a_run_keeps_what_is_done(town, tmp_path):
+    for force in (False, True):
+        with pytest.raises(ew.errors.InvalidParameter, match="`private` must not be out-unfinished") as refused:
+            ew.synthesize(town, tmp_path / "out", private=tmp_path / "out-unfinished", **SMALL, force=force)
+        assert refused.value.code == "E_OUTPUT"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -145,6 +145,7 @@ def test_every_answer_carries_the_headers_of_the_house(service):
         headers = service("GET", path, token).headers
         assert headers["cache-control"] == "no-store"
         assert "default-src 'none'" in headers["content-security-policy"]
+        assert "data:" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "server" not in headers

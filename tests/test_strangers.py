@@ -57,6 +57,8 @@ CLOCKS = "{user},{t:%d.%m.%Y},{t:%H:%M:%S},{lat},{lon}\n"
 SAME = {
     "German names, dates and commas": "Nutzer;Datum;Uhrzeit;Breite;L\u00e4nge\n"
     + lines(CLOCKS).replace(",", ";").replace("6.", "6,"),
+    "German devices": "Ger\u00e4tenummer;Zeitpunkt;Breitengrad;L\u00e4ngengrad\n"
+    + lines("{user};{t:%d.%m.%Y %H:%M:%S};{lat};{lon}\n").replace("6.", "6,"),
     "Spanish names": "usuario,fecha,hora,latitud,longitud\n" + lines(CLOCKS),
     "a day known by what it holds": "uid,Tag,time,lat,lng\n" + lines(CLOCKS),
     "a clock known by what it holds": "uid,date,gestartet,lat,lng\n" + lines(CLOCKS),
@@ -270,7 +272,7 @@ def test_a_row_that_stands_where_names_should_is_not_shown(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("form", "shown"), [("%d/%m/%Y %H:%M", "/%Y %H:%M"), ("%d.%m.%y %I:%M:%S %p", ".%y %I:%M:%S %p")]
+    ("form", "shown"), [("%d/%m/%Y %H:%M", "/%Y %H:%M"), ("%d-%m-%y %I:%M:%S %p", "-%y %I:%M:%S %p")]
 )
 def test_days_that_could_be_months_are_asked_for_with_both_readings(tmp_path, form, shown):
     early = [(t.replace(month=4, day=3), lat, lon) for t, lat, lon in POINTS]
@@ -284,6 +286,19 @@ def test_days_that_could_be_months_are_asked_for_with_both_readings(tmp_path, fo
     assert "3 April or March 4" in message
     assert str(read(path, tz="UTC", date_format=f"%d{mark}%m{shown}")[0].dates[0]) == "2013-04-03"
     assert str(read(path, tz="UTC", date_format=f"%m{mark}%d{shown}")[0].dates[0]) == "2013-03-04"
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y %H:%M", "%d.%m.%y %H:%M:%S"])
+def test_dates_with_points_have_the_day_first_and_it_is_said(tmp_path, form):
+    early = [(t.replace(month=4, day=3), lat, lon) for t, lat, lon in POINTS]
+    path = put(tmp_path / "a.csv", HEAD + "".join(f"ann,{t.strftime(form)},{lat},{lon}\n" for t, lat, lon in early))
+    traces, prepared = read(path, tz="UTC")
+
+    assert str(traces.dates[0]) == "2013-04-03"
+    assert any("03.04 is 3 April" in note for note in prepared.notes)
+    late = [(t.replace(month=4, day=25), lat, lon) for t, lat, lon in POINTS]
+    sure = put(tmp_path / "b.csv", HEAD + "".join(f"ann,{t.strftime(form)},{lat},{lon}\n" for t, lat, lon in late))
+    assert not any("3 April" in note for note in read(sure, tz="UTC")[1].notes)
 
 
 def test_one_day_above_twelve_tells_all_of_a_large_file(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -142,7 +143,9 @@ def test_the_key_is_good_once_and_nothing_is_told_without_the_token(run):
         before = [ask(server, "GET", "/run")[0], ask(server, "GET", "/run", token=key)[0]]
         wrong = [ask(server, "POST", "/open", body)[0] for body in ("", "wrong", "é", key[:-1], "x" * 5000)]
         other = ask(server, "POST", "/elsewhere", key)[0]
-        status, content, _ = ask(server, "POST", "/open", key)
+        with ThreadPoolExecutor(8) as tabs:
+            answers = list(tabs.map(lambda _: ask(server, "POST", "/open", key), range(8)))
+        (content,) = [content for status, content, _ in answers if status == 200]
         again = ask(server, "POST", "/open", key)[0]
         told = ask(server, "GET", "/run", token=json.loads(content)["token"])
         foreign = [ask(server, m, p, host="evil.example")[0] for m, p in (("GET", "/"), ("POST", "/open"))]
@@ -150,7 +153,8 @@ def test_the_key_is_good_once_and_nothing_is_told_without_the_token(run):
     assert before == [401, 401]
     assert wrong == [401] * 5
     assert other == 401
-    assert (status, again) == (200, 401)
+    assert sorted(status for status, _, _ in answers) == [200] + [401] * 7
+    assert again == 401
     assert told[0] == 200
     assert len(json.loads(told[1])["fakes"]) == run[3].traces.U
     assert foreign == [403, 403]
@@ -172,6 +176,7 @@ def test_only_the_files_of_the_page_are_served_under_a_strict_policy(run, capfd)
         assert "default-src 'none'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Frame-Options"] == "DENY"
     assert refused == [404] * len(tricks)
     assert put == 501
     assert address == "127.0.0.1"

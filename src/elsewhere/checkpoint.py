@@ -215,9 +215,6 @@ def _release(lock: int | None) -> None:
         os.close(lock)
 
 
-# --- values as bytes --------------------------------------------------------------------------------------------------
-
-
 def digest(value: Any) -> str:
     """Return the sha256 of a value's bytes; `TypeError` if it has none."""
     with Path(os.devnull).open("wb") as nowhere:

@@ -356,6 +356,19 @@ PAGE_TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
+# of every answer of a server of pages: nothing is stored, no page of others shows or reads ours, and ours loads
+# nothing but its own files
+PAGE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
 
 def page_files(names: Iterable[str]) -> dict[str, tuple[bytes, str]]:

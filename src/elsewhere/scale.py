@@ -12,7 +12,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
@@ -84,6 +84,7 @@ def workers_or(executor: Executor | None, workers: int | None) -> Iterator[Execu
 
 
 CONNECT = 30.0  # seconds in which a scheduler must answer, and the first worker be there
+CLOSE = 5.0  # seconds in which a connection that failed must be gone
 ALONE = 60.0  # seconds that are waited for a worker once there is none
 LOOK = 5.0  # seconds after which a wait looks whether anybody is still there
 LOSSES = 3  # times that everything on its way may be lost without a result in between
@@ -210,7 +211,7 @@ class Cluster(Executor):
         """Do `fn(*args, **kwargs)` on a worker, and wait for it."""
         done: Future[Any] = Future()
         try:
-            done.set_result(next(self.map(partial(fn, **kwargs), *([a] for a in args))))
+            done.set_result(next(self.map(_Spread(partial(fn, **kwargs)), [args])))
         except Exception as error:
             done.set_exception(error)
         return done
@@ -378,8 +379,8 @@ class _Spread:
 
 def _plain(work: Any) -> str:
     """The name of a function or of its class, which says nothing of what it is called with."""
-    while isinstance(work, partial):
-        work = work.func
+    while isinstance(work, partial | _Spread):
+        work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)
     return "".join(c for c in name if c.isalnum() or c == "_").strip("_") or "work"
 
@@ -393,11 +394,14 @@ def _connected(address: str) -> Any:
     what = 'give the address of a Dask scheduler, such as "tls://host:8786"'
     if not isinstance(address, str) or not address:
         raise InvalidParameter(f"`address` must be that of a Dask scheduler, got {address!r}: {what}.")
+    client = connect.__new__(connect)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # versions are compared, and refused, below
-            client = connect(address, timeout=CONNECT, set_as_default=False)
+            client.__init__(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
+        with suppress(Exception):  # else Dask closes it when Python ends: a minute, and a traceback
+            client.close(timeout=CLOSE)
         if isinstance(error, TypeError):  # of Dask, where a tls:// address has no certificates
             what = "set the certificates of distributed.comm.tls in Dask's configuration (docs/scale.md)"
         raise ClusterUnavailable(f"no Dask scheduler answers at {address}: {what}.", code="E_CLUSTER") from None

@@ -16,14 +16,14 @@ And how much the classes of places tell of the categories that the input gives t
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere._version import __version__
 from elsewhere.checkpoint import Stages, at_once
-from elsewhere.errors import ElsewhereError, InvalidParameter
+from elsewhere.errors import ClusterUnavailable, ElsewhereError, InvalidParameter
 from elsewhere.evaluation.attacks.audit import ALL, AuditResult, audit
 from elsewhere.evaluation.attacks.finding import LEARNT, NOT_RUN, WITHIN
 from elsewhere.evaluation.lives import LivesResult, judge_lives, no_lives
@@ -33,6 +33,7 @@ from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
+Result = TypeVar("Result")
 BLOCK = 256
 FEWEST_PLACES = 10  # with a class and a category; fewer tell nothing
 SHUFFLES = 200
@@ -239,13 +240,14 @@ def judge_run(
         seed_rows, owner = np.arange(len(traces)), None
     seeds = traces.select(seed_rows)
     control, notes = _control(traces, seed_rows, fakes, holdout)
-    try:
-        kept: PublishingResult | None = stages(
-            "publishing",
+    kept, why_not = stages(
+        "publishing",
+        lambda: _or_why_not(
+            "what the fakes keep",
             lambda: evaluate_publishing(seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first),
-        )
-    except ElsewhereError as error:
-        kept, notes = None, (*notes, f"what the fakes keep could not be judged: {error.args[0]}")
+        ),
+    )
+    notes = (*notes, *why_not)
     published = Traces(
         fakes.r[rows],
         traces.locations,
@@ -255,10 +257,11 @@ def judge_run(
         start=traces.start,
         tz=traces.tz,
     )
-    try:
-        uses: Uses | None = stages("uses", lambda: judge_uses(traces, published, rng=fifth))
-    except ElsewhereError as error:
-        uses, notes = None, (*notes, f"what the fakes are good for could not be judged: {error.args[0]}")
+    uses, why_not = stages(
+        "uses",
+        lambda: _or_why_not("what the fakes are good for", lambda: judge_uses(traces, published, rng=fifth)),
+    )
+    notes = (*notes, *why_not)
     why = no_lives(traces, published)
     lives, notes = (
         (None, (*notes, why)) if why else (stages("lives", lambda: judge_lives(traces, published, rng=sixth)), notes)
@@ -292,6 +295,14 @@ def judge_run(
         m_min = fakes.preset.m_min
         told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
     return Judgement(uses, kept, attacked, told, (*notes, *more), lives)
+
+
+def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, tuple[str, ...]]:
+    """Return what a judge finds; None, and a note, where it refuses. A stage that cannot be kept is no such refusal."""
+    try:
+        return judge(), ()
+    except ElsewhereError as error:
+        return None, (f"{what} could not be judged: {error.args[0]}",)
 
 
 def _control(
@@ -403,6 +414,8 @@ def _attacked(
         if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
             found = _with(found, audit(days, control, whole[2], None, attacks=["A13"], roles=in_file, rng=rng, **given))
+    except ClusterUnavailable:  # which is no word on the fakes: the run stops, and goes on when it is there again
+        raise
     except ElsewhereError as error:
         return None, (*notes, f"no attack could be run: {error.args[0]}")
     return found, notes

@@ -503,9 +503,20 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         words = "Publish with care"
         if not inside and not missing:
             words = "No attack learnt more about people than its bar allows: publish with care"
+        elif _covers_everybody(audit, run):
+            words = "A theorem covers everybody in the file: publish with care"
+        elif 2 * len(missing) > len(WANTED):
+            words = f"Cannot be advised: {len(missing)} of {len(WANTED)} attacks on people were not run"
         return Advice("care", words, " ".join(whys))
     whys.append("This is no proof: it holds for the attacks in the table, and for them alone.")
     return Advice("yes", "Nothing measured here speaks against publishing", " ".join(whys))
+
+
+def _covers_everybody(audit: Plain | None, run: Mapping[str, Any]) -> bool:
+    """Tell whether the certificate holds, and for everybody in the file."""
+    certificate = run.get("certificate")
+    everybody = isinstance(certificate, Mapping) and certificate.get("protects") == "everybody"
+    return everybody and _certified(audit, run).met
 
 
 def _safer(run: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ import hmac
 import io
 import json
 import secrets
+import threading
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidModel, OutputRefused
-from elsewhere.files import page_files, read_index, read_regular
+from elsewhere.files import PAGE_HEADERS, page_files, read_index, read_regular
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES, Verdicts
 from elsewhere.reports.attacks import QUESTIONS, advice, sentence, shown, state
@@ -39,15 +40,6 @@ MEASURED = ("sim", "shared", "aligned", "alternates", "sim_s", "closest")  # of 
 LARGEST = 2**31
 MOST_SHOWN = 5_000  # fakes; a pool is in no order, so the first ones are some at random
 PAGE = ("studio.html", "studio.js", "map.js", "parts.js", "style.css", "icon.svg")
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 def studio_file(traces: Traces, fakes: Fakes, pool: Pool, rows: Ints) -> bytes:
@@ -222,7 +214,7 @@ class Studio(ThreadingHTTPServer):
     def __init__(self, run: Run, port: int = 0) -> None:
         self.run, self.files = run, page_files(PAGE)
         self.key, self.token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self.taken = False
+        self.opening = threading.Lock()  # held for good by the first tab
         try:
             super().__init__(("127.0.0.1", port), _Answer)
         except OSError as error:
@@ -265,10 +257,9 @@ class _Answer(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         given = self.rfile.read(int(length)) if length.isdigit() and int(length) <= 200 else b""
         right = hmac.compare_digest(given, self.server.key.encode())
-        if self.path != "/open" or not right or self.server.taken:
+        if self.path != "/open" or not right or not self.server.opening.acquire(blocking=False):
             self._refuse(401, "this address is good for one tab: run `elsewhere studio` again.")
             return
-        self.server.taken = True
         self._send(200, "application/json", json.dumps({"token": self.server.token}).encode())
 
     def _for_us(self) -> bool:
@@ -284,7 +275,7 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _send(self, status: int, kind: str, content: bytes) -> None:
         self.send_response(status)
-        for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
+        for name, value in {**PAGE_HEADERS, "Content-Type": kind, "Content-Length": str(len(content))}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)

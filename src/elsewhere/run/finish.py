@@ -113,7 +113,13 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
 
 def unfinished_folder(out: Path, mine: Path) -> Path:
     """Where a run keeps what is done until it has ended: beside the private folder, because it is private."""
-    return mine.absolute().with_name(f"{out.absolute().name}-unfinished")
+    spare = mine.absolute().with_name(f"{out.absolute().name}-unfinished")
+    if spare.resolve() == mine.resolve():
+        raise InvalidParameter(
+            f"`private` must not be {spare.name}, which is where a run keeps what is done: choose another name.",
+            code="E_OUTPUT",
+        )
+    return spare
 
 
 def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:

@@ -26,7 +26,7 @@ from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
-from elsewhere.run.roles import Roles, split_users
+from elsewhere.run.roles import Roles, in_public, split_users
 from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
@@ -526,7 +526,8 @@ def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
         return replace(roles, alternates=alternates)
     if not shown.any():
         raise InvalidTraces("no seed visits a place that enough users share; lower `m_min`.", code="E_SUPPRESSED")
-    note = f"{int((~shown).sum())} seeds visit only places that fewer than `m_min` users share, and were left out."
+    left_out = in_public(int((~shown).sum()))
+    note = f"{left_out} seeds visit only places that fewer than `m_min` users share, and were left out."
     return replace(
         roles,
         seeds=roles.seeds.select(shown),

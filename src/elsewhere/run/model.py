@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -126,7 +127,7 @@ class FittedModel:
             )
         return clock.of_minute(traces.minutes()).astype(np.int64)
 
-    @property
+    @cached_property
     def ways(self) -> Ways | None:
         """How walks keep to allowed moves between known places; None if all are allowed."""
         if self.model.feasible is None:

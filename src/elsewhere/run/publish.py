@@ -36,6 +36,7 @@ from elsewhere.pool import Pool
 from elsewhere.run.fakes import Fakes, floored
 from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import PublicMap
+from elsewhere.run.roles import FEWEST
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.inputs import open_table
 from elsewhere.traces.model import Ints, Traces
@@ -196,9 +197,6 @@ def _table(table: Table) -> dict[str, list[Link]]:
 ALSO = {"gpx": "fakes.gpx", "geojson": "fakes.geojson", "kepler": "fakes.kepler.geojson", "sglt": "fakes.trace"}
 LINES = ("slots", "visits", "events")
 FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # beside the pool
-
-
-FEWEST = 5  # what is counted of fewer is for the owner alone
 
 
 def as_read(fakes: Fakes, read: Preparation) -> Fakes:

@@ -27,17 +27,21 @@ COARSER = (200, 100, 50, 25, 12)  # numbers of cells that are tried out
 
 
 @contextmanager
-def advised(traces: "Traces", settings: "Preset") -> Iterator[None]:
-    """Add to an error that comes of too few people or shared places what the owner of `traces` can do."""
+def advised(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> Iterator[None]:
+    """
+    Add to an error that comes of too few people or shared places what the owner of `traces` can do.
+
+    Where it is known how they were `read`, the people without a usable day are counted too.
+    """
     try:
         yield
     except ElsewhereError as error:
         if error.code in SMALL:
-            error.add_note(advice(traces, settings))
+            error.add_note(advice(traces, settings, read))
         raise
 
 
-def advice(traces: "Traces", settings: "Preset") -> str:
+def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = None) -> str:
     """
     Return in one paragraph what there is, what the presets need, and which ways are left, with numbers.
 
@@ -59,6 +63,9 @@ def advice(traces: "Traces", settings: "Preset") -> str:
         f"{settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
     ways = []
+    everybody = 0 if read is None else read.users + read.users_dropped
+    if read is not None and read.users_usable < needed <= everybody:
+        ways.append(f"more of the {everybody:,} people in the file; in the way: {', and '.join(read.in_the_way())}")
     if traces.U < needed:
         ways.append(
             f"at least {needed - traces.U:,} more people, your own or another owner's, in one file (more days of the "
@@ -235,7 +242,7 @@ def read_whole(
 
         traces = read_apart(
             source,
-            key=secrets.token_bytes(32) if coins is None else coins,
+            key=coins,
             report=reports.append,
             joined=(lambda others: join_places(usable(others), settings)[0]) if joins else None,
             **keywords,

@@ -192,8 +192,24 @@ def _with_gaps(
     apart = {} if not isinstance(roles.alternates, Traces) else set(roles.alternates.labels)
     others = np.flatnonzero([label not in apart for label in traces.labels])
     model, even = _learnt_from(traces, others, settings, rng)
-    note = f"{len(traces) - len(rows)} rows with missing slots are learnt from, and are no seeds."
+    note = f"{in_public(len(traces) - len(rows))} rows with missing slots are learnt from, and are no seeds."
     return replace(roles, seed_rows=rows[roles.seed_rows], model=model, notes=(*roles.notes, note, *even))
+
+
+FEWEST = 5  # what is counted of fewer is for the owner alone
+
+
+def in_public(count: int) -> str:
+    """
+    Return a count for a note, which is published: of fewer than FEWEST it says no more.
+
+    Examples
+    --------
+    >>> in_public(1), in_public(30)
+    ('fewer than 5', '30')
+
+    """
+    return f"{count}" if count >= FEWEST else f"fewer than {FEWEST}"
 
 
 def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:

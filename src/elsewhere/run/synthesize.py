@@ -61,7 +61,7 @@ Progress = Callable[[str, int, int], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
 LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
 ATTACK, WRITE = "attacking the fakes", "writing the reports"
-# of the time of a run of the product preset, about (3,000 people, 400 places)
+# of the time of a run of the product preset: rough, where a bar starts before it has seen anything
 SHARES = {READ: 0.1, LEARN: 0.3, MAKE: 0.2, JUDGE: 0.1, ATTACK: 0.25, WRITE: 0.05}
 
 
@@ -208,7 +208,7 @@ def synthesize(
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         tell(LEARN, 0, 0)
-        with advised(traces, settings):
+        with advised(traces, settings, read):
             fakes = fakes_of(
                 traces,
                 int.from_bytes(secret[:16], "little"),  # as `generate_fakes` does in a laboratory run

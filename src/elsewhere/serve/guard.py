@@ -18,6 +18,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from elsewhere.files import PAGE_HEADERS
 from elsewhere.serve.store import Store, digest_of
 
 Message = MutableMapping[str, Any]
@@ -30,22 +31,7 @@ LONGEST_TOKEN = 200
 HEAD_SECONDS, BODY_SECONDS, REQUEST_SECONDS = 10.0, 10.0, 60.0
 MOST_HOLDERS = 10_000  # whose rates are remembered
 OPEN = {"/", "/v1/health", "/openapi.json"}  # and /page/...
-HEADERS = [
-    (b"cache-control", b"no-store"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"geolocation=(), camera=(), microphone=()"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-]
-
-
+HEADERS = [(name.lower().encode(), value.encode()) for name, value in PAGE_HEADERS.items()]
 END = [(b"connection", b"close")]  # what is left of the request is not read
 
 

@@ -62,13 +62,14 @@ class Form:
     """
     How times are written: "iso", "epoch", or one of FORMS, and what their digits alone do not tell.
 
-    `day_first` tells 3 April from March 4, None where nothing does. `unit` is that of an epoch, a power of 1000 a
-    second.
+    `day_first` tells 3 April from March 4, None where nothing does; `by_points` where no number above 12 tells it but
+    the points between them. `unit` is that of an epoch, a power of 1000 a second.
     """
 
     kind: str
     day_first: bool | None = None
     unit: int = 0
+    by_points: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,12 +172,13 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
     Tell how the times of a column are written, by all of its tables if one does not tell.
 
     A date with the year last has its day first if any first number is above 12, its month first if any second one is;
-    where neither is, or both are about as often, it is refused with both readings (B32).
+    where neither is, 03.04.2020 is 3 April, because no country writes the month first with points. Any other such
+    date, and one where both are about as often, is refused with both readings (B32).
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table, seen, above = None, None, [0, 0]
+    table, seen, above, points = None, None, [0, 0], True
     for table in tables:
         column = table.column(name)
         if date_format is not None or pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
@@ -199,11 +201,14 @@ def form_of(tables: Iterable[Table], name: str, date_format: str | None = None) 
         parts = pc.extract_regex(text, YEAR_LAST)
         for i, side in enumerate("ab"):
             above[i] += pc.sum(pc.greater(pc.struct_field(parts, side).cast(pa.int32()), 12)).as_py() or 0
-        seen = seen or parts
+        marks = pc.drop_null(pc.unique(pc.struct_field(parts, "mark"))).to_pylist()
+        seen, points = seen or parts, points and marks == ["."]
         if max(above) > 9 * min(above) and max(above) > 0:
             return Form(kind, day_first=above[0] > above[1])
     if table is None or seen is None:
         return Form("iso")
+    if points and max(above) == 0:
+        return Form("year last", day_first=True, by_points=True)
     raise table.refuse(_both_readings(table.shown(name), seen), "E_DATE")
 
 
@@ -476,7 +481,12 @@ def plan_clock(
     if "left" in used and "date" not in used and holds_time_of_day(sample, used["left"]):
         dated.remove(used["left"])  # clock times on the days of arrivals that tell theirs
     forms = {column: form_of(chain([sample], tables), column, date_format) for column in dated}
-    plan = ClockPlan(used, forms, tz, date_format)
+    assumed = tuple(
+        f"dates of column {sample.shown(column)!r} are read with the day first: 03.04 is 3 April (`date_format`)"
+        for column, form in forms.items()
+        if form.by_points
+    )
+    plan = ClockPlan(used, forms, tz, date_format, notes=assumed)
     if "local" in used and "utc" in used:
         utc = times(sample, used["utc"], date_format=date_format, form=forms[used["utc"]])
         written = replace(utc, aware=True, zone="UTC").times
@@ -489,7 +499,7 @@ def plan_clock(
         named = None if near is None else zone_at(*near)[0]
         where = f"of {named}, where the coordinates lie (`tz`)" if named else "its zone is not named (`tz`)"
         note = f"times carry no offset; they are read as the local clock{' ' if named else ', '}{where}"
-        return replace(plan, named=named, notes=(note,))
+        return replace(plan, named=named, notes=(*plan.notes, note))
     if tz is not None:
         return replace(plan, zone=tz)
     zone, notes = (None if several else clock.zone), []
@@ -503,7 +513,7 @@ def plan_clock(
         notes.append("times have several offsets; they are shown in UTC, give `tz` for local days")
     else:
         notes.append("times are UTC, and so are days and hours; give `tz` for local ones")
-    return replace(plan, zone=named or "UTC", notes=(*notes, *([word] if word else [])))
+    return replace(plan, zone=named or "UTC", notes=(*plan.notes, *notes, *([word] if word else [])))
 
 
 def wall_clock(plan: ClockPlan, table: Table) -> WallClock:

@@ -26,6 +26,8 @@ SYNONYMS = {
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
     "deviceaid maid "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
+    "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
+    "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
     "usuario idusuario usuarioid participante utilisateur idutilisateur identifiant id",
     "time": "datetime timestamp time trackedat t ts when dateandtime datetimestamp timestamps timestampms timestampsec "
     "unixtimestamp unixtime unix epochtime epochseconds epochms epoch posixtime posix gpstime gpsdatetime fixtime "

@@ -187,7 +187,8 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     airliner is dropped. Both are counted; `so_far` is what the reader has counted already.
     """
     settings.require_equal_slots()
-    width, gaps, regions, evidence = settings.width, settings.gaps, settings.regions, settings.evidence
+    width, gaps, regions = settings.width, settings.gaps, settings.regions
+    evidence = settings.evidence and fixes.accuracy is not None  # without radii, positions are read as ever
     short = 0
     if fixes.until is not None:
         fixes, short = stretched(fixes, width, so_far.name)
