@@ -276,6 +276,18 @@ def test_a_bad_address_ends_with_its_message_alone():
     assert ended.stderr == ""
 
 
+def test_a_client_that_cannot_be_closed_is_not_closed_again_as_garbage():
+    class Stuck:
+        status = "connecting"
+
+        def close(self, timeout):
+            raise OSError
+
+    client = Stuck()
+    scale._close(client, 1.0)
+    assert client.status == "closed"
+
+
 def test_what_is_no_executor_is_refused(dask):
     _, cluster = dask
     with pytest.raises(ew.errors.InvalidParameter, match=r"`executor` must be .*Executor, got Client"):

@@ -364,7 +364,7 @@ class Cluster(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Say good-bye to the cluster, which goes on without us."""
-        self._client.close(timeout=LOOK)
+        _close(self._client, LOOK)
 
 
 class _Spread:
@@ -400,9 +400,15 @@ def _connected(address: str) -> Any:
             warnings.simplefilter("ignore")  # versions are compared, and refused, below
             client.__init__(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        with suppress(Exception):  # else Dask closes it when Python ends: a minute, and a traceback
-            client.close(timeout=CLOSE)
+        _close(client, CLOSE)  # else Dask closes it when Python ends: a minute, and a traceback
         if isinstance(error, TypeError):  # of Dask, where a tls:// address has no certificates
             what = "set the certificates of distributed.comm.tls in Dask's configuration (docs/scale.md)"
         raise ClusterUnavailable(f"no Dask scheduler answers at {address}: {what}.", code="E_CLUSTER") from None
     return client
+
+
+def _close(client: Any, timeout: float) -> None:
+    """Close a client for good: as garbage it would close again, maybe while another one starts, and both would wait."""
+    with suppress(Exception):
+        client.close(timeout=timeout)
+    client.status = "closed"
