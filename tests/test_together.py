@@ -114,9 +114,9 @@ def figures(found):
     yield "qq", found["qq"]["correlation"], 1.0
 
 
-def is_perfect(found):
-    wrong = [(name, value, best) for name, value, best in figures(found) if value != pytest.approx(best, abs=1e-9)]
-    assert wrong == []
+def imperfect(found):
+    """The figures of `evaluate --json` that are not at their best value."""
+    return [(name, value, best) for name, value, best in figures(found) if value != pytest.approx(best, abs=1e-9)]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -124,7 +124,7 @@ def test_a_file_compared_with_itself_is_perfect(run, tmp_path, name):
     path = put(tmp_path, name, ROWS)
     found = json.loads(run("evaluate", "--real", path, "--fakes", path, "--cells", "30", "--json"))
 
-    is_perfect(found)
+    assert imperfect(found) == []
     assert found["sizes"]["fakes"] == found["sizes"]["train"] == 24
     as_names = ("names.csv", "numbers.csv", "large_numbers.csv", "slots.csv")
     assert (found["sizes"]["places"] <= 30) is (name not in as_names)  # these cannot be merged
@@ -136,7 +136,9 @@ def test_a_file_compared_with_itself_is_perfect(run, tmp_path, name):
 )
 def test_the_same_content_in_another_form_is_perfect(run, tmp_path, real, fakes):
     paths = [put(tmp_path, name, ROWS) for name in (real, fakes)]
-    is_perfect(json.loads(run("evaluate", "--real", paths[0], "--fakes", paths[1], "--cells", "30", "--json")))
+    found = json.loads(run("evaluate", "--real", paths[0], "--fakes", paths[1], "--cells", "30", "--json"))
+
+    assert imperfect(found) == []
 
 
 def test_parquet_in_another_order_and_under_other_ids_is_perfect(run, tmp_path):
@@ -146,9 +148,10 @@ def test_parquet_in_another_order_and_under_other_ids_is_perfect(run, tmp_path):
     frame = pd.read_csv(real).sample(frac=1, random_state=1)
     frame.uid = "f" + frame.uid.str[::-1]
     frame.to_parquet(tmp_path / "fakes.parquet")
-    is_perfect(
-        json.loads(run("evaluate", "--real", real, "--fakes", tmp_path / "fakes.parquet", "--cells", "30", "--json"))
-    )
+    fakes = tmp_path / "fakes.parquet"
+    found = json.loads(run("evaluate", "--real", real, "--fakes", fakes, "--cells", "30", "--json"))
+
+    assert imperfect(found) == []
 
 
 @settings(max_examples=25, deadline=None)
@@ -215,7 +218,7 @@ def test_a_pool_tells_its_step_and_real_days_are_whole_as_its_fakes_are(run, tmp
     words = ["--real", path, "--fakes", tmp_path / "pool", "--cells", "30", "--max-gap", "1h"]
     found = json.loads(run("evaluate", *words, "--json"))
 
-    is_perfect(found)
+    assert imperfect(found) == []
     assert (found["sizes"]["instants"], found["sizes"]["train"]) == (24, len(whole))
     assert "--step 60min: as the fakes or the model were made." in found["notes"]
     assert any(f"{len(hourly) - len(whole)} real days with gaps are left out" in note for note in found["notes"])

@@ -133,3 +133,28 @@ export class Stepper {
     this.button.textContent = "Play";
   }
 }
+
+// Buttons and keys of a map: zoom, step through the day, choose the fake before or after. `which` gives the fakes in
+// their order, and the chosen one.
+export function controls(map, stepper, choose, which) {
+  const closer = () => map.zoom(1.6), farther = () => map.zoom(1 / 1.6), fit = () => map.fit();
+  const beside = (step) => {
+    const [order, chosen] = which();
+    if (!order.length) return;
+    const at = order.indexOf(chosen);
+    choose(order[(at + step + order.length + (at < 0 && step < 0)) % order.length]);
+  };
+  const keys = {
+    ArrowLeft: () => stepper.by(-1), ArrowRight: () => stepper.by(1), Home: () => stepper.go(0), End: () => stepper.go(1e9),
+    " ": () => stepper.toggle(), ArrowDown: () => beside(1), ArrowUp: () => beside(-1), Escape: () => choose(null),
+    "+": closer, "=": closer, "-": farther, "0": fit,
+  };
+  el("closer").addEventListener("click", closer);
+  el("farther").addEventListener("click", farther);
+  el("fit").addEventListener("click", fit);
+  el("map").addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+}

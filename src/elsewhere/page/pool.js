@@ -1,7 +1,7 @@
 // The page of the pool: a token in, then level, map, fakes and devices. The token stays in this variable alone.
 
 import { TownMap } from "./map.js";
-import { Stepper, clockOf, dayBar, el, letter, make, many, ranked, staysOf, whole } from "./parts.js";
+import { Stepper, clockOf, controls, dayBar, el, letter, make, many, ranked, staysOf, whole } from "./parts.js";
 
 const LISTED = 60; // fakes at a time
 const pool = { token: null, head: null, days: new Map(), day: 0, facts: [], shown: [], chosen: null, listed: LISTED };
@@ -302,26 +302,7 @@ el("day").addEventListener("change", async () => {
 el("filter").addEventListener("submit", (event) => event.preventDefault());
 el("filter").addEventListener("input", filter);
 el("clear").addEventListener("click", () => { el("filter").reset(); filter(); });
-el("closer").addEventListener("click", () => map.zoom(1.6));
-el("farther").addEventListener("click", () => map.zoom(1 / 1.6));
-el("fit").addEventListener("click", () => map.fit());
-
-el("map").addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const beside = (step) => {
-    if (!pool.shown.length) return;
-    const at = pool.shown.indexOf(pool.chosen);
-    choose(pool.shown[(at + step + pool.shown.length + (at < 0 && step < 0)) % pool.shown.length]);
-  };
-  const keys = {
-    ArrowLeft: () => stepper.by(-1), ArrowRight: () => stepper.by(1), Home: () => stepper.go(0), End: () => stepper.go(1e9),
-    " ": () => stepper.toggle(), ArrowDown: () => beside(1), ArrowUp: () => beside(-1), Escape: () => choose(null),
-    "+": () => map.zoom(1.6), "=": () => map.zoom(1.6), "-": () => map.zoom(1 / 1.6), "0": () => map.fit(),
-  };
-  if (!keys[event.key]) return;
-  event.preventDefault();
-  keys[event.key]();
-});
+controls(map, stepper, choose, () => [pool.shown, pool.chosen]);
 
 // downloads
 

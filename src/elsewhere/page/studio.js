@@ -1,7 +1,7 @@
 // The studio: a run as its owner sees it. The key after the # of the address is exchanged once for the token of this tab.
 
 import { TownMap } from "./map.js";
-import { Stepper, clockOf, dayBar, el, extent, make, many, shape, whole } from "./parts.js";
+import { Stepper, clockOf, controls, dayBar, el, extent, make, many, shape, whole } from "./parts.js";
 
 const LISTED = 60, INKS = 8;
 const it = { day: 0, chosen: null, only: null, listed: LISTED, order: [] };
@@ -323,24 +323,6 @@ function showAudit() {
   draw();
 }
 
-el("closer").addEventListener("click", () => map.zoom(1.6));
-el("farther").addEventListener("click", () => map.zoom(1 / 1.6));
-el("fit").addEventListener("click", () => map.fit());
-el("map").addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const beside = (step) => {
-    if (!it.order.length) return;
-    const at = it.order.indexOf(it.chosen);
-    choose(it.order[(at + step + it.order.length + (at < 0 && step < 0)) % it.order.length]);
-  };
-  const keys = {
-    ArrowLeft: () => stepper.by(-1), ArrowRight: () => stepper.by(1), Home: () => stepper.go(0), End: () => stepper.go(1e9),
-    " ": () => stepper.toggle(), ArrowDown: () => beside(1), ArrowUp: () => beside(-1), Escape: () => choose(null),
-    "+": () => map.zoom(1.6), "=": () => map.zoom(1.6), "-": () => map.zoom(1 / 1.6), "0": () => map.fit(),
-  };
-  if (!keys[event.key]) return;
-  event.preventDefault();
-  keys[event.key]();
-});
+controls(map, stepper, choose, () => [it.order, it.chosen]);
 
 begin();

@@ -31,7 +31,7 @@ from elsewhere.privacy.rules import RULES, Verdicts
 from elsewhere.reports.attacks import QUESTIONS, advice, sentence, shown, state
 from elsewhere.reports.given import findings
 from elsewhere.run.fakes import Fakes
-from elsewhere.traces.ground import around
+from elsewhere.traces.ground import page_map
 from elsewhere.traces.model import Ints, Traces
 
 KIND = "elsewhere studio (private) 1"
@@ -123,7 +123,6 @@ class Run:
     def told(self) -> bytes:
         """Return all of it as JSON, for the page."""
         t, lives = self.pool.traces, self.pool.lives()
-        where = t.locations
         made = {
             "name": self.name,
             "laboratory": bool(self.pool.provenance.get("reproducible")),
@@ -132,13 +131,7 @@ class Run:
             "step_minutes": t.step_minutes,
             "start": t.start,
             "instants": t.L,
-            "places": {
-                "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
-                "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
-                "names": None if where.names is None else list(where.names),
-                "categories": None if where.categories is None else list(where.categories),
-            },
-            "ground": around(where),
+            **page_map(t.locations),
             "label": self._list("label"),
             "fakes": [
                 {

@@ -12,10 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from elsewhere.pool import Pool
-from elsewhere.traces.ground import around
+from elsewhere.traces.ground import page_map
 from elsewhere.traces.model import Ints, Traces
 from elsewhere.traces.write import write_traces
 
@@ -33,7 +31,6 @@ class Shown:
     def head(self) -> bytes:
         """Return clock, map, ground and ids, as JSON."""
         t = self.traces
-        where = t.locations
         told = {
             "step_minutes": t.step_minutes,
             "start": t.start,
@@ -41,13 +38,7 @@ class Shown:
             "instants": t.L,
             "days": self.days,
             "laboratory": self.laboratory,
-            "places": {
-                "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
-                "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
-                "names": None if where.names is None else list(where.names),
-                "categories": None if where.categories is None else list(where.categories),
-            },
-            "ground": around(where),
+            **page_map(t.locations),
             "lives": list(self.number),
         }
         return _json(told)

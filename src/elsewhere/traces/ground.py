@@ -242,9 +242,22 @@ def _thin(lines: dict[str, list[Floats]]) -> dict[str, list[Floats]]:
 AROUND, FINE = 0.35, 1200.0  # of the town's own size, left free around it; units across, for the thinning
 
 
+def page_map(where: Locations) -> dict[str, Any]:
+    """Return what a page draws its own map from, as JSON has it: `places` and the `ground` around them."""
+    return {
+        "places": {
+            "lat": None if where.lat is None else np.round(where.lat, 6).tolist(),
+            "lon": None if where.lon is None else np.round(where.lon, 6).tolist(),
+            "names": None if where.names is None else list(where.names),
+            "categories": None if where.categories is None else list(where.categories),
+        },
+        "ground": around(where),
+    }
+
+
 def around(where: Locations) -> dict[str, Any]:
     """
-    The ground around places, for a page that draws its own map: lines by layer and towns, in degrees; JSON.
+    Return the ground around places: lines by layer and towns, in degrees.
 
     Empty where nothing is installed, or the places lie on no globe or on both sides of the 180th meridian.
     """
