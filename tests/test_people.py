@@ -104,12 +104,12 @@ def test_a_life_is_tested_as_one_person():
     )
     test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, people=People.of(seed))
     # a shares no place with the seed, b and c one: half of the strangers share at most one
-    assert test.prepared.limit.tolist() == [1]
+    assert test.prepared.seeds.limit.tolist() == [1]
     shared = [test([fake], [0])[0] for fake in ([8, 8, 9, 9], [8, 0, 9, 9], [1, 8, 0, 9])]
     assert [v.shared for v in shared] == [0, 1, 2]
     assert [v.passed for v in shared] == [True, True, False]
     strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, people=People.of(seed))
-    assert strict.prepared.limit.tolist() == [0]
+    assert strict.prepared.seeds.limit.tolist() == [0]
 
 
 @given(st.data())
@@ -131,7 +131,7 @@ def test_what_strangers_share_is_counted_by_the_definition(data):
         for name, side in zip("sa", sides, strict=True)
     )
     test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds))
-    assert test.prepared.limit.tolist() == [max(1, n) for n in naive.least_shared(*sides, 0.5)]
+    assert test.prepared.seeds.limit.tolist() == [max(1, n) for n in naive.least_shared(*sides, 0.5)]
 
 
 def test_a_fake_lives_the_days_of_its_seed(town, fakes):

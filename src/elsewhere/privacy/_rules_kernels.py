@@ -50,11 +50,15 @@ class Counted(NamedTuple):
 
 
 class Visitors(NamedTuple):
-    """The seeds that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
+    """The seeds of everybody that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
 
     start: Ints
-    trace: Ints
+    trace: Places
     visits: Places
+    n: Ints  # of the traces, as in `Counted`
+    N: Ints
+    M: Ints
+    user: Ints
 
 
 class Rules(NamedTuple):
@@ -70,16 +74,22 @@ class Rules(NamedTuple):
     exact_below: int  # a larger M would make N N' M inexact
 
 
+class Seeds(NamedTuple):
+    """The seeds whose fakes are tested: all, or those of one block."""
+
+    r: Places  # (S, L) their traces
+    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
+    counted: Counted
+    near: Ints  # (S,) the alternate at which a seed would stand in the order of alternates; 0 where there is none
+
+
 class Prepared(NamedTuple):
     """All that a verdict needs besides the fake and the number of its seed."""
 
     rules: Rules
     clock: Clock
-    r: Places  # (S, L) the seed traces
-    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
-    seeds: Counted
+    seeds: Seeds
     alternates: Counted  # the traces of a user side by side; where each has one, in the order of `steadiness`
-    near: Ints  # (S,) the alternate at which a seed would stand in that order; 0 where there is none
     visitors: Visitors
     R: int
 
@@ -90,9 +100,9 @@ class Scratch(NamedTuple):
     fake: Counted
     tally: Places  # (R,)
     hist: Places  # (L + 1,)
-    forth: Floats  # (S,)
-    back: Floats  # (S,)
-    met: Ints  # (S,)
+    forth: Floats  # (traces of `Visitors`,)
+    back: Floats
+    met: Ints
 
 
 @njit
@@ -113,7 +123,7 @@ def no_counts(traces: int, entries: int, T: int) -> Counted:
 @njit
 def new_scratch(prepared: Prepared) -> Scratch:
     """Working memory for `verdict_one`, one per thread."""
-    L, S, T = len(prepared.clock.slot), len(prepared.r), len(prepared.clock.start) - 1
+    L, S, T = len(prepared.clock.slot), len(prepared.visitors.N), len(prepared.clock.start) - 1
     return Scratch(
         no_counts(1, L, T),
         np.zeros(prepared.R, np.int32),
@@ -195,14 +205,14 @@ def invert(seeds: Counted, R: int) -> Visitors:
             start[(i % T) * R + seeds.place[e] + 1] += 1
     start = np.cumsum(start)
     free = start.copy()
-    trace, visits = np.zeros(len(seeds.place), np.int64), np.zeros(len(seeds.place), np.int32)
+    trace, visits = np.zeros(len(seeds.place), np.int32), np.zeros(len(seeds.place), np.int32)
     for i in range(len(seeds.N) * T):
         for e in range(seeds.start[i], seeds.start[i + 1]):
             key = (i % T) * R + seeds.place[e]
             trace[free[key]] = i // T
             visits[free[key]] = seeds.visits[e]
             free[key] += 1
-    return Visitors(start, trace, visits)
+    return Visitors(start, trace, visits, seeds.n, seeds.N, seeds.M, seeds.user)
 
 
 @njit
@@ -320,7 +330,7 @@ def alternates_found(
 @njit
 def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
     """The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15)."""
-    seeds, visitors, R = prepared.seeds, prepared.visitors, prepared.R
+    seeds, R = prepared.visitors, prepared.R
     forth, back, met = scratch.forth, scratch.back, scratch.met
     T = u.n.shape[1]
     seen = 0
@@ -328,12 +338,12 @@ def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) 
         m = u.n[i, tau]
         for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
             key = tau * R + u.place[e]
-            for x in range(visitors.start[key], visitors.start[key + 1]):
-                s = visitors.trace[x]
+            for x in range(seeds.start[key], seeds.start[key + 1]):
+                s = seeds.trace[x]
                 if seeds.user[s] == own:
                     continue
                 n = seeds.n[s, tau]
-                y = min(visitors.visits[x] * m, u.visits[e] * n)
+                y = min(seeds.visits[x] * m, u.visits[e] * n)
                 if forth[s] == 0:
                     met[seen] = s
                     seen += 1
@@ -368,7 +378,7 @@ def verdict_one(
     Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
     sim_S(s, f), and the largest similarity to another seed.
     """
-    rules, seeds, f = prepared.rules, prepared.seeds, scratch.fake
+    rules, seeds, f = prepared.rules, prepared.seeds.counted, scratch.fake
     own = seeds.user[seed]
     count_row(fake, prepared.clock, f, 0, scratch.tally, scratch.hist, rules.exact_below)
     rejected = 0
@@ -380,16 +390,17 @@ def verdict_one(
     shared = shared_places(f, 0, seeds, seed, scratch.tally)
     aligned = 0
     for t in range(len(fake)):
-        if fake[t] >= 0 and fake[t] == prepared.r[seed, t]:
+        if fake[t] >= 0 and fake[t] == prepared.seeds.r[seed, t]:
             aligned += 1
-    if (aligned if rules.aligned else shared) > prepared.limit[seed]:  # E50
+    if (aligned if rules.aligned else shared) > prepared.seeds.limit[seed]:  # E50
         rejected |= INTERSECTION
 
     X, N = semantic(seeds, seed, f, 0), seeds.N[seed]
     sim_s = X / (N * max(f.M[0], 1))
     found = 0
     if rules.k > 1:
-        found = alternates_found(X, N, own, f, prepared.alternates, prepared.near[seed], rules.par_d, rules.stop)
+        near = prepared.seeds.near[seed]
+        found = alternates_found(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
         if found < rules.k - 1:
             rejected |= DIFFERENTIAL
     if sim_s < rules.min_sim:  # E56
