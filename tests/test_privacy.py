@@ -100,6 +100,24 @@ class TestAgainstTheDefinition:
         # one division, rounded once: the nearest float, not merely a close one
         assert {name: getattr(verdict, name) for name in measured} == {n: float(m) for n, m in measured.items()}
 
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_the_closest_of_many_seeds_is_that_of_the_definition(self, missing):
+        # people who stay at few places, in a town where all pass through place 0: most seeds are never looked at
+        rng = np.random.default_rng(7)
+        r = np.repeat(rng.integers(0, 6, (75, 4)), 3, axis=1)
+        r[:, ::5] = 0
+        r[rng.random(r.shape) < missing] = -1
+        seeds, strangers, fakes = as_traces(r[:60], range(60)), as_traces(r[60:65], range(60, 65)), r[65:]
+
+        found = PrivacyTest.prepare(seeds, strangers, periods=2, against="all")(fakes, range(10))
+
+        for i, verdict in enumerate(found):
+            measured, _ = naive.privacy_verdict(
+                fakes[i], r[i], r[60:65], range(5), spread(12, 2), 2, par_s=1, par_i=12, par_d=1, k=2,
+                others=[*r[:i], *r[i + 1 : 60]],
+            )  # fmt: skip
+            assert (verdict.closest, verdict.quantile) == (float(measured["closest"]), float(measured["quantile"]))
+
     @unhurried
     @given(cases())
     def test_rooms_agree_on_the_similarities(self, case):

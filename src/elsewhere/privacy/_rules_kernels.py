@@ -23,6 +23,7 @@ from elsewhere.traces.model import Floats, Ints, Places
 
 # the rules, one bit each
 SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
+ROUNDING = 1e-9  # sums of bounds are rounded, and nobody may be passed over for it
 
 
 class Clock(NamedTuple):
@@ -59,6 +60,7 @@ class Visitors(NamedTuple):
     N: Ints
     M: Ints
     user: Ints
+    share: Floats  # (T,) the largest share of its slots that any of them has in a period
 
 
 class Rules(NamedTuple):
@@ -212,7 +214,11 @@ def invert(seeds: Counted, R: int) -> Visitors:
             trace[free[key]] = i // T
             visits[free[key]] = seeds.visits[e]
             free[key] += 1
-    return Visitors(start, trace, visits, seeds.n, seeds.N, seeds.M, seeds.user)
+    share = np.zeros(T, np.float64)
+    for i in range(len(seeds.N)):
+        for tau in range(T):
+            share[tau] = max(share[tau], seeds.n[i, tau] / max(seeds.N[i], 1))
+    return Visitors(start, trace, visits, seeds.n, seeds.N, seeds.M, seeds.user, share)
 
 
 @njit
@@ -328,32 +334,70 @@ def alternates_found(
 
 
 @njit
+def similar(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
+    """The larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums so far."""
+    return max(scratch.forth[s] / (seeds.N[s] * max(u.M[i], 1)), scratch.back[s] / (u.N[i] * max(seeds.M[s], 1)))
+
+
+@njit
 def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
-    """The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15)."""
-    seeds, R = prepared.visitors, prepared.R
-    forth, back, met = scratch.forth, scratch.back, scratch.met
-    T = u.n.shape[1]
-    seen = 0
+    """
+    The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
+
+    Places that tell much of u_i by few visitors come first. Once all places left together make nobody the closest, only
+    those met before are looked for in them, as long as they still may be: places that many pass through come last.
+    """
+    seeds, forth, back, met = prepared.visitors, scratch.forth, scratch.back, scratch.met
+    T, R = u.n.shape[1], prepared.R
+    begin, entries = u.start[i * T], u.start[(i + 1) * T] - u.start[i * T]
+    order, worth, most, left = np.empty(entries, np.int64), np.empty(entries), np.empty(entries), 0.0
     for tau in range(T):
-        m = u.n[i, tau]
         for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
-            key = tau * R + u.place[e]
-            for x in range(seeds.start[key], seeds.start[key + 1]):
-                s = seeds.trace[x]
-                if seeds.user[s] == own:
-                    continue
-                n = seeds.n[s, tau]
-                y = min(seeds.visits[x] * m, u.visits[e] * n)
+            key, j = tau * R + u.place[e], e - begin
+            # what the place adds at most to any similarity, in either direction
+            most[j] = u.visits[e] * max(1 / u.N[i], seeds.share[tau] / u.n[i, tau])
+            left += most[j]
+            mine = most[j] / (1 + seeds.start[key + 1] - seeds.start[key])
+            while j > 0 and worth[j - 1] < mine:
+                worth[j], order[j] = worth[j - 1], order[j - 1]
+                j -= 1
+            worth[j], order[j] = mine, e
+    best, seen = 0.0, 0
+    for e in order:
+        tau = 0
+        while e >= u.start[i * T + tau + 1]:
+            tau += 1
+        m, key = u.n[i, tau], tau * R + u.place[e]
+        first, last = seeds.start[key], seeds.start[key + 1]
+        everybody = left + ROUNDING >= best
+        low, high, kept = (first, last, seen) if everybody else (0, seen, 0)
+        for x in range(low, high):
+            if everybody:
+                s, there = seeds.trace[x], x
                 if forth[s] == 0:
-                    met[seen] = s
-                    seen += 1
-                forth[s] += part(y, m, u.M[i])
-                back[s] += part(y, n, seeds.M[s])
-    best = 0.0
+                    if seeds.user[s] == own:
+                        continue
+                    met[kept] = s
+                    kept += 1
+            else:
+                s = met[x]
+                if similar(seeds, s, u, i, scratch) + left + ROUNDING < best:
+                    forth[s], back[s] = 0.0, 0.0
+                    continue
+                met[kept] = s
+                kept += 1
+                there = first + np.searchsorted(seeds.trace[first:last], s)
+                if there == last or seeds.trace[there] != s:
+                    continue
+            n = seeds.n[s, tau]
+            y = min(seeds.visits[there] * m, u.visits[e] * n)
+            forth[s] += part(y, m, u.M[i])
+            back[s] += part(y, n, seeds.M[s])
+            best = max(best, similar(seeds, s, u, i, scratch))
+        seen = kept
+        left -= most[e - begin]
     for x in range(seen):
-        s = met[x]
-        best = max(best, forth[s] / (seeds.N[s] * max(u.M[i], 1)), back[s] / (u.N[i] * max(seeds.M[s], 1)))
-        forth[s], back[s] = 0.0, 0.0
+        forth[met[x]], back[met[x]] = 0.0, 0.0
     return best
 
 
