@@ -53,8 +53,8 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
+from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
-from elsewhere.traces.moves import read_moves
 from elsewhere.traces.sources import opened_once
 
 Progress = Callable[[str, int, int], None]
