@@ -865,7 +865,7 @@ def keep_apart(seeds, walks, R, limit, out):
 
 @njit
 def take(K, V, rows, uniform, out):
-    """`out`: a walk for each of `rows`, in that order, by weights K V (S, N), -1 where none is left; its V becomes 0."""
+    """`out`: a walk for each of `rows` in turn, by weights K V (S, N), whose V becomes 0; -1 where none is left."""
     N = K.shape[1]
     blocks = (N + BLOCK - 1) // BLOCK
     passed = np.empty(blocks)

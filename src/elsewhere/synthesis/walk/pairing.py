@@ -115,7 +115,7 @@ def raked(walks: Places, label: NDArray[np.integer], share: Floats, lives: Float
         goal[k] = (people * goal[k] + weight * drawn) / (people + weight)
     w = np.full(N, 1 / N)
     rake(value, goal, RAKES, DAMPED, MOST_GOAL / N, w)
-    return w / w.sum()
+    return np.asarray(w / w.sum())
 
 
 def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps: int = SWEEPS) -> NDArray[np.float32]:
