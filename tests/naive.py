@@ -2516,8 +2516,8 @@ def moving_loss(weights, ridge, every, moved):
     """-ln likelihood of moving or staying, a step's logit the sum of its weights, plus ridge / 2 weight^2."""
     loss = sum(r / 2 * w * w for r, w in zip(ridge, weights, strict=True))
     for columns, move in zip(every, moved, strict=True):
-        p = 1 / (1 + math.exp(-sum(weights[c] for c in columns)))
-        loss -= math.log(p if move else 1 - p)
+        logit = sum(weights[c] for c in columns)
+        loss += math.log(1 + math.exp(-logit if move else logit))
     return loss
 
 
