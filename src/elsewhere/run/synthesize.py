@@ -212,9 +212,9 @@ def synthesize(
             lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        shared = int(np.count_nonzero(traces.visitors() >= settings.m_min))
+        places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
         each = per_seed * _to_choose(settings)
-        left.expect(usual(len(traces), traces.L, traces.U, shared, per_seed=each, report=report), {ATTACK: ATTACKS})
+        left.expect(usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report), {ATTACK: ATTACKS})
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
