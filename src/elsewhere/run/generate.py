@@ -34,8 +34,7 @@ from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
 from elsewhere.synthesis.walk.fit import without_gaps
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.days import People, is_weekend
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
 
@@ -84,12 +83,12 @@ def generate_fakes(
     **options
         Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... `feasible`: the only moves from the place of
         one slot to another place of the next that a fake may make, as a table of allowed moves (a file or a frame, see
-        `traces.moves.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
+        `traces.maps.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
         make who are learnt from (E36). Of presets with a theorem also `n`, how many
         fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
         preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
         seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
-        traces were read (`traces.apart.read_apart`); by default it is thrown here.
+        traces were read (`traces.together.read_apart`); by default it is thrown here.
 
     Examples
     --------

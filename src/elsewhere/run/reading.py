@@ -211,8 +211,8 @@ def read_whole(
     and gaps up to an hour are filled before.
     """
     from elsewhere.run.roles import least_users
-    from elsewhere.traces.kept import kept_in
     from elsewhere.traces.read import read_traces
+    from elsewhere.traces.write import kept_in
 
     if settings.name == "private" and kept_in(source) is not None:
         raise InvalidParameter(
@@ -238,7 +238,7 @@ def read_whole(
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     if settings.name == "deniable" and told is None and kept_in(source) is None:
-        from elsewhere.traces.read import read_apart
+        from elsewhere.traces.together import read_apart
 
         traces = read_apart(
             source,

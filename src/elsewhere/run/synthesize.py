@@ -54,8 +54,8 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
+from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
-from elsewhere.traces.moves import read_moves
 from elsewhere.traces.sources import opened_once
 
 Progress = Callable[[str, int, int, TimeLeft], None]

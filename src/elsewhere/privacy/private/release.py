@@ -33,8 +33,7 @@ from elsewhere.privacy.private.sums import (
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.days import is_weekend
-from elsewhere.traces.model import Ints, Places, Traces
+from elsewhere.traces.model import Ints, Places, Traces, is_weekend
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
