@@ -219,6 +219,13 @@ def test_links_name_every_day(town, fakes, tmp_path):
     fakes.published[:] = False
 
 
+def test_the_labels_of_all_people_are_read_once_for_the_links_not_once_a_line(town, monkeypatch):
+    asked, users = [], ew.Traces.users
+    monkeypatch.setattr(ew.Traces, "users", property(lambda traces: asked.append(1) or users.fget(traces)))
+    links_file(town, town, np.arange(len(town)))
+    assert len(asked) == 2
+
+
 def test_where_few_have_several_days_fakes_live_one_and_say_so():
     several = ew.simulate_town(users=30, days=3, locations=60, rng=rng(3)).traces
     some = several.select((several.dates == several.dates.min()) | (several.user < 10))

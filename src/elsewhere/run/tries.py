@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.privacy.rules import RULES, PrivacyTest, Seeds, Verdicts
+from elsewhere.privacy._rules_kernels import Seeds
+from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
