@@ -39,11 +39,14 @@ CERTAIN = 4.7  # standard deviations from which a move pair is believed whatever
 RANGE = 4.0  # of likeness between places, in distances between neighbours
 # variance of ln density, near places alike, and times OWN of each its own: of the day, and of what differs from it
 SPREAD_DAY, SPREADS, OWN = 2.0, (0.1, 0.3, 1.0, 3.0), 0.4
+SPREADS_APART = np.append(0.0, 2.0 ** np.arange(-12, 7))  # of what differs in parts of the day, as shares of it
+LEAST_OF_DAY = 0.01  # of its share of the day, that a place has in every part
 STAY = 0.2  # of a day, that who comes to a place stays there: how a count over people scatters
 NEWTON, CLOSE = 30, 1e-4  # steps to the mode of a map, and the one after which it is near enough
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
-POOL, SPARE = 40_000, 4  # days that are weighed at a time, of which one in so many is taken
+POOL = 40_000  # days that are weighed at a time
+WORTH = 40  # at least one in so many of them is taken, however uneven their weights
 POOL_LIVES = 4_000  # at a time, at least
 PRIOR_PEOPLE = 300  # as many people as whom the walk weighs beside the sums
 
@@ -86,7 +89,7 @@ class Smoother:
 
     Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
     something of its own. How much maps differ from their base is told by the noisy sums themselves: of a few spreads
-    that is taken under which they are likeliest (decision 38). Range and what is a place's own are public constants.
+    that is taken under which they are likeliest (decisions 38, 50). Range and what is a place's own are public constants.
     """
 
     def __init__(self, design: Design) -> None:
@@ -99,19 +102,12 @@ class Smoother:
             unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
             self.near = np.exp(-apart / (RANGE * unit))
 
-    def __call__(self, seen: Floats, variance: Floats, base: Floats, spreads: Iterable[float], people: float) -> Floats:
-        """
-        Return shares (k, R) that sum to 1, of maps `seen` with noise of this `variance` (k,), each over so many people.
-
-        One spread of `spreads` is taken for all of them.
-        """
+    def __call__(self, seen: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
+        """Return shares (R,) that sum to 1, of a map `seen` with noise of this `variance`, over so many people."""
         with threadpool_limits(1):  # sums in one order on every machine (R5)
-            tried = [
-                [self.mode(m, v, base, spread, people) for m, v in zip(seen, variance, strict=True)]
-                for spread in spreads
-            ]
-        best = max(tried, key=lambda found: sum(evidence for _, evidence in found))
-        return np.stack([m / m.sum() for m, _ in best])
+            tried = [self.mode(seen, variance, base, spread, people) for spread in spreads]
+        m, _ = max(tried, key=lambda found: found[1])
+        return np.asarray(m / m.sum())
 
     def mode(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
         """Return the map, and ln of the probability of what was seen, by Laplace's approximation around it."""
@@ -139,6 +135,25 @@ class Smoother:
         return m, float(-0.5 * (((seen - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
 
 
+    def apart(self, seen: Floats, variance: Floats, base: Floats) -> Floats:
+        """
+        Return differences (k, R) of maps from `base`, of those `seen` with noise of this `variance` (R,) each.
+
+        Parts of a day differ from it alike, as homes do and as places of work do: maps are turned to the directions in
+        which they differ most, which leaves the noise as it is. Along each, places differ in proportion to `base`, near
+        ones alike, by the spread under which the noisy map is likeliest; the posterior mean is linear then.
+        """
+        sd = np.sqrt(variance)
+        with threadpool_limits(1):  # sums in one order on every machine (R5)
+            w, axes = np.linalg.eigh((base / sd)[:, None] * (self.near + OWN * np.eye(len(base))) * (base / sd))
+            turn = np.linalg.svd(seen / sd, full_matrices=False)[0]
+            g = turn.T @ (seen / sd) @ axes  # with noise of sd 1
+            signal = SPREADS_APART[:, None, None] * np.maximum(w, 0)
+            evidence = -0.5 * (g**2 / (1 + signal) + np.log1p(signal)).sum(axis=2)
+            signal = signal[evidence.argmax(axis=0), 0]
+            return np.asarray(turn @ (g * signal / (1 + signal)) @ axes.T * sd)
+
+
 class Maps:
     """Denoised maps, shares that sum to 1: of the whole day, of its parts (P, R), and of arrivals."""
 
@@ -147,14 +162,16 @@ class Maps:
         seen, v = sums.mean("places"), sums.noise("places") ** 2
         # what bounding leaves of the whole; noise cannot make it nothing
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.1)
-        (self.day,) = smooth(seen[None] / scale, np.array([v / scale**2]), np.full(R, 1 / R), (SPREAD_DAY,), n)
+        self.day = smooth(seen / scale, v / scale**2, np.full(R, 1 / R), (SPREAD_DAY,), n)
         apart, v = MOST[1] * sums.mean("parts").reshape(-1, R), (MOST[1] * sums.noise("parts")) ** 2
         long = (np.bincount(sums.design.period) / sums.design.L)[:, None]
-        self.parts = smooth(self.day + apart / long, v / long[:, 0] ** 2, self.day, SPREADS, n)
+        apart = smooth.apart(apart, v + long.mean() ** 2 * STAY * self.day / n, self.day)
+        self.parts = np.maximum(self.day + apart / long, LEAST_OF_DAY * self.day)
+        self.parts /= self.parts.sum(axis=1, keepdims=True)
         self.apart = (self.parts - self.day) * long / MOST[1]  # as `parts` of a bounded vector
         seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
-        (self.arrivals,) = smooth(seen[None] / scale, np.array([v / scale**2]), self.day, SPREADS, n)
+        self.arrivals = smooth(seen / scale, v / scale**2, self.day, SPREADS, n)
 
     def anchors(self, sums: Sums) -> Anchors | None:
         """Return where homes and main places are, where fakes live for several days."""
@@ -338,31 +355,38 @@ def _mean(matrix: "csr_array") -> Floats:
 
 
 class Weigher:
-    """Weights of walks or lives, exp(vector . z), under which they do together what the sums say, as far as known."""
+    """
+    Weighs pools of walks or lives, by exp(vector . z), so that they do together what the sums say, as far as known.
 
-    def __init__(self, sums: Sums, maps: Maps, anchors: Anchors | None, pool: Lives) -> None:
-        from scipy.optimize import minimize
+    Every pool has a z of its own: in another pool than the one it was fitted to a single walk may outweigh all others.
+    """
 
-        design = self.design = sums.design
-        every = design.matrix(*pool)
-        n, drawn = every.shape[0], _mean(every)
-        goal = sums.y / sums.people
-        v = np.full(design.cells, sums.noise_of_mean**2)
+    def __init__(self, sums: Sums, maps: Maps, anchors: Anchors | None) -> None:
+        design, self.people = sums.design, sums.people
+        self.design, self.goal = design, sums.y / sums.people
+        self.v = np.full(design.cells, sums.noise_of_mean**2)
         # denoised maps are better goals than the sums they come from, and half as noisy
         places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
-        goal[places] = maps.day * goal[places].sum()
-        goal[parts] = maps.apart.ravel() * design.weight[1]
-        v[: parts.stop] /= 4
-        told = np.zeros(design.cells, dtype=bool)
-        told[: design.edges[PAIRS]] = True
+        self.goal[places] = maps.day * self.goal[places].sum()
+        self.goal[parts] = maps.apart.ravel() * design.weight[1]
+        self.v[: parts.stop] /= 4
+        self.told = np.zeros(design.cells, dtype=bool)
+        self.told[: design.edges[PAIRS]] = True
         if anchors is not None:
             known, goal_of, variance_of = _habits_known(anchors)
             at = design.edges[-2] + known
-            goal[at], v[at], told[at] = goal_of, variance_of, True
-        self.used = np.flatnonzero(told & (drawn != 0))
-        X = every[:, self.used].tocsr()
-        v = v[self.used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
-        goal, ridge = goal[self.used], PRIOR_PEOPLE * v
+            self.goal[at], self.v[at], self.told[at] = goal_of, variance_of, True
+        self.z = np.zeros(design.cells)  # of the last pool: the next one's is near
+
+    def __call__(self, pool: Lives) -> Floats:
+        """Return ln of the weight of each."""
+        from scipy.optimize import minimize
+
+        every = self.design.matrix(*pool)
+        used = np.flatnonzero(self.told & (_mean(every) != 0))
+        X = every[:, used].tocsr()
+        v = self.v[used] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
+        goal, ridge = self.goal[used], PRIOR_PEOPLE * v
         XT = X.T.tocsr()
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -373,31 +397,25 @@ class Weigher:
             return float(value), XT @ (e / e.sum()) - goal + ridge * z
 
         with threadpool_limits(1):
-            self.z = minimize(loss, np.zeros(len(self.used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
-        self.known = pool, np.asarray(X @ self.z)
-
-    def __call__(self, pool: Lives) -> Floats:
-        """Return ln of the weight of each."""
-        if pool is self.known[0]:  # the one it was fitted to
-            return self.known[1]
-        return np.asarray(self.design.matrix(*pool)[:, self.used] @ self.z)
+            self.z[used] = minimize(loss, self.z[used], jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+        return np.asarray(X @ self.z[used])
 
 
 def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator) -> tuple[Lives, tuple[str, ...]]:
     """
     Return `n` fakes of weighed pools, in random order, no two alike that move, and a note where some are.
 
-    Drawn without replacement by exponential races, one in `SPARE` of a pool, so that memory does not grow with `n` but
-    for the fakes themselves.
+    Drawn without replacement by exponential races, as many of a pool as its weights are worth (Kish), so that what is
+    likely stays so and memory does not grow with `n` but for the fakes themselves.
     """
     D = sums.design.days
     size = max(POOL, POOL_LIVES * D) if D > 1 else POOL
-    pool = model.draw(size, rng)
-    weigh = Weigher(sums, maps, model.anchors, pool)
+    weigh = Weigher(sums, maps, model.anchors)
     taken: list[tuple[Places, NDArray[np.bool_]]] = []
     seen: set[bytes] = set()
     alike = 0
     while (left := n - sum(len(r) for r, _ in taken)) > 0:
+        pool = model.draw(size, rng)
         walks = pool.r.reshape(len(pool.start) - 1, -1)
         fresh = np.zeros(len(walks), dtype=bool)
         fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
@@ -405,13 +423,15 @@ def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Gene
         if taken:
             fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
         # other copies come last, if there are too few walks
-        key = np.log(rng.exponential(size=len(walks))) - weigh(pool) + np.where(fresh, 0.0, 1e6)
-        chosen = np.argsort(key, kind="stable")[: min(left, max(1, len(walks) // SPARE))]
+        weight = weigh(pool)
+        key = np.log(rng.exponential(size=len(walks))) - weight + np.where(fresh, 0.0, 1e6)
+        share = np.where(fresh, np.exp(weight - weight[fresh].max(initial=-np.inf)), 0.0)
+        worth = int(share.sum() ** 2 / max((share**2).sum(), LEAST))
+        chosen = np.argsort(key, kind="stable")[: min(left, max(1, worth, len(walks) // WORTH))]
         alike += len(chosen) - int(fresh[chosen].sum())
         taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
         if left > len(chosen):
             seen |= {row.tobytes() for row in walks[chosen]}
-            pool = model.draw(size, rng)
     order = rng.permutation(n)
     r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
     weekend = np.concatenate([off for _, off in taken])[order].ravel()
