@@ -721,7 +721,7 @@ def test_every_pool_is_weighed_towards_the_sums(rng):
     r = model.draw(20_000, rng).r
     r = r[rng.random(20_000) < np.exp(4 * ((r % 12 < 4).mean(axis=1) - 1))]  # people who like the west
     sums = Sums.of(design, np.asarray(design.matrix(r).sum(axis=0)).ravel(), 0.0)
-    weigh = Weigher(sums, Maps(sums, Smoother(design)), None)
+    weigh = Weigher.of(sums, Maps(sums, Smoother(design)), None)
     real = np.bincount(r.ravel(), minlength=144) / r.size
     worth = []
     for _ in range(3):

@@ -161,7 +161,8 @@ def fakes_of(
                 'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
                 "`alternates` and `seeds`."
             )
-        return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages)
+        with workers_or(executor, workers) as where:
+            return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages, where)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
@@ -171,7 +172,8 @@ def fakes_of(
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
-        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages)
+        with workers_or(executor, workers) as where:
+            fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages, where)
         if progress is not None:
             progress(len(fakes), len(fakes))
         if seeds is None or laboratory:
@@ -219,6 +221,7 @@ def _deniable(
     laboratory: bool,
     given: bool,
     stages: Stages,
+    executor: Executor | None,
 ) -> Fakes:
     """Fakes by a noisy count of the seeds' archetypes (theorem 1)."""
     release = release_fakes(
@@ -236,6 +239,7 @@ def _deniable(
         entropy=entropy,
         ways=learnt.ways,
         stages=stages,
+        executor=executor,
     )
     number = len(release.r)
     return Fakes(
@@ -268,6 +272,7 @@ def _private(
     laboratory: bool,
     progress: Progress | None,
     stages: Stages,
+    executor: Executor | None,
 ) -> Fakes:
     """Fakes by noisy sums over everybody (theorem 2)."""
     require_given(feasible, settings)
@@ -285,6 +290,7 @@ def _private(
         progress=progress,
         ways=ways,
         stages=stages,
+        executor=executor,
     )
     number, lives = len(release.r), settings.days > 1
     return Fakes(

@@ -9,8 +9,9 @@ From noisy sums to a walk, and to a pool of walks that do together what the sums
 """
 
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
 from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
 from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
+from elsewhere.scale import each_of
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -45,8 +47,7 @@ STAY = 0.2  # of a day, that who comes to a place stays there: how a count over 
 NEWTON, CLOSE = 30, 1e-4  # steps to the mode of a map, and the one after which it is near enough
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
-POOL = 40_000  # days that are weighed at a time
-WORTH = 40  # at least one in so many of them is taken, however uneven their weights
+POOL, MOST_OF, LEAST_OF = 40_000, 4, 40  # days that are weighed at a time; one in so many is taken at most, at least
 POOL_LIVES = 4_000  # at a time, at least
 PRIOR_PEOPLE = 300  # as many people as whom the walk weighs beside the sums
 
@@ -89,7 +90,7 @@ class Smoother:
 
     Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
     something of its own. How much maps differ from their base is told by the noisy sums themselves: of a few spreads
-    that is taken under which they are likeliest (decisions 38, 50). Range and what is a place's own are public constants.
+    that is taken under which they are likeliest (decisions 38, 50). Range and what is a place's own are constants.
     """
 
     def __init__(self, design: Design) -> None:
@@ -133,7 +134,6 @@ class Smoother:
         v = variance + STAY * m / people + 1e-12
         curve = 2 * np.log(np.diag(factor[0])).sum() - np.log(v / m**2).sum()
         return m, float(-0.5 * (((seen - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
-
 
     def apart(self, seen: Floats, variance: Floats, base: Floats) -> Floats:
         """
@@ -354,29 +354,37 @@ def _mean(matrix: "csr_array") -> Floats:
     return np.asarray(matrix.sum(axis=0)).ravel() / matrix.shape[0]
 
 
+@dataclass(frozen=True, eq=False)
 class Weigher:
     """
-    Weighs pools of walks or lives, by exp(vector . z), so that they do together what the sums say, as far as known.
+    Weighs pools of walks or lives, by exp(vector . z), so that they do together what the sums say, as far as `told`.
 
     Every pool has a z of its own: in another pool than the one it was fitted to a single walk may outweigh all others.
     """
 
-    def __init__(self, sums: Sums, maps: Maps, anchors: Anchors | None) -> None:
-        design, self.people = sums.design, sums.people
-        self.design, self.goal = design, sums.y / sums.people
-        self.v = np.full(design.cells, sums.noise_of_mean**2)
+    design: Design = field(repr=False)
+    people: float
+    goal: Floats = field(repr=False)
+    variance: Floats = field(repr=False)
+    told: NDArray[np.bool_] = field(repr=False)
+
+    @staticmethod
+    def of(sums: Sums, maps: Maps, anchors: Anchors | None) -> "Weigher":
+        """Return the weigher towards these sums."""
+        design, goal = sums.design, sums.y / sums.people
+        v = np.full(design.cells, sums.noise_of_mean**2)
         # denoised maps are better goals than the sums they come from, and half as noisy
         places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
-        self.goal[places] = maps.day * self.goal[places].sum()
-        self.goal[parts] = maps.apart.ravel() * design.weight[1]
-        self.v[: parts.stop] /= 4
-        self.told = np.zeros(design.cells, dtype=bool)
-        self.told[: design.edges[PAIRS]] = True
+        goal[places] = maps.day * goal[places].sum()
+        goal[parts] = maps.apart.ravel() * design.weight[1]
+        v[: parts.stop] /= 4
+        told = np.zeros(design.cells, dtype=bool)
+        told[: design.edges[PAIRS]] = True
         if anchors is not None:
             known, goal_of, variance_of = _habits_known(anchors)
             at = design.edges[-2] + known
-            self.goal[at], self.v[at], self.told[at] = goal_of, variance_of, True
-        self.z = np.zeros(design.cells)  # of the last pool: the next one's is near
+            goal[at], v[at], told[at] = goal_of, variance_of, True
+        return Weigher(design, sums.people, goal, v, told)
 
     def __call__(self, pool: Lives) -> Floats:
         """Return ln of the weight of each."""
@@ -385,7 +393,7 @@ class Weigher:
         every = self.design.matrix(*pool)
         used = np.flatnonzero(self.told & (_mean(every) != 0))
         X = every[:, used].tocsr()
-        v = self.v[used] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
+        v = self.variance[used] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
         goal, ridge = self.goal[used], PRIOR_PEOPLE * v
         XT = X.T.tocsr()
 
@@ -397,25 +405,51 @@ class Weigher:
             return float(value), XT @ (e / e.sum()) - goal + ridge * z
 
         with threadpool_limits(1):
-            self.z[used] = minimize(loss, self.z[used], jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
-        return np.asarray(X @ self.z[used])
+            z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+        return np.asarray(X @ z)
 
 
-def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator) -> tuple[Lives, tuple[str, ...]]:
+@dataclass(frozen=True, eq=False)
+class _Weighed:
+    """A pool of so many days, drawn by a stream, and ln of the weight of each life in it."""
+
+    model: Model = field(repr=False)
+    weigh: Weigher = field(repr=False)
+    days: int
+
+    def __call__(self, rng: np.random.Generator) -> tuple[Lives, Floats]:
+        pool = self.model.draw(self.days, rng)
+        return pool, self.weigh(pool)
+
+
+def _worth(weight: Floats) -> int:
+    """Return how many of a pool its weights are worth (Kish), of which ln is given."""
+    share = np.exp(weight - weight.max())
+    return int(share.sum() ** 2 / (share**2).sum())
+
+
+def draw_fakes(
+    sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator, executor: Executor | None = None
+) -> tuple[Lives, tuple[str, ...]]:
     """
     Return `n` fakes of weighed pools, in random order, no two alike that move, and a note where some are.
 
-    Drawn without replacement by exponential races, as many of a pool as its weights are worth (Kish), so that what is
-    likely stays so and memory does not grow with `n` but for the fakes themselves.
+    Drawn without replacement by exponential races, as many of each pool as the first one's weights are worth, so that
+    what is likely stays so and memory does not grow with `n` but for the fakes themselves. Pools after the first are
+    drawn and weighed on `executor`, each by a stream of its own.
     """
     D = sums.design.days
     size = max(POOL, POOL_LIVES * D) if D > 1 else POOL
-    weigh = Weigher(sums, maps, model.anchors)
+    pool_of = _Weighed(model, Weigher.of(sums, maps, model.anchors), size)
+    (stream,) = rng.spawn(1)
+    first, weight = pool_of(stream)
+    each = max(1, min(_worth(weight), len(weight) // MOST_OF), len(weight) // LEAST_OF)
+    pools = chain([(first, weight)], each_of(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
     taken: list[tuple[Places, NDArray[np.bool_]]] = []
     seen: set[bytes] = set()
     alike = 0
-    while (left := n - sum(len(r) for r, _ in taken)) > 0:
-        pool = model.draw(size, rng)
+    for pool, weight in pools:
+        left = n - sum(len(r) for r, _ in taken)
         walks = pool.r.reshape(len(pool.start) - 1, -1)
         fresh = np.zeros(len(walks), dtype=bool)
         fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
@@ -423,11 +457,8 @@ def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Gene
         if taken:
             fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
         # other copies come last, if there are too few walks
-        weight = weigh(pool)
         key = np.log(rng.exponential(size=len(walks))) - weight + np.where(fresh, 0.0, 1e6)
-        share = np.where(fresh, np.exp(weight - weight[fresh].max(initial=-np.inf)), 0.0)
-        worth = int(share.sum() ** 2 / max((share**2).sum(), LEAST))
-        chosen = np.argsort(key, kind="stable")[: min(left, max(1, worth, len(walks) // WORTH))]
+        chosen = np.argsort(key, kind="stable")[: min(left, each)]
         alike += len(chosen) - int(fresh[chosen].sum())
         taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
         if left > len(chosen):
