@@ -1,7 +1,7 @@
 """Read columns of times as UTC instants or wall clocks, and find the one local clock that slots are cut by."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -531,10 +531,14 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
     return _shown(table, _written(plan, table), plan)
 
 
-def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, rows: int) -> tuple[str, tuple[str, ...]]:
-    """Return the zone of local times that stand beside UTC times, and a word where it is none."""
+def zone_of_all(plan: ClockPlan, clocks: Sequence[WallClock]) -> tuple[str, tuple[str, ...]]:
+    """Return the zone of all tables, and a word where local times stand beside UTC times and it is none."""
+    if not ("local" in plan.roles and "utc" in plan.roles):
+        return clocks[-1].tz if clocks else "UTC", ()
+    offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
     if len(offsets) == 1:
         return offset_zone(60 * next(iter(offsets))), ()
+    agree, rows = sum(clock.agree for clock in clocks), sum(clock.known for clock in clocks)
     if plan.named is not None and agree > SAME_CLOCK * rows:
         return plan.named, ()
     note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
