@@ -221,7 +221,7 @@ def _read_as(kind: str, source: Source, reading: Reading, like: Any = None) -> I
         return
     tables = read_text(source, reading, like) if kind == "csv" else STREAMS[kind](source, reading)
     for table in tables:
-        yield _of_file(_asked(table, reading), source)
+        yield _asked(table, reading, source.user)
 
 
 def _document(kind: str, source: Source, reading: Reading) -> Table:
@@ -237,22 +237,16 @@ def _document(kind: str, source: Source, reading: Reading) -> Table:
         table = DOCUMENTS[kind](source, replace(reading, cut=True))
     if table.rows == 0:
         raise InvalidTraces(f"{source.name} holds no position with a time.", code="E_EMPTY")
-    table = _asked(table, reading)
-    return _of_file(replace(table, notes=(*table.notes, CUT)) if source.cut else table, source)
+    return _asked(replace(table, notes=(*table.notes, CUT)) if source.cut else table, reading, source.user)
 
 
-def _asked(table: Table, reading: Reading) -> Table:
-    """Return the table, told what its columns mean if that is asked and not known yet."""
-    if reading.roles is None or table.meaning is not None:
-        return table
-    records = first_records(table) if table.format in ("frame", "json", "excel") else ()
-    return replace(table, meaning=reading.roles(table.names, table.headed, records))
-
-
-def _of_file(table: Table, source: Source) -> Table:
-    """Return the table with a column that says its file's user in every row, where that is the user."""
-    by_file = table.meaning is not None and table.meaning.roles.get("user") == FILE
-    return _with_user(table, source.user) if by_file else table
+def _asked(table: Table, reading: Reading, user: str | None = None) -> Table:
+    """Return the table with what its columns mean, if that is asked; with a column of `user` where that is the file's."""
+    if reading.roles is not None and table.meaning is None:
+        records = first_records(table) if table.format in ("frame", "json", "excel") else ()
+        table = replace(table, meaning=reading.roles(table.names, table.headed, records))
+    by_file = user is not None and table.meaning is not None and table.meaning.roles.get("user") == FILE
+    return _with_user(table, str(user)) if by_file else table
 
 
 def _folder(source: str | os.PathLike[str], reading: Reading, executor: Executor | None) -> Parts:

@@ -145,8 +145,9 @@ def dialect_of(content: bytes, name: str) -> Dialect:
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
     notes = []
     delimiter = delimiter or _delimiter(lines[at])
-    if delimiter == BLANKS and _are_tabbed(lines[at : at + SAMPLED]):
-        delimiter = "\t"
+    tabs = {line.count("\t") for line in lines[at : at + SAMPLED] if line.strip()}
+    if delimiter == BLANKS and len(tabs) == 1 and min(tabs) >= 2:
+        delimiter = "\t"  # as many in every line, with blanks within the fields
     names, first = split(lines[at], delimiter), at
     headed = not _is_data(names)
     width = len(names)
@@ -162,7 +163,8 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     if headed:
         names = _widened(names, records)
         width = len(names)
-        if _is_units(records):
+        typed = [_typed(r) for r in records[:4]]
+        if len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2:
             skip += 1 + next(i for i, line in enumerate(lines[skip:]) if line.strip())
             records = records[1:]
             notes.append("the line below the names was not read: it holds no data")
@@ -206,12 +208,6 @@ def _delimiter(line: str) -> str:
     return BLANKS if inside and worth(BLANKS)[0] > max(1, worth(best)[0]) else best
 
 
-def _are_tabbed(lines: Sequence[str]) -> bool:
-    """Tell whether all of these lines have the same number of tabs, two or more, with blanks within their fields."""
-    tabs = {line.count("\t") for line in lines if line.strip()}
-    return len(tabs) == 1 and min(tabs) >= 2
-
-
 def split(line: str, delimiter: str) -> list[str]:
     """Return the fields of one line, stripped."""
     if delimiter == BLANKS:
@@ -242,12 +238,6 @@ def _widened(names: list[str], records: list[list[str]]) -> list[str]:
         if len(wider) > 1 and [r[0] for r in wider[:9]] == [str(i) for i in range(1, len(wider[:9]) + 1)]:
             return ["", *names]
     return names
-
-
-def _is_units(records: list[list[str]]) -> bool:
-    """Tell whether the first record holds neither numbers nor times, and those after it do."""
-    typed = [_typed(r) for r in records[:4]]
-    return len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2
 
 
 def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
