@@ -393,9 +393,9 @@ def seconds_since_1970(times: Times) -> Ints:
     return np.asarray(times.astype("datetime64[s]").astype(np.int64))
 
 
-def _second_passing(instant: Ints, offset: NDArray[np.timedelta64]) -> Mask:
+def _second_passing(slot: Ints, offset: NDArray[np.timedelta64]) -> Mask:
     # the clock was put back within the slot: its offset is no longer that of the slot's first fix
-    _, first, group = np.unique(instant, return_index=True, return_inverse=True)
+    _, first, group = np.unique(slot, return_index=True, return_inverse=True)
     return np.asarray(offset != offset[first[group]])
 
 

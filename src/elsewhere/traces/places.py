@@ -500,10 +500,10 @@ def evidence_of(
     R, L = len(locations), int(slot.max()) + 1
     key, group = np.unique((row[fix] * L + slot[fix]) * R + near[fix, choice], return_inverse=True)
     total = np.bincount(group, weight[fix, choice], len(key)).astype(np.float64)
-    instant = key // R
-    _, number, size = np.unique(instant, return_inverse=True, return_counts=True)
+    row_slot = key // R
+    _, number, size = np.unique(row_slot, return_inverse=True, return_counts=True)
     open_ = size[number] > 1
     if not open_.any():
         return None
-    key, total, instant = key[open_], total[open_], instant[open_]
-    return Evidence(instant // L, instant % L, (key % R).astype(np.int32), total)
+    key, total, row_slot = key[open_], total[open_], row_slot[open_]
+    return Evidence(row_slot // L, row_slot % L, (key % R).astype(np.int32), total)

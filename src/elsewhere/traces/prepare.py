@@ -530,7 +530,7 @@ def _finish(
     gone = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
     r, observed, row = fill.r[enough], observed[enough], np.flatnonzero(enough)
     known = r >= 0
-    locations, number, found, notes = _fewer_places(located, r, user[row], all_places)
+    locations, number, visited, notes = _fewer_places(located, r, user[row], all_places)
     r = number[r]
     if entries.word is not None:
         words = Words(entries.user, number[located.place], entries.word, entries.words)
@@ -569,7 +569,7 @@ def _finish(
         slots_observed=int(observed.sum()),
         slots_held=int((known & ~observed).sum()),
         slots_missing=int((~known).sum()),
-        places_found=found,
+        places_found=visited,
         places=len(locations),
         places_rare=int(((visitors > 0) & (visitors < MANY_ENOUGH)).sum()),  # E31
     )
@@ -629,7 +629,7 @@ def _fewer_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tu
     locations = located.locations
     notes: list[str] = []
     visits = np.bincount(r[r >= 0], minlength=len(locations))
-    found, number = int((visits > 0).sum()), np.append(np.arange(len(locations)), -1)
+    count, number = int((visits > 0).sum()), np.append(np.arange(len(locations)), -1)
     if not all_places and (locations.has_coordinates or locations.names is not None):  # plain numbers stay
         visited = np.flatnonzero(visits)
         number[:-1] = np.where(visits > 0, np.cumsum(visits > 0) - 1, -1)
@@ -643,7 +643,7 @@ def _fewer_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tu
         else:
             locations, becomes = reduce_places(locations, visits, cells=located.cells)
         number = np.where(number >= 0, becomes[number], -1)
-    return locations, number, found, notes
+    return locations, number, count, notes
 
 
 def _notes(p: Preparation, seen: int, gone: int) -> list[str]:

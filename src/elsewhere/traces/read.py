@@ -192,11 +192,11 @@ def read_traces(
         cells, columns = None, None
         options |= {"start": kept.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
         options |= {"regions": None, "box": None}
-    given = _checked(options, tz, columns)
-    encoding, date_format, max_bad = given["encoding"], given["date_format"], given["max_bad"]
-    regions = None if given["regions"] is None else read_regions(given["regions"])
-    of_settings = {name: given[name] for name in OF_SETTINGS if name in given}
-    settings = Settings(step=step, cells=cells, box=parsed_box(given["box"]), regions=regions, **of_settings)
+    reading = _checked(options, tz, columns)
+    encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
+    regions = None if reading["regions"] is None else read_regions(reading["regions"])
+    of_settings = {name: reading[name] for name in OF_SETTINGS if name in reading}
+    settings = Settings(step=step, cells=cells, box=parsed_box(reading["box"]), regions=regions, **of_settings)
     own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
@@ -204,10 +204,10 @@ def read_traces(
         encoding=encoding,
         roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
         plain_times=date_format is None,
-        allow_truncated=given["allow_truncated"],
+        allow_truncated=reading["allow_truncated"],
         executor=executor,
     )
-    roles, start = _roles(parts.sample, format), given["start"]
+    roles, start = _roles(parts.sample, format), reading["start"]
     if people is not None and "user" in roles:
         parts = _of_people(parts, roles["user"], people)
     table = parts.sample
@@ -233,9 +233,9 @@ def read_traces(
         max_bad,
         chosen=frozenset(columns or ()),
         box=settings.box,
-        lon360=given["lon360"],
+        lon360=reading["lon360"],
         # a day of grace: a wall clock may be ahead of UTC (B31)
-        latest=None if given["any_date"] else np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + A_DAY,
+        latest=None if reading["any_date"] else np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + A_DAY,
     )
     traces, prepared = _prepared(shape, parts, own_map, settings, start, aligned=kept is not None)
     if report is not None:
@@ -273,14 +273,14 @@ def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str,
             perhaps = f", perhaps `{near[0]}`" if near else ""
             fault = f"`{name}` is no keyword of read_traces{perhaps}; see help(read_traces)."
             raise InvalidParameter(fault, code="E_CALL")
-    given: dict[str, Any] = {**DEFAULTS, **options}
-    require_between("max_bad", given["max_bad"], 0, 1)
+    reading: dict[str, Any] = {**DEFAULTS, **options}
+    require_between("max_bad", reading["max_bad"], 0, 1)
     if tz is not None:
         zone_of(tz)
     check_columns(columns)
-    if given["start"] is not None:
-        clock_minutes(given["start"])
-    date_format, encoding = given["date_format"], given["encoding"]
+    if reading["start"] is not None:
+        clock_minutes(reading["start"])
+    date_format, encoding = reading["date_format"], reading["encoding"]
     if date_format is not None:
         try:
             datetime.strptime("", date_format)
@@ -291,7 +291,7 @@ def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str,
         codecs.lookup(encoding)
     except (LookupError, ValueError):
         raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
-    return given
+    return reading
 
 
 def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:

@@ -241,7 +241,7 @@ def _document(kind: str, source: Source, reading: Reading) -> Table:
 
 
 def _asked(table: Table, reading: Reading, user: str | None = None) -> Table:
-    """Return the table with what its columns mean, if that is asked; with a column of `user` where that is the file's."""
+    """Return the table with what its columns mean, if that is asked, and a column of `user` where that is the file."""
     if reading.roles is not None and table.meaning is None:
         records = first_records(table) if table.format in ("frame", "json", "excel") else ()
         table = replace(table, meaning=reading.roles(table.names, table.headed, records))
@@ -313,10 +313,10 @@ def _opened(chosen: list[Source], opening: _Opening, executor: Executor | None) 
         pieces[-1].append(source)
     for first in range(0, len(pieces), BATCH):
         batch = pieces[first : first + BATCH]
-        found = each_of(opening, [some for some in batch if _is_small(some)], executor=executor)
+        results = each_of(opening, [some for some in batch if _is_small(some)], executor=executor)
         for some in batch:
             try:
-                yield from map(iter, next(found)) if _is_small(some) else map(opening.one_by_one, some)
+                yield from map(iter, next(results)) if _is_small(some) else map(opening.one_by_one, some)
             except InvalidTraces as error:
                 if error.code == "E_OPEN":
                     error.add_note(
