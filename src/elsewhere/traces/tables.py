@@ -160,7 +160,7 @@ def records_in(text: str, delimiter: str, quotes: bool = True) -> Iterator[tuple
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileOptions:
     """
     How files are to be read, the same for all files of a folder.
 
@@ -175,9 +175,6 @@ class Reading:
     allow_truncated: bool = False
     cut: bool = False
     sample: bool = False
-
-
-AS_IT_COMES = Reading()
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,8 @@ from elsewhere.traces.sources import Source, is_folder, is_workbook, open_folder
 from elsewhere.traces.tables import (
     CUT,
     TABLES,
+    FileOptions,
     Parts,
-    Reading,
     Table,
     check_names,
     first_records,
@@ -106,7 +106,7 @@ STREAMS: dict[str, Callable[..., Iterator[Table]]] = {
     "foursquare": read_foursquare,
 }
 
-DOCUMENTS: dict[str, Callable[[Source, Reading], Table]] = {
+DOCUMENTS: dict[str, Callable[[Source, FileOptions], Table]] = {
     "excel": read_workbook,
     "geojson": read_geojson,
     "google": read_google,
@@ -178,29 +178,29 @@ def open_parts(
     `allow_truncated`. The files of a folder are read on `executor`, which must find them at the same path.
     """
     require_choice("format", container, CONTAINERS)
-    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
+    options = FileOptions(container, encoding, roles, plain_times, allow_truncated)
     if isinstance(source, Source):
-        return _file(source, reading)
+        return _file(source, options)
     if not isinstance(source, (str, os.PathLike)):
-        return _one(_asked(_frame(source), reading))
+        return _one(_asked(_frame(source), options))
     if is_folder(source):
-        return _folder(source, reading, executor)
-    return _file(open_source(source, allow_truncated=allow_truncated), reading)
+        return _folder(source, options, executor)
+    return _file(open_source(source, allow_truncated=allow_truncated), options)
 
 
 def _one(table: Table) -> Parts:
     return Parts(table.name, table, lambda: iter((table,)), list(table.notes))
 
 
-def _file(source: Source, reading: Reading) -> Parts:
+def _file(source: Source, options: FileOptions) -> Parts:
     kind = recognise(source.head(HEAD), source.name)
-    requested = reading.container
+    requested = options.container
     if requested not in ("auto", kind) and {requested, kind} != {"csv", "sglt"}:
         code = "E_PARQUET" if requested == "parquet" else "E_FORMAT"
         raise InvalidTraces(f"{source.name} is not {requested}; it looks like {kind}.", code=code)
     large = kind in STREAMS and (source.packed or source.size > SMALL)
     try:
-        tables = list(_read_as(kind, source, replace(reading, sample=large)))
+        tables = list(_read_as(kind, source, replace(options, sample=large)))
     except InvalidTraces as error:
         # no text, and by its name it should not be: say what is missing rather than what was found
         ending = next((end for end in PROMISES if source.name.lower().endswith(end)), None)
@@ -210,53 +210,53 @@ def _file(source: Source, reading: Reading) -> Parts:
         raise
     notes: list[str] = []
     if large:
-        return Parts(source.name, joined_tables(tables, source.name), lambda: _read_as(kind, source, reading), notes)
+        return Parts(source.name, joined_tables(tables, source.name), lambda: _read_as(kind, source, options), notes)
     return Parts(source.name, joined_tables(tables, source.name), lambda: iter(tables), notes)
 
 
-def _read_as(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
+def _read_as(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:
     """Yield the tables of a file of a known format; of one that is cut off, what is whole, if that is allowed (B8)."""
     if kind in DOCUMENTS:
-        yield _document(kind, source.held(), reading)
+        yield _document(kind, source.held(), options)
         return
-    tables = read_text(source, reading, like) if kind == "csv" else STREAMS[kind](source, reading)
+    tables = read_text(source, options, like) if kind == "csv" else STREAMS[kind](source, options)
     for table in tables:
-        yield _asked(table, reading, source.user)
+        yield _asked(table, options, source.user)
 
 
-def _document(kind: str, source: Source, reading: Reading) -> Table:
-    if reading.allow_truncated and kind != "excel":
+def _document(kind: str, source: Source, options: FileOptions) -> Table:
+    if options.allow_truncated and kind != "excel":
         whole = whole_characters(source.content)
         source = replace(source, raw=whole, packed=False, cut=True) if len(whole) < len(source.content) else source
     try:
-        table = DOCUMENTS[kind](source, replace(reading, cut=source.cut))
+        table = DOCUMENTS[kind](source, replace(options, cut=source.cut))
     except InvalidTraces as error:
-        if error.code != "E_TRUNCATED" or not reading.allow_truncated or source.cut:
+        if error.code != "E_TRUNCATED" or not options.allow_truncated or source.cut:
             raise
         source = replace(source, cut=True)
-        table = DOCUMENTS[kind](source, replace(reading, cut=True))
+        table = DOCUMENTS[kind](source, replace(options, cut=True))
     if table.rows == 0:
         raise InvalidTraces(f"{source.name} holds no position with a time.", code="E_EMPTY")
-    return _asked(replace(table, notes=(*table.notes, CUT)) if source.cut else table, reading, source.user)
+    return _asked(replace(table, notes=(*table.notes, CUT)) if source.cut else table, options, source.user)
 
 
-def _asked(table: Table, reading: Reading, user: str | None = None) -> Table:
+def _asked(table: Table, options: FileOptions, user: str | None = None) -> Table:
     """Return the table with what its columns mean, if that is asked, and a column of `user` where that is the file."""
-    if reading.roles is not None and table.meaning is None:
+    if options.roles is not None and table.meaning is None:
         records = first_records(table) if table.format in ("frame", "json", "excel") else ()
-        table = replace(table, meaning=reading.roles(table.names, table.headed, records))
+        table = replace(table, meaning=options.roles(table.names, table.headed, records))
     by_file = user is not None and table.meaning is not None and table.meaning.roles.get("user") == FILE
     return _with_user(table, str(user)) if by_file else table
 
 
-def _folder(source: str | os.PathLike[str], reading: Reading, executor: Executor | None) -> Parts:
+def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Executor | None) -> Parts:
     """Return all files of the commonest format, one after the other; without users in them, a file or folder is one."""
-    sources = open_folder(source, allow_truncated=reading.allow_truncated)
+    sources = open_folder(source, allow_truncated=options.allow_truncated)
     name = sources[0].name.partition(",")[0]
     kinds = [recognise(s.head(HEAD), s.name) if s.size else "empty" for s in sources]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds) if kind != "empty"}
-    if reading.container != "auto":
-        counts = {kind: n for kind, n in counts.items() if kind == reading.container}
+    if options.container != "auto":
+        counts = {kind: n for kind, n in counts.items() if kind == options.container}
     if not counts:
         raise InvalidTraces(f"{sources[0].name}: no file of the folder can be read.", code="E_EMPTY")
     # a tie is broken in favour of what is no plain text: notes and labels lie beside tracks
@@ -265,23 +265,23 @@ def _folder(source: str | os.PathLike[str], reading: Reading, executor: Executor
     few = chosen if len(chosen) <= FEW else [chosen[i * (len(chosen) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
-        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if has_positions(t.meaning)]
+        samples += [t for t in _tables_of(kind, one, replace(options, sample=True)) if has_positions(t.meaning)]
     if not samples:
         # say of the longest what is wrong with it
-        samples = [t for one in few for t in _tables_of(kind, one, replace(reading, sample=True))]
+        samples = [t for one in few for t in _tables_of(kind, one, replace(options, sample=True))]
         samples = sorted(samples, key=lambda t: -t.rows)[:1]
     if not samples:
         raise InvalidTraces(f"{name}: no file of the folder holds a row.", code="E_EMPTY")
     first = samples[0]
     if kind == "csv" and first.dialect is not None:
         meaning = first.meaning or Meaning({})
-        if reading.roles is not None and not first.headed:
+        if options.roles is not None and not first.headed:
             names = first.dialect.names
             alike = [t.dialect for t in samples if t.dialect is not None and t.dialect.names == names]
-            meaning = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
+            meaning = options.roles(names, False, [r for dialect in alike for r in dialect.records])
         like = (first.dialect, meaning)
     notes: list[str] = []
-    opening = _Opening(kind, reading, like)
+    opening = _Opening(kind, options, like)
     return Parts(name, joined_tables(samples, name), lambda: _each(sources, chosen, opening, executor, notes), notes)
 
 
@@ -290,14 +290,14 @@ class _Opening:
     """The tables of some files of a folder, of each file a list."""
 
     kind: str
-    reading: Reading = field(repr=False)
+    options: FileOptions = field(repr=False)
     like: Any = field(repr=False)
 
     def __call__(self, some: list[Source]) -> list[list[Table]]:
         return [list(self.one_by_one(source)) for source in some]
 
     def one_by_one(self, source: Source) -> Iterator[Table]:
-        return _tables_of(self.kind, source, self.reading, self.like)
+        return _tables_of(self.kind, source, self.options, self.like)
 
 
 def _opened(chosen: list[Source], opening: _Opening, executor: Executor | None) -> Iterator[Iterator[Table]]:
@@ -349,10 +349,10 @@ def _each(
     notes += [f"{empty} files of the folder hold no rows"] if empty else []
 
 
-def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
+def _tables_of(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:
     """Return the tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
     try:
-        for table in _read_as(kind, source, reading, like):
+        for table in _read_as(kind, source, options, like):
             if kind in TABLES and table.meaning is not None and "user" not in table.meaning.roles:
                 table = _with_user(table, source.user)
             yield table
