@@ -212,7 +212,7 @@ def read_traces(
         parts = _of_people(parts, roles["user"], people)
     table = parts.sample
     if f"{WIDE}0" in roles:
-        table, roles, first, seconds = long_table(parts.joined(max_bad=1.0), roles)
+        table, roles, first, seconds = long_table(parts.joined(unequal=True), roles)
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)
@@ -224,7 +224,7 @@ def read_traces(
     if own_map is not None:
         settings = replace(settings, map="whole")
     if "slot" in roles and table is parts.sample:
-        table = parts.joined(max_bad=1.0)
+        table = parts.joined(unequal=True)
     shape = Shape(
         table,
         roles,

@@ -127,21 +127,11 @@ AT_ONCE, BATCH = (
 )  # files in a piece of work, of SMALL bytes together at most; pieces that are asked for at a time
 
 
-def open_table(
-    source: Any,
-    *,
-    container: str = "auto",
-    encoding: str = "utf-8",
-    roles: Roles | None = None,
-    plain_times: bool = True,
-    max_bad: float = 0.0,
-    allow_truncated: bool = False,
-) -> Table:
+def open_table(source: Any, *, encoding: str = "utf-8", allow_truncated: bool = False) -> Table:
     """
     Return the columns of a file, a folder of files of one format, or a frame (pandas, polars, Arrow, dict of arrays).
 
-    At most the share `max_bad` of the lines may have another number of fields than the first; the rest is as for
-    `open_parts`.
+    All lines must have as many fields as the first; the rest is as for `open_parts`.
 
     Examples
     --------
@@ -149,15 +139,7 @@ def open_table(
     2
 
     """
-    parts = open_parts(
-        source,
-        container=container,
-        encoding=encoding,
-        roles=roles,
-        plain_times=plain_times,
-        allow_truncated=allow_truncated,
-    )
-    return parts.joined(max_bad)
+    return open_parts(source, encoding=encoding, allow_truncated=allow_truncated).joined()
 
 
 def open_parts(
