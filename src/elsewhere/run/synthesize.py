@@ -53,16 +53,14 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
+from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
 from elsewhere.traces.sources import opened_once
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int, TimeLeft], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
-LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
-ATTACK, WRITE = "attacking the fakes", "writing the reports"
-# of the time of a run of the product preset: rough, where a bar starts before it has seen anything
-SHARES = {READ: 0.1, LEARN: 0.3, MAKE: 0.2, JUDGE: 0.1, ATTACK: 0.25, WRITE: 0.05}
+STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +144,8 @@ def synthesize(
     laboratory
         Write a run with a given `rng` all the same; it stays stamped.
     progress
-        Called as `progress(stage, done, total)`, with a `total` of 0 where a stage is not counted.
+        Called as `progress(stage, done, total, left)`, with a `total` of 0 where a stage is not counted; `left()` is
+        about how many seconds are still to come, at any time until the next call, None before the input is read.
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
@@ -184,7 +183,13 @@ def synthesize(
     moves = feasible
     if feasible is not None and not is_data(feasible) and not hasattr(feasible, "shape"):
         moves = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
-    tell = progress or _in_silence
+    left = TimeLeft()
+
+    def tell(stage: str, done: int, total: int) -> None:
+        left.at(stage, done, total)
+        if progress is not None:
+            progress(stage, done, total, left)
+
     given = None if rng is None else rng.bytes(32)
     mine = private_folder(out, None if private is None else Path(private), force=True)
     spare = unfinished_folder(out, mine)
@@ -207,6 +212,9 @@ def synthesize(
             lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
+        places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
+        each = per_seed * _to_choose(settings)
+        left.expect(usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report), {ATTACK: ATTACKS})
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
@@ -215,7 +223,7 @@ def synthesize(
                 laboratory=rng is not None,
                 stages=stages,
                 preset=settings,
-                per_seed=per_seed * _to_choose(settings),
+                per_seed=each,
                 n=n,
                 kappa=kappa,
                 feasible=moves,
@@ -276,10 +284,6 @@ def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
 def _to_choose(settings: Preset) -> int:
     """How many fakes are made for each that is published."""
     return TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
-
-
-def _in_silence(stage: str, done: int, total: int) -> None:
-    """Nobody watches."""
 
 
 def _check(

@@ -204,6 +204,16 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     return pieces, row
 
 
+def refuse_slots(N: int, L: int, name: str) -> None:
+    """Refuse N rows of L slots that would not fit into memory."""
+    if N * L > MOST_SLOTS:
+        raise InvalidTraces(
+            f"{name}: {N} rows of {L} slots need {N * L * 16 / 2**30:.1f} GiB, more than the limit of "
+            f"{MOST_SLOTS * 16 / 2**30:.1f}; read it in parts, or with a longer `step`.",
+            code="E_TOO_LARGE",
+        )
+
+
 class Filling(NamedTuple):
     """
     Slots that are filled, and how that was decided.
@@ -235,7 +245,6 @@ def filled(
     longest: int | None,
     rungs: tuple[int, ...],
     min_coverage: float,
-    name: str,
 ) -> Filling:
     """
     Decide which empty slots of N rows of L (`shape`) are filled, by which fix, and, without `longest`, up to which gap.
@@ -243,13 +252,6 @@ def filled(
     Entry i is in slot `slot[i]` of all N * L, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
     `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
     """
-    N, L = shape
-    if N * L > MOST_SLOTS:
-        raise InvalidTraces(
-            f"{name}: {N} rows of {L} slots need {N * L * 16 / 2**30:.1f} GiB, more than the limit of "
-            f"{MOST_SLOTS * 16 / 2**30:.1f}; read it in parts, or with a longer `step`.",
-            code="E_TOO_LARGE",
-        )
     outside = np.zeros(shape, dtype=bool)
     taken = np.zeros(shape, dtype=bool)
     taken.reshape(-1)[slot] = True

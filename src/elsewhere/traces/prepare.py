@@ -39,6 +39,7 @@ from elsewhere.traces.gaps import (
     least_slots,
     most_common,
     on_the_way,
+    refuse_slots,
 )
 from elsewhere.traces.maps import MAPS, Area, Box, Regions, area_of
 from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces, nearest_places
@@ -232,6 +233,7 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     day, of_day = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
     _, first, row = grouped(fixes.user, day)
     rows = np.column_stack([fixes.user[first], day[first]])
+    refuse_slots(len(rows), L, name)
     slot, weight = row * L + of_day, fixes.weight()
     fill = filled(
         (len(rows), L),
@@ -247,7 +249,6 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         longest=settings.longest,
         rungs=tuple(3600 * hours for hours in RUNGS),
         min_coverage=settings.min_coverage,
-        name=name,
     )
     way = None
     if settings.gaps == "interpolate" and fixes.lat is not None and fixes.lon is not None:
@@ -321,6 +322,7 @@ def prepare_slots(
     off &= ~nowhere
     known, outside = place[kept] >= 0, off[kept]
     seen = known | outside
+    refuse_slots(n_rows, L, name)
     if not aligned:
         whole = np.zeros(n_rows * L, dtype=bool)
         whole[taken[known]] = True
@@ -342,7 +344,6 @@ def prepare_slots(
         longest=settings.longest,
         rungs=tuple(3600 * hours for hours in (0, *RUNGS)),
         min_coverage=settings.min_coverage,
-        name=name,
     )
     r = fill.r
     r.reshape(-1)[taken[known]] = place[kept][known]
