@@ -253,7 +253,7 @@ def _entries(traces: Traces, names: list[str]) -> Entries:
 
 
 def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
-    """Return the entries of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
+    """Return the UTC times of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
     import pandas as pd
 
     if tz == "UTC":
