@@ -10,6 +10,7 @@ from pathlib import Path
 
 import elsewhere
 
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"  # kernels are plain Python: `make test-nojit`
 HERE = Path(__file__).parent
 PATIENCE = 120  # seconds in which a process must be there, on a machine that has much else to do
 
