@@ -34,6 +34,7 @@ import elsewhere as ew
 CANARY = "CANARY-7f3a"
 HANG = 20  # seconds of processor that one small file may take, and ten times as many on the wall
 MOST_GB = 2.0
+FEWEST = 100  # inputs, however busy the machine is
 HUGE = [
     b"9" * 40,
     b"1e309",
@@ -177,14 +178,14 @@ def peak_gb():
 
 
 def fuzz(seconds, first):
-    """Damage files for so many seconds, from input number `first` on."""
+    """Damage files for so many seconds, `FEWEST` at least, from input number `first` on."""
     warnings.simplefilter("ignore")
     for signum in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(signum, _too_long)
     files, seen, faults = originals() | fuzz_folders.inputs() | fuzz_faults.outputs(), Counter(), []
     end, number = time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end and len(faults) < 20:
+        while (time.monotonic() < end or number - first < FEWEST) and len(faults) < 20:
             name, read = case(files, number, Path(folder))
             try:
                 seen[attempt(read)] += 1
