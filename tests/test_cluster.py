@@ -83,6 +83,12 @@ def alone(people, tmp_path_factory):
     return made(people, tmp_path_factory.mktemp("alone"), workers=1)
 
 
+@pytest.fixture(scope="module")
+def on_workers(people, dask, tmp_path_factory):
+    """What two workers in other processes make."""
+    return made(people, tmp_path_factory.mktemp("workers"), executor=dask[1])
+
+
 def test_results_come_in_order_and_each_piece_is_done_once(dask, tmp_path):
     _, cluster = dask
 
@@ -109,11 +115,10 @@ def test_errors_are_the_callers_and_nobody_else_reads_them(dask):
     assert "on purpose" not in started.logs()
 
 
-def test_what_is_published_is_the_same_in_one_process_in_threads_and_on_workers(people, alone, dask, tmp_path):
+def test_what_is_published_is_the_same_in_one_process_threads_and_workers(alone, on_workers, people, dask, tmp_path):
     _, cluster = dask
     with ThreadPoolExecutor(2) as threads:
         in_threads = made(people, tmp_path / "threads", executor=threads)
-    on_workers = made(people, tmp_path / "workers", executor=cluster)
 
     assert "fakes/manifest.json" in alone
     assert "fakes-private/judgement.json" in alone
@@ -147,7 +152,7 @@ def seen(started, cluster):
     return "\n".join([started.logs(), cluster._client.run_on_scheduler(states), *texts])
 
 
-def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, alone, dask):
+def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, on_workers, dask):
     started, cluster = dask
     folder, ids = people
     traces = ew.read_traces(folder)
