@@ -6,7 +6,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -343,6 +344,14 @@ def test_a_client_that_cannot_be_closed_is_not_closed_again_as_garbage():
     client = Stuck()
     scale._close(client, 1.0)
     assert client.status == "closed"
+
+
+def test_a_process_that_ends_is_no_traceback_of_others():
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(ew.errors.ClusterUnavailable, match="E_CLUSTER_MEMORY: a process of `executor` has ended"),
+    ):
+        scale.map_over(os._exit, [1, 1], executor=pool)
 
 
 def test_what_is_no_executor_is_refused(dask):
