@@ -363,7 +363,7 @@ def _values(role: str, traces: Traces, names: list[str], entries: Entries, times
             return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
         return lat if role == "lat" else lon
     if role in CELL:
-        return _cells(traces)[instants.place, CELL.index(role)]
+        return _cells(traces)[entries.place, CELL.index(role)]
     if role == "place":
         return _called(traces)[entries.place]
     if role == "category":
