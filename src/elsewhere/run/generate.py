@@ -166,9 +166,8 @@ def fakes_of(
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, executor, draw))
-    on_pairs = () if learnt.graph is None else learnt.graph.notes
-    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible), *on_pairs))
+    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, draw))
+    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible)))
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
@@ -459,7 +458,6 @@ def _learn(
     model: AggregateModel | FittedModel | None,
     feasible: Any,
     disjoint: bool,
-    executor: Executor | None,
     rng: np.random.Generator,
 ) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
@@ -493,7 +491,7 @@ def _learn(
         learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, executor=executor, rng=rng)
+        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":
