@@ -110,7 +110,7 @@ def compare(
 
     with stage("comparing all pairs"):
         pairs = pair_similarity(profiles)
-    size = {"rows": len(traces), "instants": traces.L, "places": traces.R}
+    size = {"rows": len(traces), "slots": traces.L, "places": traces.R}
     result = {**provenance, "version": __version__, **size, **pairs.to_dict()}
     files = {}
     if out is not None:
@@ -291,7 +291,7 @@ def lbs_tables(result: Any) -> list[Any]:
     """Median error of tracking under each adversary, by generator and number of fakes, beside the ceiling."""
     sizes = result.settings
     opening = (
-        f"{sizes['users']} users, {sizes['instants']} slots, {sizes['places']} places; error of tracking at exposed "
+        f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
         f"slots, median over users (beta {sizes['beta']:g})"
     )
     found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

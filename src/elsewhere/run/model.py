@@ -32,7 +32,7 @@ from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
 from elsewhere.run.presets import Kappa, Learning, LearningOptions, Preset, PresetName, preset_of
 from elsewhere.run.roles import Contributors
-from elsewhere.semantics.classes import SemanticClasses, most_telling, semantic_clustering
+from elsewhere.semantics.classes import SemanticClasses, most_informative, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, apart
@@ -350,7 +350,7 @@ def _classes(
     graph: LocationGraph, kappa: int | str, settings: Preset, people: Traces, rng: np.random.Generator
 ) -> SemanticClasses:
     """
-    The classes of one clustering, or the most telling of `class_draws`, all of one number of classes.
+    The classes of one clustering, or the most informative of `class_draws`, all of one number of classes.
 
     That number is what the first one has: "auto" chooses once. What `c_min` merges away differs from draw to draw, and
     how people agree in few classes is not compared with how they do in many.
@@ -364,7 +364,7 @@ def _classes(
         warnings.simplefilter("ignore")  # the first has said how many classes there are
         asked = number if isinstance(kappa, str) else kappa
         found += [semantic_clustering(graph, kappa=asked, **named) for _ in range(settings.class_draws - 1)]
-    return most_telling([classes for classes in found if classes.kappa == number], people.r, rng)
+    return most_informative([classes for classes in found if classes.kappa == number], people.r, rng)
 
 
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:

@@ -16,7 +16,7 @@ from elsewhere.privacy.deniable.count import LEAST_EPS0, margin
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
 from elsewhere.run.presets import PRESETS, PresetName
-from elsewhere.run.roles import least_users
+from elsewhere.run.roles import USUAL_USERS, least_users
 
 MOST_PEOPLE = 10**10
 GOOD = 4500.0  # people x mu above which the loss of TP-TV is .03 at most (docs/decisions/0028-private.md)
@@ -66,15 +66,20 @@ def plan(
         require_whole("k", k, 1)
     return (
         _without("paper", people, "to reproduce the paper; not for publishing."),
-        _without(
-            "product",
-            people,
-            "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all "
-            "that is known about privacy.",
-        ),
+        _without("product", people, _product(people)),
         _deniable(people, eps0, k),
         _private(people, eps, delta),
     )
+
+
+def _product(people: int) -> str:
+    words = (
+        "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all that is "
+        "known about privacy."
+    )
+    if people >= USUAL_USERS:
+        return words
+    return f"{words} Fewer than about {USUAL_USERS} people often share too few places: it may be refused for that."
 
 
 def _without(preset: PresetName, people: int, words: str) -> Planned:

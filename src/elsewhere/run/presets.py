@@ -172,7 +172,7 @@ class Learning:
     periods: int | tuple[float, ...] = 1  # E5, E24
     class_periods: int | tuple[float, ...] | None = None  # periods of the graph; None: those of the model
     method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
-    class_draws: int = 1  # clusterings of which the most telling is taken (docs/decisions/0009-telling.md)
+    class_draws: int = 1  # clusterings of which the most informative is taken (docs/decisions/0009-telling.md)
     c_min: int = 1  # E30
     m_min: int = 1  # E31
     epsilon: float = 0.01  # E34

@@ -578,7 +578,7 @@ def audit(
         "seed_users": inputs.seeds.U,
         "holdout_users": 0 if inputs.holdout is None else inputs.holdout.U,
         "fakes": len(inputs.fakes),
-        "instants": inputs.fakes.shape[1],
+        "slots": inputs.fakes.shape[1],
         "places": inputs.R,
     }
     return AuditResult(tuple(findings), sizes, (*inputs.notes, f"elsewhere {__version__}"))

@@ -399,7 +399,7 @@ def background(inputs: AttackInputs) -> Finding:
             gaps[name] = difference(mine, theirs, level=level)
             shares[name] = [float(mine.mean()), float(theirs.mean())]
             own[name] = float((found[:, i] == maker[:, None]).mean())
-    # the most telling kind: the largest difference in units of its own uncertainty
+    # the most informative kind: the largest difference in units of its own uncertainty
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (main, control_share), gap = shares[worst], gaps[worst]
     return Finding(
