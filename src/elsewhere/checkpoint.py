@@ -154,7 +154,8 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let go of the folder, which stays."""
-        _release(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
         self._lock = None
 
     def remove(self) -> None:
@@ -219,11 +220,6 @@ def _held(folder: Path) -> int | None:
             if os.fstat(lock).st_ino == folder.stat().st_ino:
                 return lock
         os.close(lock)  # of a run that has just ended, and has removed it
-
-
-def _release(lock: int | None) -> None:
-    if lock is not None:
-        os.close(lock)
 
 
 def digest(value: Any) -> str:

@@ -177,28 +177,8 @@ def fakes_of(
         if seeds is None or laboratory:
             return fakes
         return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
-    roles = _with_known_places(roles, learnt)
-    known = learnt.translate(roles.seeds)
-    # a person with all their days is one seed; where the paper is reproduced, every trace is
-    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _test(learnt, roles, known, people, settings)
-    work: Pairs | Attempts
-    if settings.name == "product":
-        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy, stages)
-    else:
-        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
-    # fakes of one number at a time: more of them per seed leave the first ones as they are
-    pieces = [
-        np.column_stack([rows, np.full(len(rows), number)])
-        for number in range(per_seed)
-        for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
-    ]
-    if progress is not None:
-        progress(0, len(pieces))
     with workers_or(executor, workers) as where:
-        made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
-    shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
-    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
+        return _tested(traces, roles, learnt, settings, per_seed, entropy, laboratory, where, progress, stages)
 
 
 class Drawn(NamedTuple):
@@ -328,6 +308,42 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
     return out.ravel()
 
 
+def _tested(
+    traces: Traces,
+    roles: Roles,
+    learnt: FittedModel,
+    settings: Preset,
+    per_seed: int,
+    entropy: int,
+    laboratory: bool,
+    executor: Executor | None,
+    progress: Progress | None,
+    stages: Stages,
+) -> Fakes:
+    """Fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
+    roles = _with_known_places(roles, learnt)
+    known = learnt.translate(roles.seeds)
+    # a person with all their days is one seed; where the paper is reproduced, every trace is
+    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
+    test = _test(learnt, roles, known, people, settings)
+    work: Pairs | Attempts
+    if settings.name == "product":
+        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy, stages)
+    else:
+        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
+    # fakes of one number at a time: more of them per seed leave the first ones as they are
+    pieces = [
+        np.column_stack([rows, np.full(len(rows), number)])
+        for number in range(per_seed)
+        for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
+    ]
+    if progress is not None:
+        progress(0, len(pieces))
+    made = map_over(work, pieces, executor=executor, progress=progress, stages=stages, name="blocks_of_fakes")
+    shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
+    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
+
+
 def _gathered(
     made: list[Made],
     pieces: list[Ints],
@@ -379,7 +395,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_one_class(learnt)),
+        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2))),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
@@ -433,10 +449,7 @@ def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
-def _one_class(learnt: FittedModel) -> tuple[str, ...]:
-    if learnt.classes.kappa > 1:
-        return ()
-    return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
+ONE_CLASS = "all places are in one class: fakes keep nothing of what their seeds' places mean; give more people."
 
 
 def _entropy(rng: np.random.Generator | None) -> int:
