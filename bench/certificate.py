@@ -60,6 +60,8 @@ def measure_private(part: str, given: argparse.Namespace) -> Iterable[list[Row]]
     yield rows_of(part, "real", "real", [{"TP-TV": tp_tv(p.r[:DATASET], aside.r)} for p, aside in pairs])
     for eps in given.eps:
         for who in given.only:
+            if not eps and who != "private":
+                continue
             # the preset is drawn three times, on three splits or on one town; baselines once on each file
             draws = pairs if pf or who != "private" else pairs * DRAWS
             found = []

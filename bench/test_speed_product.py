@@ -6,7 +6,7 @@ import numpy as np
 
 import elsewhere as ew
 
-R, L, USERS, MORE = 400, 72, 1000, 4
+R, L, USERS, MORE, ROUNDS = 400, 72, 1000, 4, 3
 TARGET_MS, ORIGINAL_TOOL_S = 0.25, 25.0
 
 
@@ -15,11 +15,11 @@ def test_milliseconds_per_fake_of_the_product():
     assert town.r.shape[1] == L
     learnt = ew.learn(town, "product", kappa=8, rng=np.random.default_rng(2))
     ew.generate_fakes(town, model=learnt, rng=np.random.default_rng(3))  # compiles
-    took, made = {}, {}
-    for per_seed in (1, 1 + MORE):
+    took, made = {1: np.inf, 1 + MORE: np.inf}, {}
+    for per_seed in [1, 1 + MORE] * ROUNDS:
         start = time.process_time()
         made[per_seed] = len(ew.generate_fakes(town, model=learnt, per_seed=per_seed, rng=np.random.default_rng(3)))
-        took[per_seed] = time.process_time() - start
+        took[per_seed] = min(took[per_seed], time.process_time() - start)
     # what is learnt, and prepared for the tests, is learnt once: the further fakes are what a fake costs
     each = (took[1 + MORE] - took[1]) / (made[1 + MORE] - made[1])
     print(

@@ -20,9 +20,9 @@ import elsewhere as ew
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, preset_of
 from elsewhere.run.publish import links_file, read_links
-from elsewhere.traces.kept import keep_traces
 from elsewhere.traces.maps import read_regions
 from elsewhere.traces.model import Locations
+from elsewhere.traces.write import keep_traces
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,18 @@
 """
-The fuzzer of readers: files of every format, and the folders that we write, damaged at random, must be read or refused
-by code, soon and in little memory.
+The fuzzer: files of every format, and the folders that we write, damaged at random, must be read or refused by code,
+soon and in little memory; and so must machines that fail while we write (`fuzz_faults`).
 
     python tests/fuzz_inputs.py SECONDS [SEED]
 
-prints one JSON object: how many inputs were read and refused, by code, and every fault with the number that makes it
-again.
+prints one JSON object: how many inputs were read or written and refused, by code, and every fault with the number that
+makes it again.
 """
 
 import gzip
 import io
 import json
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
+import fuzz_faults
 import fuzz_folders
 import makefiles
 import numpy as np
@@ -144,7 +146,9 @@ def case(files, number, folder):
     name = list(files)[rng.integers(0, len(files))]
     content = files[name]
     for path in folder.iterdir():
-        path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if isinstance(content, fuzz_faults.Output):
+        return name, lambda: content.attempt(folder, rng)
     if isinstance(content, fuzz_folders.Input):
         for each, damaged_content in content.damaged(damaged, rng).items():
             (folder / each).write_bytes(damaged_content)
@@ -174,7 +178,7 @@ def fuzz(seconds, first):
     """Damage files for so many seconds, from input number `first` on."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _too_long)
-    files, seen, faults = originals() | fuzz_folders.inputs(), Counter(), []
+    files, seen, faults = originals() | fuzz_folders.inputs() | fuzz_faults.outputs(), Counter(), []
     end, number = time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end and len(faults) < 20:

@@ -30,11 +30,10 @@ OPERATIONS = ("fsync", "rename", "replace", "unlink", "rmdir", "mkdir")
 
 
 def holds(folder):
-    """Every file below a folder, hidden ones too, by its path."""
+    """Every file and folder below a folder, hidden ones too, by its path."""
     return {
-        p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest()
+        p.relative_to(folder).as_posix(): hashlib.sha256(p.read_bytes()).hexdigest() if p.is_file() else "a folder"
         for p in sorted(folder.rglob("*"))
-        if p.is_file()
     }
 
 

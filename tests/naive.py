@@ -2171,6 +2171,34 @@ def sinkhorn(K, sweeps):
     return V
 
 
+def life_of_a_day(walk):
+    """Moves, places, slots at the place with most of them, and whether the day ends where it began."""
+    moves = sum(a != b for a, b in itertools.pairwise(walk))
+    return [moves, len(set(walk)), max(walk.count(r) for r in walk), int(walk[0] == walk[-1])]
+
+
+def raked_weights(values, goals, rounds, damped, most):
+    """Weights whose sums by each margin come near its goal, multiplied by (goal / sum) ** damped in turn."""
+    N = len(values[0])
+    w = [1 / N] * N
+    for _ in range(rounds):
+        for value, goal in zip(values, goals, strict=True):
+            now = {v: sum(x for x, u in zip(w, value, strict=True) if u == v) for v in value}
+            w = [x * (goal[v] / now[v]) ** damped if now[v] > 0 else x for x, v in zip(w, value, strict=True)]
+        w = [min(x / sum(w), most) for x in w]
+    return w
+
+
+def drawn_by(weights, u):
+    """The first whose sum of weights so far is above u times the sum of all."""
+    passed, total = 0.0, sum(weights)
+    for i, weight in enumerate(weights):
+        passed += weight
+        if passed > u * total:
+            return i
+    return max(i for i, weight in enumerate(weights) if weight > 0)
+
+
 def whole_day_score(fake, seed, label, shift):
     """Most slots at which fake and seed are in one class, over whole-day shifts; -1 where they share a place."""
     if set(fake) & {r for r in seed if r >= 0}:
@@ -2488,8 +2516,8 @@ def moving_loss(weights, ridge, every, moved):
     """-ln likelihood of moving or staying, a step's logit the sum of its weights, plus ridge / 2 weight^2."""
     loss = sum(r / 2 * w * w for r, w in zip(ridge, weights, strict=True))
     for columns, move in zip(every, moved, strict=True):
-        p = 1 / (1 + math.exp(-sum(weights[c] for c in columns)))
-        loss -= math.log(p if move else 1 - p)
+        logit = sum(weights[c] for c in columns)
+        loss += math.log(1 + math.exp(-logit if move else logit))
     return loss
 
 

@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import elsewhere
+
 HERE = Path(__file__).parent
 PATIENCE = 120  # seconds in which a process must be there, on a machine that has much else to do
 
@@ -25,7 +27,8 @@ class Started:
         """Start a process of Dask; `code` is run in it first."""
         run = f"{code or ''}\nimport sys\nsys.argv[0] = 'dask'\nfrom distributed.cli.dask_{command} import main\nmain()"
         log = self.folder / f"{command}-{len(self.workers)}.log"
-        env = {**os.environ, "PYTHONPATH": str(HERE), "DASK_DISTRIBUTED__WORKER__PROFILE__INTERVAL": "1s"}
+        paths = os.pathsep.join([str(HERE), str(Path(elsewhere.__file__).parents[1])])  # the code that is being tested
+        env = {**os.environ, "PYTHONPATH": paths, "DASK_DISTRIBUTED__WORKER__PROFILE__INTERVAL": "1s"}
         with log.open("wb") as file:
             return subprocess.Popen(
                 [sys.executable, "-c", run, *map(str, words)],

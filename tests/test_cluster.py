@@ -218,7 +218,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
         cluster._client.wait_for_workers(2, timeout=PATIENCE)
         at_work = []
 
-        def kill(stage, done, total):
+        def kill(stage, done, total, left):
             if stage == "attacking the fakes" and done == 2:
                 busy = {name for name, keys in cluster._client.processing().items() if keys}
                 pids = cluster._client.run(os.getpid)
@@ -230,6 +230,58 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
 
     assert at_work
     assert found == alone
+
+
+POOLS = {
+    "deniable": ("elsewhere.privacy.deniable.laws", {"BLOCK": 5000}, {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30}),
+    "private": (
+        "elsewhere.privacy.private.fit",
+        {"WALKS": 400, "ROUNDS": 5, "PAIRS_FROM": 2, "POOL": 1500},
+        {"eps": 10.0, "delta": 1e-3, "n": 1300},
+    ),
+}
+
+
+@pytest.mark.parametrize("preset", POOLS)
+def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_one_of_which_is_killed(
+    preset, start, monkeypatch
+):
+    home, smaller, given = POOLS[preset]
+    for name, value in smaller.items():
+        monkeypatch.setattr(f"{home}.{name}", value)
+    monkeypatch.setattr("elsewhere.privacy.private.release.ENOUGH", 1.0)
+    monkeypatch.setattr("elsewhere.privacy.private.release.ASTRAY", 2.0)
+    town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces
+    town = ew.Traces(town.r[:, ::6], town.locations, step_minutes=120)
+    pieces = []
+
+    def drawn(killed=None, **where):
+        pieces.clear()
+
+        def counted(work, items, **executor):
+            for number, found in enumerate(scale.each_of(work, items, **executor)):
+                pieces.append(type(work).__name__)
+                if killed is not None and number == 0:
+                    killed.kill()
+                yield found
+
+        monkeypatch.setattr(f"{home}.each_of", counted)
+        return ew.generate_fakes(town, preset=preset, **given, **where, rng=np.random.default_rng(7)).r.tobytes()
+
+    alone = drawn()
+    assert len(pieces) >= 3
+    with ThreadPoolExecutor(2) as threads:
+        assert drawn(executor=threads) == alone
+    assert drawn(workers=2) == alone
+    started = start()
+    with ew.Cluster(started.address) as cluster:
+        cluster._client.wait_for_workers(2, timeout=PATIENCE)
+        assert drawn(executor=cluster) == alone
+        done = cluster._client.run(lambda dask_worker: len(dask_worker.state.log))
+        assert len(done) == 2
+        assert min(done.values()) > 0
+        assert drawn(killed=started.workers[0], executor=cluster) == alone
+    assert started.workers[0].wait() != 0
 
 
 OTHER = "import elsewhere._version\nelsewhere._version.__version__ = '0.0.0'"

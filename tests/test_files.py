@@ -140,9 +140,10 @@ KILLED = textwrap.dedent("""
                 os._exit(9)  # no cleaning up, as if by SIGKILL
             return function(*given, **named)
         return call
-    for name in ("rename", "replace", "unlink", "mkdir"):
+    for name in ("rename", "replace", "unlink", "mkdir", "rmdir"):
         setattr(pathlib.Path, name, counted(getattr(pathlib.Path, name)))
     os.fsync, shutil.rmtree = counted(os.fsync), counted(shutil.rmtree)
+    files.check_folder(folder, force=True)
     with files.whole_folder(folder, force=True, outdated=lambda _: {{"b.bin"}}) as at:
         files.write_files(at, new)
 """).format(new=NEW)
@@ -154,13 +155,15 @@ KILLED = textwrap.dedent("""
 def test_killed_at_any_step_the_next_run_finds_all_or_nothing(tmp_path, there):
     seen = set()
     for step in itertools.count():
-        folder = tmp_path / str(step) / "out"
-        folder.parent.mkdir()
+        folder = tmp_path / str(step) / "above" / "out"
+        folder.parents[1].mkdir()
         if there:
             write_files(folder, OLD)
         done = subprocess.run([sys.executable, "-c", KILLED, str(step), str(folder)], check=False)
         check_folder(folder, force=True)  # what every command does first
-        found = {name.removeprefix("out/"): content for name, content in holds(folder.parent).items()}
+        found = {name.removeprefix("above/out/"): content for name, content in holds(folder.parents[1]).items()}
+        left = {p.relative_to(folder.parents[1]).as_posix() for p in folder.parents[1].rglob("*") if p.is_dir()}
+        assert left <= {"above", "above/out"}, step
         before, after = (OLD, {**NEW, "mine.txt": b"mine"}) if there else ({}, NEW)
         assert found in (before, after), step
         seen.add(found == after)

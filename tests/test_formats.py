@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 import elsewhere as ew
-from elsewhere.traces.formats import recognise
-from elsewhere.traces.formats.phones import e7, point
-from elsewhere.traces.inputs import open_table
+from elsewhere.traces.formats import open_table, recognise
+from elsewhere.traces.formats.documents import e7, point
 
 NO_USER = {"geolife", "gpx", "records", "records in ms", "android", "ios", "semantic history", "rec"}
 NAMES = {

@@ -1,4 +1,4 @@
-"""Damaged files of every format: no traceback, no hang, little memory. Seconds here, an hour in `make soak`."""
+"""Damaged files, failing machines: no traceback, no hang, little memory. Seconds here, an hour in `make soak`."""
 
 import json
 import os
@@ -23,13 +23,14 @@ def fuzz(seconds, first):
     return json.loads(done.stdout)
 
 
-def test_damaged_files_are_read_or_refused():
+def test_damaged_files_and_failing_machines_are_read_or_refused():
     result = fuzz(5, 1)
 
     assert result["faults"] == []
     assert result["inputs"] > 50
     assert len(result["answers"]) > 5  # damage that reaches many different checks, and some that reaches none
     assert "read" in result["answers"]
+    assert "E_OUTPUT" in result["answers"]  # of machines that fail
 
 
 @pytest.mark.soak

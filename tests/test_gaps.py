@@ -15,11 +15,10 @@ import elsewhere as ew
 from elsewhere.reports.preparation import preparation_page
 from elsewhere.traces._places_kernels import find_stays
 from elsewhere.traces.gaps import cut
-from elsewhere.traces.kept import keep_traces
-from elsewhere.traces.locate import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, towns
-from elsewhere.traces.maps import read_regions
+from elsewhere.traces.maps import A_TOWN, MOST_PEOPLE_IN, MOST_SLOTS_IN, REACH_KM, main_area, read_regions, towns
 from elsewhere.traces.model import EARTH_RADIUS_KM
 from elsewhere.traces.places import WITHIN_ONE_RADIUS, anchored, evidence_of, share_places
+from elsewhere.traces.write import keep_traces
 
 NIGHT = np.datetime64("2013-04-15", "s")
 

@@ -14,7 +14,7 @@ import elsewhere as ew
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.moves import read_moves
+from elsewhere.traces.maps import read_moves
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.* classes instead of", "ignore:`m_min` = 1", "ignore:`alternates=", "ignore:.*nobody can leave"

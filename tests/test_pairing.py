@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._walk_kernels import life_of, take
+from elsewhere.synthesis.walk._walk_kernels import life_of, rake, take
 from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
 
 
@@ -91,15 +91,25 @@ def test_walks_are_drawn_by_their_weights_and_never_twice():
     n = 20_000
     got, out = np.zeros(4), np.empty(1, dtype=np.int64)
     for u in rng().random(n):
-        take(weight, np.array([0]), np.ones(4, dtype=np.bool_), np.array([u]), out)
+        take(weight, np.ones(4, np.float32), np.array([0]), np.array([u]), out)
         got[out[0]] += 1
     share = np.array([1, 3, 0, 4]) / 8
     # five standard deviations of a binomial share: 1 in 1.7 million per walk
     assert np.all(np.abs(got / n - share) <= 5 * np.sqrt(share * (1 - share) / n) + 1e-12)
     both = np.repeat(weight, 4, axis=0)
     out = np.empty(4, dtype=np.int64)
-    take(both, np.arange(4), np.ones(4, dtype=np.bool_), rng().random(4), out)
+    take(both, np.ones(4, np.float32), np.arange(4), rng().random(4), out)
     assert sorted(out.tolist()) == [-1, 0, 1, 3]
+
+
+@pytest.mark.parametrize("N", [31, 32, 33, 97])
+def test_a_walk_is_the_one_at_its_point_of_the_sum(N):
+    weight, V = rng(N).random((2, N)).astype(np.float32)
+    weight[rng(N).random(N) < 0.3] = 0.0
+    for u in [0.0, np.nextafter(1.0, 0.0), *rng(1).random(200)]:
+        out = np.empty(1, dtype=np.int64)
+        take(weight[None], V.copy(), np.array([0]), np.array([u]), out)
+        assert out[0] == naive.drawn_by((weight * V).tolist(), float(u))
 
 
 @pytest.mark.parametrize("number", range(20))
@@ -146,6 +156,20 @@ def test_goals_are_raked_towards_what_people_do():
         known = label[walks[:, t]] >= 0
         assert goal[known & (label[walks[:, t]] == 1)].sum() / goal[known].sum() == pytest.approx(0.8, abs=0.05)
     assert goal.max() <= 20 / len(walks) * 1.5
+
+
+@given(st.integers(1, 9), st.integers(1, 7), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_lives_and_raking_are_those_of_the_definition(N, L, number):
+    draw = rng(number)
+    walks = draw.integers(0, 4, (N, L)).astype(np.int32)
+    life = np.empty((N, 4), dtype=np.int64)
+    life_of(walks, life)
+    assert life.tolist() == [naive.life_of_a_day(walk) for walk in walks.tolist()]
+    value, goal, w = walks.T.astype(np.uint16), draw.random((L, 4)), np.full(N, 1 / N)
+    value[:, 0], goal[:, 3] = 0, 0.0
+    rake(value, goal, 3, 0.5, 2 / N, w)
+    np.testing.assert_allclose(w, naive.raked_weights(value.tolist(), goal.tolist(), 3, 0.5, 2 / N), rtol=1e-9)
 
 
 def test_a_test_that_allows_shared_places_masks_none():

@@ -10,7 +10,7 @@ import elsewhere as ew
 from elsewhere.privacy.rules import PrivacyTest
 from elsewhere.run.public_map import weekdays
 from elsewhere.run.publish import links_file, publish_linked, read_links
-from elsewhere.traces.days import People, is_weekend
+from elsewhere.traces.model import People, is_weekend
 
 SMALL = {"kappa": 5, "k": 3, "m_min": 2, "c_min": 1}
 

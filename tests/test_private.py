@@ -559,6 +559,13 @@ def test_what_cannot_be_is_refused(crowd, name, value):
         ew.generate_fakes(crowd, preset="private", **{name: value})
 
 
+def test_a_map_of_too_many_places_is_refused_with_the_number_and_the_way_out():
+    with pytest.raises(ew.errors.InvalidParameter, match=r"2 to 2,048 places, .* 2,116: .* `grid` of 2,048 cells"):
+        Design.of(square(46), 24)
+    with pytest.raises(ew.errors.InvalidParameter, match="this one has 1: give more"):
+        Design.of(square(1), 24)
+
+
 def test_what_it_does_not_read(crowd, quick):
     # there is no count beside the sums: `eps0` is taken, and nothing is spent on it
     fakes = ew.generate_fakes(crowd, preset="private", eps=5.0, eps0=0.7, n=5, rng=np.random.default_rng(1))

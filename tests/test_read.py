@@ -19,15 +19,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces import clean, inputs, tables
+from elsewhere.traces import fixes as fix_files
+from elsewhere.traces import formats, tables
+from elsewhere.traces.clock import offset_zone
 from elsewhere.traces.fixes import Fixes
-from elsewhere.traces.formats import tables as table_files
-from elsewhere.traces.formats import text as text_files
-from elsewhere.traces.maps import nearest_places
+from elsewhere.traces.formats import streams
+from elsewhere.traces.model import nearest_places, zone_of
 from elsewhere.traces.places import cell_centres, grid_cells, make_grid, reduce_places
 from elsewhere.traces.prepare import seconds_of
 from elsewhere.traces.together import read_together
-from elsewhere.traces.zones import offset_zone, zone_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 CANARY = "CANARY-7f3a"
@@ -371,11 +371,11 @@ def test_blocks_and_reduced_fixes_give_what_one_reading_gives(fixes, random, blo
         shuffled = write(Path(folder) / "b.csv", HEAD + "".join(rows))
         packed = write(Path(folder) / "c.csv.gz", gzip.compress((HEAD + "".join(rows)).encode()))
         for module, name, value in (
-            (text_files, "BLOCK", block),
-            (text_files, "PIECE", 100),
-            (inputs, "SMALL", 0),
-            (clean, "RAW", 0),
-            (clean, "BATCH", 7),
+            (streams, "BLOCK", block),
+            (streams, "PIECE", 100),
+            (formats, "SMALL", 0),
+            (fix_files, "RAW", 0),
+            (fix_files, "BATCH", 7),
         ):
             small.setattr(module, name, value)
         for path in (shuffled, packed):
@@ -395,7 +395,7 @@ def test_reduced_fixes_are_fewer_and_count_as_many():
     wall = begin + np.arange(0, 1200, 10).astype("timedelta64[s]")
     lat = np.where(np.arange(120) % 3 == 0, 46.53, 46.52) + 1e-6 * np.arange(120)
     raw = Fixes(np.zeros(120, dtype=np.int64), ("a",), wall, lat=lat, lon=np.full(120, 6.57))
-    few = clean.reduced(raw, 1200, 100.0, None)
+    few = fix_files.reduced(raw, 1200, 100.0, None)
 
     # the first fix of each of two cells, and the last of the slot
     assert few.wall.tolist() == [wall[0].item(), wall[1].item(), wall[-1].item()]
@@ -411,9 +411,9 @@ def test_an_offset_that_the_sample_did_not_show_is_found_all_the_same(tmp_path, 
     frame["datetime"] = stamp + np.where(frame.datetime < "2013-03-31", "+01:00", "+02:00")
     path = csv_of(frame, tmp_path / "a.csv")
     expected, _ = read(path)
-    monkeypatch.setattr(inputs, "SMALL", 0)
-    monkeypatch.setattr(text_files, "PIECE", 4000)
-    monkeypatch.setattr(text_files, "BLOCK", 5000)
+    monkeypatch.setattr(formats, "SMALL", 0)
+    monkeypatch.setattr(streams, "PIECE", 4000)
+    monkeypatch.setattr(streams, "BLOCK", 5000)
     again, counted = read(path)
 
     assert expected.tz == again.tz == "Europe/Zurich"
@@ -426,8 +426,8 @@ def test_large_parquet_files_come_in_pieces(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), path, row_group_size=50)
     expected = ew.read_traces(frame)
-    monkeypatch.setattr(inputs, "SMALL", 0)
-    monkeypatch.setattr(table_files, "BATCH", 64)
+    monkeypatch.setattr(formats, "SMALL", 0)
+    monkeypatch.setattr(streams, "BATCH", 64)
 
     assert same(ew.read_traces(path), expected)
 
@@ -451,9 +451,9 @@ def test_large_parquet_files_come_in_pieces(tmp_path, monkeypatch):
 )
 def test_what_can_be_refused_is_before_the_input_is_read(tmp_path, monkeypatch, options, code):
     path = csv_of(pd.concat([day(str(u)) for u in range(50)]), tmp_path / "a.csv")
-    monkeypatch.setattr(inputs, "SMALL", 0)
-    monkeypatch.setattr(text_files, "BLOCK", 2000)
-    monkeypatch.setattr(text_files, "PIECE", 500)
+    monkeypatch.setattr(formats, "SMALL", 0)
+    monkeypatch.setattr(streams, "BLOCK", 2000)
+    monkeypatch.setattr(streams, "PIECE", 500)
     monkeypatch.setattr(tables.Parts, "__iter__", lambda self: pytest.fail("the input was read"))
 
     assert refused(path, **options)[0] == code
@@ -462,8 +462,8 @@ def test_what_can_be_refused_is_before_the_input_is_read(tmp_path, monkeypatch, 
 def test_a_fault_of_a_late_block_is_named_by_its_line(tmp_path, monkeypatch):
     lines = [f"{CANARY},2013-04-15 {h:02}:{m:02}:00,46.519,6.632\n" for h in range(24) for m in (10, 30, 50)] * 9
     path = write(tmp_path / "a.csv", HEAD + "".join(lines) + "a,2013,b,c\n" * 9)
-    monkeypatch.setattr(inputs, "SMALL", 0)
-    monkeypatch.setattr(text_files, "BLOCK", 2000)
+    monkeypatch.setattr(formats, "SMALL", 0)
+    monkeypatch.setattr(streams, "BLOCK", 2000)
 
     assert f"a.csv, line {len(lines) + 2}:" in refused(path)[1]
 

@@ -302,8 +302,8 @@ def test_dates_with_points_have_the_day_first_and_it_is_said(tmp_path, form):
 
 
 def test_one_day_above_twelve_tells_all_of_a_large_file(tmp_path, monkeypatch):
-    from elsewhere.traces import inputs
-    from elsewhere.traces.formats import text as text_files
+    from elsewhere.traces import formats
+    from elsewhere.traces.formats import streams
 
     days = [
         dt.datetime(2013, m, d, h, 10 + k)
@@ -314,9 +314,9 @@ def test_one_day_above_twelve_tells_all_of_a_large_file(tmp_path, monkeypatch):
     ]
     days[len(days) // 3] = dt.datetime(2013, 4, 25, 5)
     path = put(tmp_path / "a.csv", HEAD + "".join(f"ann,{t:%d/%m/%Y %H:%M},46.5,6.6\n" for t in days))
-    monkeypatch.setattr(inputs, "SMALL", 1000)
-    monkeypatch.setattr(text_files, "BLOCK", 8000)
-    monkeypatch.setattr(text_files, "PIECE", 2000)
+    monkeypatch.setattr(formats, "SMALL", 1000)
+    monkeypatch.setattr(streams, "BLOCK", 8000)
+    monkeypatch.setattr(streams, "PIECE", 2000)
 
     assert read(path)[0].dates[0] == np.datetime64("2013-03-01")
 

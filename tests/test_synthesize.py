@@ -47,7 +47,7 @@ def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, t
         rng=np.random.default_rng(7),
         laboratory=True,
         step="30min",
-        progress=lambda stage, done, total: stages.append((stage, done, total)),
+        progress=lambda stage, done, total, left: stages.append((stage, done, total, left())),
     )
 
     one, other = holds(tmp_path / "typed"), holds(tmp_path / "called")
@@ -68,8 +68,9 @@ def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, t
     assert made.certificate.to_dict() == json.loads((made.out / "manifest.json").read_text())["certificate"]
     assert made.notes == tuple(made.to_dict()["notes"])
     assert isinstance(made.fakes, ew.Fakes)
-    assert list(dict.fromkeys(stage for stage, _, _ in stages)) == list(JOB.SHARES)
-    assert all(0 <= done <= total for _, done, total in stages)
+    assert list(dict.fromkeys(stage for stage, *_ in stages)) == list(JOB.STAGES)
+    assert all(0 <= done <= total for _, done, total, _ in stages)
+    assert [left is None for *_, left in stages] == [True] + [False] * (len(stages) - 1)
 
 
 def test_the_coins_of_the_deniable_preset_are_thrown_alike(run, town, tmp_path):

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
-from elsewhere.traces.fixes import Words
-from elsewhere.traces.kept import keep_traces
-from elsewhere.traces.places import majority
+from elsewhere.traces.places import Words, majority
 from elsewhere.traces.together import read_together
+from elsewhere.traces.write import keep_traces
 
 
 def venues(people_of):

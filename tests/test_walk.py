@@ -225,14 +225,14 @@ class TestLargeMaps:
         walk = learn_habits(rng.integers(0, R, (9, 6)), where, np.ones(R, bool), m_min=4, rng=rng).tables(
             where, np.ones(R, bool)
         )
-        factor, mark = np.exp(rng.normal(size=SHAPES)), np.zeros(R, dtype=np.int64)
+        factor, seen = np.exp(rng.normal(size=SHAPES)), np.full(R, -1)
         beyond = np.setdiff1d(np.arange(R), [0, *walk.to[: walk.row[1]]])
-        mark[beyond[0]] = -1  # looked at before
+        seen[beyond[0]] = 5
         law = np.array([far_pull(walk, 0, int(place), factor) for place in range(R)])
         law[np.setdiff1d(np.arange(R), beyond[1:])] = 0
         passed, n = np.cumsum(walk.popular), 20_000
         for tries in (2000, 0):
-            got = [draw_far(walk, 0, factor, passed, mark, np.uint64(seed * 977), tries) for seed in range(n)]
+            got = [draw_far(walk, 0, factor, passed, seen, np.uint64(seed * 977), tries) for seed in range(n)]
             times, expected = np.bincount(got, minlength=R), n * law / law.sum()
             assert (times[expected == 0] == 0).all()
             some = expected > 0

@@ -50,7 +50,9 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
         if not nearest.is_dir():
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
-        Path(tempfile.mkdtemp(prefix=".", dir=nearest)).rmdir()
+        tried = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=nearest))  # a name that `clean_up` knows
+        with contextlib.suppress(FileNotFoundError):
+            tried.rmdir()
     except PermissionError:
         raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None
     except OSError as error:
@@ -164,7 +166,8 @@ class _Stage:
 def clean_up(folder: Path) -> None:
     """Remove, with a warning, what killed processes left unfinished of `folder`; finish what they left complete."""
     words = (_hidden(folder, PARTIAL), _hidden(folder, READY))
-    for path in [p for at in (folder.parent, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(words)]:
+    above = next((at for at in folder.parents if at.is_dir()), folder)
+    for path in [p for at in (above, folder) if at.is_dir() for p in at.iterdir() if p.name.startswith(words)]:
         if path.is_symlink() or not path.is_dir():
             continue
         try:

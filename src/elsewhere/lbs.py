@@ -50,8 +50,7 @@ from elsewhere.errors import (
 )
 from elsewhere.files import read_regular, write_files
 from elsewhere.pool import Pool
-from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes, on_sphere
-from elsewhere.traces.zones import zone_of
+from elsewhere.traces.model import MINUTES_PER_DAY, Locations, Traces, clock_minutes, on_sphere, zone_of
 
 MOST_DECOYS = 64
 LARGEST_BUCKET = 256 * 2**20

@@ -10,11 +10,10 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -147,61 +146,32 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-class TimeLeft:
-    """
-    How long a job in stages will still take, by the share of the whole that each stage usually takes.
-
-    What is kept from a run that was stopped takes no time, and is counted neither as work nor as time.
-
-    Examples
-    --------
-    >>> now = iter([0.0, 0.0, 30.0, 40.0])
-    >>> left = TimeLeft({"reading": 0.2, "making": 0.8}, lambda: next(now))
-    >>> left("reading", 0, 0), left("making", 0, 0), left("making", 1, 4)
-    (None, 120.0, 60.0)
-
-    """
-
-    KEPT = 0.1  # seconds that reading back a kept stage or block may take
-
-    def __init__(self, shares: Mapping[str, float], clock: Callable[[], float] = monotonic) -> None:
-        self.shares, self.clock = shares, clock
-        self.at = self.worked = self.spent = 0.0
-        self.last = clock()
-
-    def __call__(self, what: str, done: int, total: int) -> float | None:
-        """Return seconds, None where nothing can be said yet."""
-        names, now = list(self.shares), self.clock()
-        before = sum(self.shares[name] for name in names[: names.index(what)])
-        at = before + self.shares[what] * (done / total if total else 0)
-        if now - self.last > self.KEPT:
-            self.worked, self.spent = self.worked + max(0.0, at - self.at), self.spent + now - self.last
-        self.last, self.at = now, at
-        return (1 - at) * self.spent / self.worked if self.worked > 0 else None
-
-
 @contextmanager
-def bars(shares: Mapping[str, float]) -> Iterator[Callable[[str, int, int], None]]:
+def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[], float | None]], None]]:
     """
-    Progress of a job in stages, like `bar`, fed by `(stage, done, total)`; a total of 0 is not known.
+    Progress of a job in stages, like `bar`, fed by `(stage, done, total, left)` as `synthesize` tells it.
 
-    `shares` are those of the stages in the time of the whole, in order, by which the time left is told.
+    The time left is asked for again and again, so that it goes down while a stage lasts.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda what, done, total: None
+        yield lambda what, done, total, left: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            seconds = task.fields["left"]()
+            return Text("" if seconds is None else f"about {_in_words(seconds)} left")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), Left())
     with Progress(*columns, console=console, transient=True) as progress:
-        task, left, names = progress.add_task("", total=None, left=""), TimeLeft(shares), list(shares)
+        task = progress.add_task("", total=None, left=lambda: None)
 
-        def show(what: str, done: int, total: int) -> None:
-            seconds = left(what, done, total)
-            told = "" if seconds is None else f"about {_in_words(seconds)} left"
-            what = f"{names.index(what) + 1} of {len(names)}: {what}{f' {done}/{total}' if total else ''}"
-            progress.update(task, description=what, completed=done, total=total or 1, left=told)
+        def show(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
+            what = f"{stages.index(what) + 1} of {len(stages)}: {what}{f' {done}/{total}' if total else ''}"
+            progress.update(task, description=what, completed=done, total=total or 1, left=left)
 
         yield show
 

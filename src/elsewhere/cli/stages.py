@@ -69,8 +69,8 @@ def prepare(
     from elsewhere.reports.markup import write
     from elsewhere.reports.preparation import preparation_page
     from elsewhere.traces.fixes import Preparation
-    from elsewhere.traces.kept import keep_traces
     from elsewhere.traces.read import read_traces
+    from elsewhere.traces.write import keep_traces
 
     told: list[Preparation] = []
     with cluster_at(dask) as executor, stage("reading"):

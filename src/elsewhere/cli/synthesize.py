@@ -72,10 +72,10 @@ def synthesize(
 
     Example: elsewhere synthesize traces.csv -o out/fakes
     """
-    from elsewhere.run.synthesize import SHARES
+    from elsewhere.run.synthesize import STAGES
     from elsewhere.run.synthesize import synthesize as whole_job
 
-    with cluster_at(dask) as executor, bars(SHARES) as progress:
+    with cluster_at(dask) as executor, bars(STAGES) as progress:
         made = whole_job(
             source,
             out,

@@ -39,8 +39,7 @@ from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.pool import on_map_of
-from elsewhere.traces.days import is_weekend
-from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Places, Traces, is_weekend
 
 GOOD_FOR, ROUGH_FOR, NOT_FOR, UNKNOWN = "good", "rough", "not for this", "cannot say"
 GOOD, ROUGH = 0.10, 0.25  # largest excess over real people, as a share of places, people or trips

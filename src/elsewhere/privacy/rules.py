@@ -37,8 +37,7 @@ from elsewhere.errors import (
 )
 from elsewhere.privacy import _rules_kernels as _kernels
 from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Visitors
-from elsewhere.traces.days import People
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Periods, Traces, place_numbers
+from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, People, Periods, Traces, place_numbers
 
 RULES = {
     "similarity": _kernels.SIMILARITY,

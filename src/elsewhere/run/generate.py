@@ -34,8 +34,7 @@ from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
 from elsewhere.synthesis.walk.fit import without_gaps
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.days import People, is_weekend
-from elsewhere.traces.model import Ints, Traces
+from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
 Progress = Callable[[int, int], None]
 
@@ -84,12 +83,12 @@ def generate_fakes(
     **options
         Any parameter that the preset reads: `par_c`, `k`, `max_tries` ... `feasible`: the only moves from the place of
         one slot to another place of the next that a fake may make, as a table of allowed moves (a file or a frame, see
-        `traces.moves.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
+        `traces.maps.read_moves`), an (R, R) matrix of 0 and 1, or "data" for those that `m_min` or more of the people
         make who are learnt from (E36). Of presets with a theorem also `n`, how many
         fakes to release, any number; by default as many as there are people, counted with noise. Of the deniable
         preset also `disjoint`, the caller's assertion that `model` and `classes` were learnt from users who are no
         seeds, asked for when they are given; and `seeds`, ids of the seeds, where a coin for each was thrown before the
-        traces were read (`traces.apart.read_apart`); by default it is thrown here.
+        traces were read (`traces.together.read_apart`); by default it is thrown here.
 
     Examples
     --------
@@ -162,7 +161,8 @@ def fakes_of(
                 'preset "private" learns from noisy sums over everybody alone: leave out `model`, `classes`, '
                 "`alternates` and `seeds`."
             )
-        return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages)
+        with workers_or(executor, workers) as where:
+            return _private(traces, settings, n, feasible, entropy, laboratory, progress, stages, where)
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
@@ -171,7 +171,8 @@ def fakes_of(
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
-        fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages)
+        with workers_or(executor, workers) as where:
+            fakes = _deniable(traces, roles, learnt, settings, n, per_seed, entropy, laboratory, given, stages, where)
         if progress is not None:
             progress(len(fakes), len(fakes))
         if seeds is None or laboratory:
@@ -199,6 +200,7 @@ def _deniable(
     laboratory: bool,
     given: bool,
     stages: Stages,
+    executor: Executor | None,
 ) -> Fakes:
     """Fakes by a noisy count of the seeds' archetypes (theorem 1)."""
     release = release_fakes(
@@ -216,6 +218,7 @@ def _deniable(
         entropy=entropy,
         ways=learnt.ways,
         stages=stages,
+        executor=executor,
     )
     number = len(release.r)
     return Fakes(
@@ -248,6 +251,7 @@ def _private(
     laboratory: bool,
     progress: Progress | None,
     stages: Stages,
+    executor: Executor | None,
 ) -> Fakes:
     """Fakes by noisy sums over everybody (theorem 2)."""
     require_given(feasible, settings)
@@ -265,6 +269,7 @@ def _private(
         progress=progress,
         ways=ways,
         stages=stages,
+        executor=executor,
     )
     number, lives = len(release.r), settings.days > 1
     return Fakes(

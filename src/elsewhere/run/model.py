@@ -35,8 +35,8 @@ from elsewhere.run.roles import Contributors
 from elsewhere.semantics.classes import SemanticClasses, most_informative, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.synthesis.walk.ways import Ways
+from elsewhere.traces.maps import Moves, matrix_of, read_moves
 from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, Traces, apart
-from elsewhere.traces.moves import Moves, matrix_of, read_moves
 
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:

@@ -129,8 +129,8 @@ AS_IT_COMES = Reading()
 
 def _zone_of_map(locations: Any, regions: Any, encoding: str) -> str:
     """Return the zone in which the given map lies, not the people on it; UTC where the map does not tell."""
+    from elsewhere.traces.clock import zone_at
     from elsewhere.traces.maps import read_places, read_regions
-    from elsewhere.traces.zones import zone_at
 
     if regions is not None:
         given = (regions if hasattr(regions, "locations") else read_regions(regions)).locations

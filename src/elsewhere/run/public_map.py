@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from elsewhere.run.model import FittedModel
 from elsewhere.traces.clock import TIMES_AS
 from elsewhere.traces.columns import ROLES
-from elsewhere.traces.days import is_weekend
-from elsewhere.traces.model import Ints, Locations, Traces
-from elsewhere.traces.zones import changing_days
+from elsewhere.traces.model import Ints, Locations, Traces, changing_days, is_weekend
 
 Days = NDArray[np.datetime64]
 KINDS = ("weekday", "weekend")

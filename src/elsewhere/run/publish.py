@@ -38,7 +38,7 @@ from elsewhere.run.presets import Preset
 from elsewhere.run.public_map import PublicMap
 from elsewhere.run.roles import FEWEST
 from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.inputs import open_table
+from elsewhere.traces.formats import open_table
 from elsewhere.traces.model import Ints, Traces
 from elsewhere.traces.tables import Table, labels
 

@@ -254,8 +254,9 @@ def _read(
     joined: "Callable[[Traces], Traces] | None",
 ) -> "tuple[Traces, Preparation]":
     """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
-    from elsewhere.traces.kept import kept_in
-    from elsewhere.traces.read import read_apart, read_traces
+    from elsewhere.traces.read import read_traces
+    from elsewhere.traces.together import read_apart
+    from elsewhere.traces.write import kept_in
 
     prepared = kept_in(source) is not None
     if settings.name == "private" and prepared:

@@ -54,17 +54,15 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
+from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
 from elsewhere.traces.fixes import Preparation
+from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
-from elsewhere.traces.moves import read_moves
 from elsewhere.traces.sources import opened_once
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int, TimeLeft], None]
 TO_CHOOSE = 10  # fakes for each that is published where they are chosen by likelihood: the paper has 500 for 50
-LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
-ATTACK, WRITE = "attacking the fakes", "writing the reports"
-# of the time of a run of the product preset: rough, where a bar starts before it has seen anything
-SHARES = {READ: 0.1, LEARN: 0.3, MAKE: 0.2, JUDGE: 0.1, ATTACK: 0.25, WRITE: 0.05}
+STAGES = (READ, LEARN, MAKE, JUDGE, ATTACK, WRITE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +146,8 @@ def synthesize(
     laboratory
         Write a run with a given `rng` all the same; it stays stamped.
     progress
-        Called as `progress(stage, done, total)`, with a `total` of 0 where a stage is not counted.
+        Called as `progress(stage, done, total, left)`, with a `total` of 0 where a stage is not counted; `left()` is
+        about how many seconds are still to come, at any time until the next call, None before the input is read.
     rng
         Makes a laboratory run: repeatable, and refused without `laboratory=True`, but for the preset of the paper.
     **options
@@ -178,7 +177,13 @@ def synthesize(
     moves = asked.feasible
     if moves is not None and not is_data(moves) and not hasattr(moves, "shape"):
         moves = read_moves(moves, encoding=asked.reading.encoding)  # refused before a large input is read
-    tell = progress or (lambda stage, done, total: None)
+    left = TimeLeft()
+
+    def tell(stage: str, done: int, total: int) -> None:
+        left.at(stage, done, total)
+        if progress is not None:
+            progress(stage, done, total, left)
+
     of_laboratory = None if rng is None else rng.bytes(32)
     mine = private_folder(out, None if private is None else Path(private), force=True)
     spare = unfinished_folder(out, mine)
@@ -203,8 +208,11 @@ def synthesize(
             ),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        tell(LEARN, 0, 0)
+        places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
+        each = asked.per_seed * to_choose
+        left.expect(usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report), {ATTACK: ATTACKS})
+        tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
                 traces,
@@ -212,7 +220,7 @@ def synthesize(
                 laboratory=rng is not None,
                 stages=stages,
                 preset=settings,
-                per_seed=asked.per_seed * to_choose,
+                per_seed=each,
                 n=asked.n,
                 kappa=kappa,
                 feasible=moves,
@@ -243,7 +251,7 @@ def _published(
     asked: "_Asked",
     secret: bytes,
     stages: Stages,
-    tell: Progress | None,
+    tell: Callable[[str, int, int], None] | None,
     out: Path,
     private: Path,
 ) -> Result:

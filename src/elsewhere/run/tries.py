@@ -15,8 +15,7 @@ from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.days import People
-from elsewhere.traces.model import Floats, Ints, Places, Traces
+from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time

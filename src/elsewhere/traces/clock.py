@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter
 from elsewhere.traces.columns import NUMBER
-from elsewhere.traces.model import Floats, Mask
+from elsewhere.traces.model import Floats, Mask, offset_seconds, zone_of, zones_at
 from elsewhere.traces.tables import Table, is_text, numbers
-from elsewhere.traces.zones import offset_seconds, offset_zone, zone_at, zone_of
 
 Times = NDArray[np.datetime64]
 TIMES_AS = ("local", "utc", "offset", "unix", "unix_ms", "clock")
-
 ZONE = r"Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?"
 DAYTIME = r"(?P<clock>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?"
 YEAR_FIRST = (
@@ -631,3 +629,42 @@ def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
     twice = dated & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
     doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
     return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})
+
+
+def offset_zone(seconds: int) -> str:
+    """
+    Return the name of the zone that is always `seconds` east of Greenwich; IANA's if it has one (with reversed signs).
+
+    Examples
+    --------
+    >>> offset_zone(9 * 3600), offset_zone(19800), offset_zone(0)
+    ('Etc/GMT-9', 'UTC+05:30', 'UTC')
+
+    """
+    hours, rest = divmod(abs(seconds), 3600)
+    if seconds == 0:
+        return "UTC"
+    if rest == 0 and -12 * 3600 <= seconds <= 14 * 3600:
+        return f"Etc/GMT{'-' if seconds > 0 else '+'}{hours}"
+    return f"UTC{'+' if seconds > 0 else '-'}{hours:02}:{rest // 60:02}"
+
+
+def zone_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> tuple[str | None, str]:
+    """
+    Return the IANA zone in which most of the points lie, and a word on it; None where it cannot be found.
+
+    Looked up for some of the points, see `zones_at`.
+    """
+    names = zones_at(lat, lon)
+    if names is None:
+        return None, "install tzfpy to find the zone from the coordinates"
+    counts = {name: names.count(name) for name in sorted(set(names)) if name}
+    if not counts:
+        return None, "the coordinates lie in no zone"
+    best = max(counts, key=lambda name: counts[name])
+    try:
+        zone_of(best)
+    except InvalidParameter:
+        return None, "the zone of the coordinates is not known here"
+    share = counts[best] / len(names)
+    return best, "" if share > 0.98 else f"{1 - share:.0%} of the points lie in other zones"

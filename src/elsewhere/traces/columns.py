@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces
-from elsewhere.traces.model import Floats, clock_minutes
-from elsewhere.traces.zones import land_share
+from elsewhere.traces.model import Floats, clock_minutes, zones_at
 
 FILE = "the file's name"  # the column that says so in every row
 SYNONYMS = {
@@ -539,7 +538,11 @@ def lat_first(a: Floats, b: Floats) -> bool | None:
     if max(high) > 1 - MOSTLY:
         return None if min(high) > 1 - MOSTLY else high[0] < high[1]
     # both could be: nobody lives at sea, or in the Antarctic
-    land = [land_share(lat, lon) * float(np.mean(lat[np.isfinite(lat)] > -60)) for lat, lon in ((a, b), (b, a))]
+    land = []
+    for lat, lon in ((a, b), (b, a)):
+        zones = zones_at(lat, lon)
+        share = 1.0 if zones is None else sum(map(bool, zones)) / max(1, len(zones))
+        land.append(share * float(np.mean(lat[np.isfinite(lat)] > -60)))
     return land[0] > land[1] if max(land) > MOSTLY and min(land) < 0.5 else None
 
 

@@ -1,31 +1,38 @@
 """
-Read the maps that a caller gives: a box, a table of places, polygons of a GeoJSON file (RFC 7946), equal cells.
+Find the map: the one a caller gives, or the part of the globe where people are nearly all the time.
 
-A ring of a polygon that steps over the antimeridian is unrolled, and one that goes round a pole is closed over it, so
-that regions of the far north or of the Pacific need no special drawing.
+A caller may give a box, a table of places, polygons of a GeoJSON file (RFC 7946), equal cells, and a table of allowed
+moves between places (E36). A ring of a polygon that steps over the antimeridian is unrolled, and one that goes round a
+pole is closed over it, so that regions of the far north or of the Pacific need no special drawing.
+
+What lies outside the map is known to be somewhere else: no place can say it, and it is never filled over.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elsewhere.errors import (
     ElsewhereError,
     InvalidParameter,
     InvalidTraces,
     require_between,
+    require_choice,
     require_whole,
 )
 from elsewhere.traces.columns import roles_of
-from elsewhere.traces.inputs import open_table
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, on_globe
+from elsewhere.traces.formats import open_table
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, nearest_places, on_globe
+from elsewhere.traces.places import cell_centres, grid_cells
 from elsewhere.traces.tables import labels, numbers
 
 Box = tuple[float, float, float, float]
@@ -46,6 +53,17 @@ KINDS_OF_PLACE = (
 ENDINGS = ("", ".csv", ".txt", ".csv.gz", ".txt.gz", ".parquet")
 LARGEST_FILE = 1 << 28
 MOST_REGIONS = 100_000
+MAPS = ("auto", "whole")
+# the rule of map="auto" and its figures: docs/decisions/0013-map.md
+COARSE_METRES = 25_000.0
+REACH_KM = 75.0  # a town with all that people reach from it on a day
+MOST_SLOTS_IN = 0.8  # of the slots, everybody counting alike, that the towns hold together
+MOST_PEOPLE_IN = 0.9  # of the people, who are there more than half of their time
+A_TOWN = 0.05  # of the slots: what holds so many is never cut off
+MOST_TOWNS = 40  # more of them are no towns but a country
+SMALLER = 3.0  # a map is cut only where that makes it so many times less wide
+BY_ID, BY_POINT = ("from", "to"), ("from_lat", "from_lon", "to_lat", "to_lon")
+CODE = "E_FEASIBLE"
 
 
 def parsed_box(box: Any) -> tuple[float, float, float, float] | None:
@@ -149,13 +167,6 @@ def name_beside(path: str | PathLike[str]) -> str:
     """Return the name, without ending, of the file of places: a_locations for a_traces.csv, else locations."""
     match = TRACE_FILE.fullmatch(Path(path).name)
     return f"{match['before'] if match else ''}locations"
-
-
-def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
-    """Return the given place nearest to each point."""
-    if locations.lat is None or locations.lon is None:
-        raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
-    return locations.nearest(in_space(lat, lon))[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,3 +398,200 @@ def read_grid(grid: str | Sequence[float]) -> Lattice:
             f"{grid!r}."
         ) from None
     return make_lattice(south, west, north, east, cells)
+
+
+class Area(NamedTuple):
+    """
+    The map: `holds` tells which points lie on it, `by` how it was found, `km` how wide it is if it was cut.
+
+    It is "whole" where nothing is cut off, "box" or "regions" where the caller draws it, "auto" where it was cut to
+    where people are.
+    """
+
+    by: str
+    holds: Callable[[Floats, Floats], Mask]
+    km: float | None = None
+
+
+def area_of(
+    where: str,
+    box: Box | None,
+    regions: Regions | None,
+    user: Ints,
+    slot: Ints,
+    position: tuple[Floats, Floats] | None,
+    name: str,
+) -> Area:
+    """Find the map of fixes of `user` in `slot` (any number that tells slots apart) at `position`."""
+    require_choice("map", where, MAPS)
+    if regions is not None:
+        if position is None:
+            raise InvalidParameter("`regions` need fixes with `lat` and `lon`.")
+        if not np.any(regions.place_of(*position) >= 0):
+            raise InvalidTraces(f"{name or 'the input'}: no row lies in any of the regions.", code="E_OUTSIDE")
+        return Area("regions", lambda lat, lon: regions.place_of(lat, lon) >= 0)
+    if box is not None:
+        if position is None:
+            raise InvalidParameter("`box` needs fixes with `lat` and `lon`.")
+        _refuse_another_box(box, position, name)
+        return Area("box", lambda lat, lon: in_box(box, lat, lon))
+    main = None if where == "whole" or position is None else main_area(user, slot, *position)
+    return main or Area("whole", lambda lat, lon: np.ones(len(lat), dtype=bool))
+
+
+def _refuse_another_box(box: Box, position: tuple[Floats, Floats], name: str) -> None:
+    lat, lon = position
+    inside, turned = int(in_box(box, lat, lon).sum()), int(in_box(box, lon, lat).sum())
+    if inside and inside >= turned:
+        return
+    hint = f"; with latitude and longitude swapped {turned:,} would" if turned else ""
+    raise InvalidTraces(
+        f"{name or 'the input'}: {inside:,} of {len(lat):,} rows lie in the `box`{hint}. It is south, west, north, "
+        "east in degrees.",
+        code="E_OUTSIDE",
+    )
+
+
+def main_area(user: Ints, slot: Ints, lat: Floats, lon: Floats) -> Area | None:
+    """
+    Find the part of the globe where people are nearly all the time; None where cutting the rest off gains nothing.
+
+    The map is the `towns` of a grid of 25 km. What is outside of them is cut off if the map is then less than a third
+    as wide. The order of fixes does not matter.
+    """
+    cells, cell = np.unique(grid_cells(lat, lon, COARSE_METRES), return_inverse=True)
+    if len(cells) < 2:
+        return None
+    x = in_space(*cell_centres(cells, COARSE_METRES))
+    inside = towns(user, slot, cell, x)
+    width = max(_width_km(x[inside]), COARSE_METRES / 1000)
+    if inside.all() or _width_km(x) < SMALLER * width:
+        return None
+    held_cells = cells[inside]
+    return Area("auto", lambda lat, lon: np.isin(grid_cells(lat, lon, COARSE_METRES), held_cells), width)
+
+
+def towns(user: Ints, slot: Ints, cell: Ints, x: Floats) -> Mask:
+    """
+    Tell which cells, with centres `x` (n, 3) in km, are the towns where people are nearly all the time.
+
+    Everybody counts alike, whatever the number of their slots and fixes. The cell with most of all slots within 75 km
+    of it is a town with all these cells; then the one with most of what is left, until nine of ten people are in a town
+    more than half of their time, the towns hold four fifths of all slots, and no further one holds a twentieth. More
+    than 40 towns are a country: all cells.
+    """
+    n = len(x)
+    # a slot counts once for each cell that it touches
+    order = np.lexsort((cell, slot, user))
+    user, slot, cell = user[order], slot[order], cell[order]
+    new = np.ones(len(user), dtype=bool)
+    new[1:] = (np.diff(user) != 0) | (np.diff(slot) != 0) | (np.diff(cell) != 0)
+    user, cell = user[new], cell[new]
+    everybody = np.unique(user)
+    part = 1 / np.bincount(user)[user] / len(everybody)
+    share = np.bincount(cell, part, minlength=n)
+    from scipy.spatial import cKDTree
+
+    pairs = cKDTree(x).query_pairs(REACH_KM, output_type="ndarray")
+    a, b = (np.concatenate([pairs[:, i], pairs[:, 1 - i], np.arange(n)]) for i in (0, 1))
+    inside = np.zeros(n, dtype=bool)
+    for _ in range(MOST_TOWNS + 1):
+        # rounded, so that equal towns are equal whatever the order of a sum; of equals the first in the order of cells
+        held = np.round(np.bincount(a, np.where(inside, 0, share)[b], minlength=n), 12)
+        best = int(np.argmax(held))
+        settled = np.bincount(user, part * inside[cell])[everybody] > 0.5 / len(everybody) + 1e-12
+        nearly_all = share[inside].sum() >= MOST_SLOTS_IN - 1e-12 and np.mean(settled) >= MOST_PEOPLE_IN
+        if held[best] == 0 or (nearly_all and held[best] < A_TOWN):
+            return inside
+        inside[b[a == best]] = True
+    return np.ones(n, dtype=bool)
+
+
+def _width_km(x: Floats) -> float:
+    """Return twice the distance of the farthest point from the middle of a box around all."""
+    return float(2 * np.linalg.norm(x - (x.min(axis=0) + x.max(axis=0)) / 2, axis=1).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """Allowed moves as they were given: by ids of places, or by points, each of which stands for the nearest place."""
+
+    ids: tuple[NDArray[Any], NDArray[Any]] | None = field(default=None, repr=False)
+    points: tuple[Floats, Floats] | None = field(default=None, repr=False)  # (n, 2) lat, lon each
+
+    def matrix(self, locations: Locations) -> Any:
+        """Return the moves between these places as a sparse matrix (R, R) of 0 and 1."""
+        if self.points is not None:
+            if locations.lat is None:
+                raise InvalidParameter(
+                    "`feasible` has moves between points, and these places have no latitude and longitude: give "
+                    "columns `from` and `to` with their ids.",
+                    code=CODE,
+                )
+            here, there = (locations.nearest(in_space(*point.T))[0] for point in self.points)
+            return matrix_of(here, there, len(locations))
+        assert self.ids is not None  # noqa: S101 - one of the two
+        named = locations.names if locations.names is not None else [str(place) for place in range(len(locations))]
+        number = {name: place for place, name in enumerate(named) if name is not None}
+        here, there = (np.array([number.get(name, -1) for name in side], dtype=np.int64) for side in self.ids)
+        known = (here >= 0) & (there >= 0)
+        if not known.any():
+            why = (
+                "places are numbered from 0 here; give columns `from_lat`, `from_lon`, `to_lat` and `to_lon`, or a map "
+                "with ids (`locations`)"
+                if locations.names is None
+                else "give the ids of the map, or columns `from_lat`, `from_lon`, `to_lat` and `to_lon`"
+            )
+            raise InvalidParameter(f"`feasible` names no move between two places of the map: {why}.", code=CODE)
+        if not known.all():
+            warnings.warn(
+                f"{int((~known).sum()):,} of {len(known):,} rows of `feasible` name a place that is not on the map, "
+                "and are left out.",
+                stacklevel=2,
+            )
+        return matrix_of(here[known], there[known], len(locations))
+
+
+def matrix_of(here: Ints, there: Ints, R: int) -> Any:
+    """Return moves as a sparse matrix (R, R) of 0 and 1, with 1 for every stay."""
+    from scipy import sparse
+
+    key = np.unique(np.concatenate([here.astype(np.int64) * R + there, np.arange(R, dtype=np.int64) * (R + 1)]))
+    return sparse.csr_array((np.ones(len(key)), (key // R, key % R)), shape=(R, R))
+
+
+def read_moves(source: Any, *, encoding: str = "utf-8") -> Moves:
+    """
+    Read a table of allowed moves, one a row, from the first place to the second: not the other way round.
+
+    Columns `from` and `to` hold ids of places, or their numbers from 0 where places have no ids; or `from_lat`,
+    `from_lon`, `to_lat` and `to_lon` hold points, each of which stands for the place nearest to it.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> moves = read_moves({"from": ["a", "b"], "to": ["b", "c"]})
+    >>> moves.matrix(Locations(n=3, names=["a", "b", "c"])).toarray().astype(int).tolist()
+    [[1, 1, 0], [0, 1, 1], [0, 0, 1]]
+
+    """
+    table = open_table(source, encoding=encoding)
+    plain = {name.strip().lower(): name for name in table.columns}
+    if set(BY_POINT) <= plain.keys():
+        at = np.column_stack([numbers(table, plain[name]) for name in BY_POINT])
+        bad = ~np.isfinite(at).all(axis=1) | (np.abs(at) > [90, 180, 90, 180]).any(axis=1)
+        if bad.any():
+            raise table.refuse("a coordinate that is no number of degrees.", CODE, int(np.argmax(bad)))
+        return Moves(points=(at[:, :2], at[:, 2:]))
+    if not set(BY_ID) <= plain.keys():
+        raise table.refuse(
+            "a table of allowed moves needs columns `from` and `to`, or `from_lat`, `from_lon`, `to_lat` and `to_lon`.",
+            CODE,
+        )
+    sides = []
+    for name in BY_ID:
+        code, known = labels(table, plain[name])
+        if (code < 0).any():
+            raise table.refuse(f"column {name!r} must hold an id in every row.", CODE, int(np.argmax(code < 0)))
+        sides.append(np.array(known, dtype=object)[code])
+    return Moves(ids=(sides[0], sides[1]))

@@ -1,5 +1,5 @@
 """
-Define what every other room receives: `Locations`, `Periods`, `Evidence` and `Traces`.
+Define what every other room receives: `Locations`, `Periods`, `Evidence`, `Traces`, and the days of `People`.
 
 All of them are frozen and checked once, where they are made; after that they are trusted. Points of the globe are
 also used as (n, 3) kilometres from its centre: straight distances between them equal the arc within 1 cm at 20 km,
@@ -7,21 +7,25 @@ without a seam at the antimeridian or at the poles.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_whole
-from elsewhere.traces.zones import zone_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Places = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+ASKED = 200  # points whose zone is looked up: one zone is wanted, not a map of them
+DAYS = NDArray[np.datetime64]
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -328,6 +332,13 @@ class Locations:
         for name, array in self._sides().items():
             digest.update(name.encode() + np.ascontiguousarray(array, dtype="<f8").tobytes())
         return digest.hexdigest()
+
+
+def nearest_places(locations: Locations, lat: Floats, lon: Floats) -> Ints:
+    """Return the given place nearest to each point."""
+    if locations.lat is None or locations.lon is None:
+        raise InvalidParameter("`locations` must have `lat` and `lon` to find the place of coordinates.")
+    return locations.nearest(in_space(lat, lon))[0]
 
 
 def apart(model: Locations, here: Locations) -> str:
@@ -647,3 +658,162 @@ def _number_users(labels: Sequence[Any] | NDArray[Any]) -> tuple[Ints, tuple[Any
     if any(v is None or (v == v) is not True for v in number):
         raise InvalidTraces("`users` holds a missing label (None or NaN).", code="E_USER")
     return frozen(user), tuple(number)
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return the zone of an IANA name, or of "UTC+05:30" or "+05:30"; anything else is refused (E_TZ)."""
+    fixed = re.fullmatch(r"(?:UTC)?([+-]\d\d:\d\d)", name) if isinstance(name, str) else None
+    try:
+        return timezone(timedelta(seconds=offset_seconds(fixed[1]))) if fixed else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
+        raise InvalidParameter(
+            f'`tz` must be an IANA zone such as "Europe/Zurich", or an offset "+02:00", got {name!r}.', code="E_TZ"
+        ) from None
+
+
+def offset_seconds(offset: str) -> int:
+    """Return seconds east of Greenwich of "Z", "+02", "+0200" or "+02:00"."""
+    if offset == "Z":
+        return 0
+    digits = offset[1:].replace(":", "").ljust(4, "0")
+    seconds = 3600 * int(digits[:2]) + 60 * int(digits[2:])
+    return -seconds if offset[0] == "-" else seconds
+
+
+def zones_at(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> list[str] | None:
+    """Return the IANA zones of some evenly chosen points, "" at sea, looked up offline; None without tzfpy."""
+    try:
+        from tzfpy import get_tz
+    except ImportError:
+        return None
+    valid = np.flatnonzero((np.abs(lat) <= 90) & (np.abs(lon) <= 180))
+    chosen = valid[np.linspace(0, len(valid) - 1, min(ASKED, len(valid))).astype(np.int64)] if len(valid) else valid
+    zones = [get_tz(float(lon[i]), float(lat[i])) or "" for i in chosen]
+    return ["" if zone.startswith("Etc/") else zone for zone in zones]
+
+
+def is_weekend(dates: DAYS) -> Mask:
+    """Return which days are a Saturday or a Sunday."""
+    return np.asarray((dates.astype("datetime64[D]").astype(np.int64) + 3) % 7 >= 5)
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """
+    Who has which days: `rows` (people, days of the calendar) are rows of the traces, -1 where somebody has none.
+
+    The calendar begins on a Monday, and only the kind of a day counts: a person's first day is the first of its kind,
+    weekday or weekend, every further day the next of its kind after it. So what a person's days show of when they were
+    is their order and their kinds. Where nobody has two days the calendar is one day long, and has no kind; without
+    dates every day counts as a weekday. A kind that fewer than `m_min` people have would name them: their days count as
+    of the other kind.
+
+    Examples
+    --------
+    >>> from elsewhere.traces.model import Locations
+    >>> dates = ["2024-03-05", "2024-03-09", "2024-03-12"]  # Tuesday, Saturday, Tuesday
+    >>> ann = Traces([[0], [1], [2]], Locations(n=3), users=["ann"] * 3, dates=dates)
+    >>> People.of(ann).rows.tolist()
+    [[0, -1, -1, -1, -1, 1, -1, 2]]
+    >>> People.of(ann).places(ann.r).tolist()
+    [[0, -1, -1, -1, -1, 1, -1, 2]]
+
+    """
+
+    rows: Ints
+    weekend: Mask  # (days,)
+    day: Ints = field(repr=False)  # (rows of the traces,) day of the calendar of each
+
+    @staticmethod
+    def of(traces: Traces, *, m_min: int = 1, alone: bool = False) -> "People":
+        """Return the people of these traces; `alone`: every row counts as a person of its own."""
+        if alone or len(traces) == traces.U:
+            user = np.arange(len(traces)) if alone else traces.user
+            rows = np.empty((len(traces), 1), dtype=np.int64)
+            rows[user, 0] = np.arange(len(traces))
+            return People(rows, np.zeros(1, dtype=bool), np.zeros(len(traces), dtype=np.int64))
+        dated = traces.dates is not None
+        when = traces.dates.astype(np.int64) if traces.dates is not None else np.zeros(len(traces), dtype=np.int64)
+        off = is_weekend(traces.dates) if traces.dates is not None else np.zeros(len(traces), dtype=bool)
+        for kind in (True, False):
+            if len(np.unique(traces.user[off == kind])) < m_min:
+                off[:] = not kind
+        day = np.empty(len(traces), dtype=np.int64)
+        last, person = -1, -1
+        for row in np.lexsort((np.arange(len(traces)), when, traces.user)).tolist():
+            if traces.user[row] != person:
+                last, person = -1, int(traces.user[row])
+            last += 1
+            while dated and (last % 7 >= 5) != off[row]:
+                last += 1
+            day[row] = last
+        rows = np.full((traces.U, int(day.max()) + 1), -1, dtype=np.int64)
+        rows[traces.user, day] = np.arange(len(traces))
+        weekend = np.arange(rows.shape[1]) % 7 >= 5 if dated else np.zeros(rows.shape[1], dtype=bool)
+        return People(rows, weekend, day)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def days(self) -> int:
+        """Return days of the calendar."""
+        return int(self.rows.shape[1])
+
+    def places(self, r: NDArray[np.integer]) -> Places:
+        """Return the places (people, days x L) of each person over the calendar, -1 on days they do not have."""
+        every = np.where(self.rows[:, :, None] >= 0, r[self.rows], -1)
+        return np.ascontiguousarray(every.reshape(len(self), -1), dtype=np.int32)
+
+    def dealt(self, rng: np.random.Generator, m_min: int) -> Mask:
+        """
+        Return the days (people, days) of somebody, drawn without replacement, for each person.
+
+        They are dealt out among people who have nearly only weekdays, nearly only weekends, or both; fewer than `m_min`
+        of a sort are dealt out with the last, and everybody together where these are few.
+        """
+        has = self.rows >= 0
+        off = (has & self.weekend).sum(axis=1) / has.sum(axis=1)
+        sort = np.where(off < 0.1, 0, np.where(off > 0.9, 1, 2))
+        sort[np.isin(sort, np.flatnonzero(np.bincount(sort, minlength=3) < m_min))] = 2
+        if 0 < np.count_nonzero(sort == 2) < m_min:
+            sort[:] = 2
+        out = np.empty_like(has)
+        for kind in np.unique(sort):
+            mine = np.flatnonzero(sort == kind)
+            out[mine] = has[rng.permutation(mine)]
+        return out
+
+    def nearest(self, person: Ints, day: Ints) -> Ints:
+        """Return rows of the traces: each person's day that is nearest to `day`, of its kind where they have one."""
+        has = self.rows >= 0
+        out = np.empty(len(person), dtype=np.int64)
+        for i, (p, d) in enumerate(zip(person.tolist(), day.tolist(), strict=True)):
+            if has[p, d]:
+                out[i] = self.rows[p, d]
+                continue
+            own = np.flatnonzero(has[p])
+            alike = own[self.weekend[own] == self.weekend[d]]
+            own = alike if len(alike) else own
+            out[i] = self.rows[p, own[np.abs(own - d).argmin()]]
+        return out
+
+    def minutes(self, of_day: Floats) -> Floats:
+        """Return the minute of the day of each slot (days x L,) of the calendar."""
+        return np.tile(of_day, self.days)
+
+
+def changing_days(name: str, dates: NDArray[np.datetime64]) -> NDArray[np.bool_]:
+    """
+    Return which days have more or fewer than 24 hours in a zone: its clock is put forward or back on them.
+
+    Examples
+    --------
+    >>> changing_days("Europe/Zurich", np.array(["2024-03-30", "2024-03-31"], dtype="datetime64[D]")).tolist()
+    [False, True]
+
+    """
+    zone = zone_of(name)
+    midnights = [datetime.fromisoformat(str(day)) for day in (*dates, *(dates + 1))]
+    shift = [midnight.replace(tzinfo=zone).utcoffset() for midnight in midnights]
+    return np.array([a != b for a, b in zip(shift[: len(dates)], shift[len(dates) :], strict=True)], dtype=bool)

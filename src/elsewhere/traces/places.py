@@ -8,15 +8,23 @@ which a place gets a share by the distance of its middle.
 """
 
 import heapq
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
-from elsewhere.traces.fixes import Words
-from elsewhere.traces.maps import nearest_places
-from elsewhere.traces.model import EARTH_RADIUS_KM, Evidence, Floats, Ints, Locations, Mask, in_space, on_globe
+from elsewhere.traces.model import (
+    EARTH_RADIUS_KM,
+    Evidence,
+    Floats,
+    Ints,
+    Locations,
+    Mask,
+    in_space,
+    nearest_places,
+    on_globe,
+)
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
 COLUMN_BITS = 32
@@ -28,6 +36,15 @@ ANCHOR_METRES = 100.0  # within which a stay makes an anchor, and another stay i
 WITHIN_ONE_RADIUS = 1.5096  # standard deviations that hold 68 % of a normal distribution in the plane
 MOST_PLACES = 16  # of one fix
 MANY_ENOUGH = 5  # users: a place of fewer is merged away before anything is learnt (E31)
+
+
+class Words(NamedTuple):
+    """The category in each row: its user, its place, the number of the word in `names`; -1 where there is none."""
+
+    user: Ints
+    place: Ints
+    word: Ints
+    names: tuple[str, ...]
 
 
 def grid_cells(lat: Floats, lon: Floats, metres: float) -> Ints:

@@ -12,18 +12,25 @@ from datetime import timedelta
 import numpy as np
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, require_choice, require_whole
-from elsewhere.traces.clean import (
+from elsewhere.traces.clock import Times
+from elsewhere.traces.fixes import (
     LEAST_JUMP_KM,
     MOST_SLOTS,
+    PLACES,
+    Coverage,
+    Fixes,
+    Located,
+    Preparation,
+    Slots,
     are_places,
     cleaned,
     few_points,
     grouped,
+    locate,
     seconds_since_1970,
+    spoken_length,
     stretched,
 )
-from elsewhere.traces.clock import Times
-from elsewhere.traces.fixes import Coverage, Fixes, Preparation, Slots, Words, spoken_length
 from elsewhere.traces.gaps import (
     ENOUGH,
     GAPS,
@@ -37,13 +44,13 @@ from elsewhere.traces.gaps import (
     nearer,
     on_the_way,
 )
-from elsewhere.traces.locate import MAPS, PLACES, Area, Located, area_of, locate
-from elsewhere.traces.maps import Box, Regions
+from elsewhere.traces.maps import MAPS, Area, Box, Regions, area_of
 from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Mask, Traces
 from elsewhere.traces.places import (
     MANY_ENOUGH,
     STAY_METRES,
     STAY_SECONDS,
+    Words,
     anchored,
     check_grid,
     evidence_of,

@@ -1,17 +1,10 @@
-"""
-Read traces: tables, tracks, exports of phones and frames, told apart by what they hold.
-
-The deniable preset must not look at seeds before it has places and a clock: `read_apart` decides by a coin for each id
-who is a seed, before anything is read; it reads the people who are no seeds, who give places, clock and how gaps are
-filled; then everybody, on what those gave.
-"""
+"""Read traces: tables, tracks, exports of phones and frames, told apart by what they hold."""
 
 import codecs
-import hmac
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
@@ -22,18 +15,20 @@ from elsewhere.errors import InvalidParameter, public, require_between
 from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import WIDE, check_columns, meaning_of
 from elsewhere.traces.fixes import Fixes, Preparation
-from elsewhere.traces.inputs import open_parts
-from elsewhere.traces.kept import kept_in, refuse_pool
-from elsewhere.traces.locate import COARSE_METRES
-from elsewhere.traces.maps import Box, Map, Regions, in_box, parsed_box, places_beside, read_places, read_regions
-from elsewhere.traces.model import Floats, Ints, Traces, clock_minutes, in_space
+from elsewhere.traces.formats import open_parts
+from elsewhere.traces.maps import (
+    Map,
+    parsed_box,
+    places_beside,
+    read_places,
+    read_regions,
+)
+from elsewhere.traces.model import Traces, clock_minutes, zone_of
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
 from elsewhere.traces.rows import Shape, fixes_of, long_table, slots_of
-from elsewhere.traces.sources import opened_once, shown
+from elsewhere.traces.sources import shown
 from elsewhere.traces.tables import Parts, Table, labels
-from elsewhere.traces.zones import zone_of
-
-OF_OTHERS = ("given", "regions")  # places that were not found in the fixes
+from elsewhere.traces.write import kept_in, refuse_pool
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -343,100 +338,3 @@ def _pace(fixes: Fixes, width: int) -> list[str]:
 def _length(seconds: float) -> str:
     unit, name = next((u, n) for u, n in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0, "s")) if seconds >= u)
     return f"{seconds / (unit or 1):.3g} {name}"
-
-
-@dataclass(frozen=True, eq=False)
-class FoundMap(Regions):
-    """Places that were found in other people: a point is at the nearest, if that is within `reach` km and the box."""
-
-    reach: float = np.inf
-    box: Box | None = None
-
-    def place_of(self, lat: Floats, lon: Floats) -> Ints:
-        """Return the nearest place of each point; -1 where it is out of reach."""
-        place, apart = self.locations.nearest(in_space(lat, lon))
-        on = (apart <= self.reach) & (True if self.box is None else in_box(self.box, lat, lon))
-        return np.where(on, place, -1).astype(np.int64)
-
-
-def coin(key: bytes, label: str) -> bool:
-    """
-    Return the coin of a person: as good as a fair one for whoever does not know the key, and the same every time.
-
-    Examples
-    --------
-    >>> [coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
-    [False, False, True]
-
-    """
-    return bool(hmac.digest(key, label.encode(), "sha256")[0] & 1)
-
-
-def read_apart(
-    source: Any,
-    *,
-    key: bytes,
-    report: Callable[[Preparation], None] | None = None,
-    joined: Callable[[Traces], Traces] | None = None,
-    **options: Any,
-) -> Traces:
-    """
-    Return the traces of an input on a map that was found in those whose `coin` is not a seed's.
-
-    The `Preparation` that `report` is called with names the seeds (`seeds`); None where there was no map to find, or
-    where slots are numbered, so that everybody decides how many there are: then it is read as `read_traces` does.
-
-    Parameters
-    ----------
-    source, options
-        As for `read_traces`.
-    key
-        32 bytes of the operating system, to be forgotten.
-    report
-        As for `read_traces`.
-    joined
-        What is to be done to the map before others are read on it, from traces of people who are no seeds to traces on
-        another map.
-
-    """
-    source = opened_once(source, allow_truncated=bool(options.get("allow_truncated")))
-    reports: list[Preparation] = []
-    if options.get("regions") is not None or options.get("locations") is not None:
-        return read_traces(source, report=report, **options)
-    others = read_traces(
-        source, people=lambda label: not coin(key, label), report=reports.append, **{**options, "evidence": False}
-    )
-    of_others = reports[0]
-    if of_others.places_by in OF_OTHERS or of_others.by == "slots":
-        return read_traces(source, report=report, **options)
-    fewer = others if joined is None else joined(others)
-    place = FoundMap(
-        fewer.locations,
-        (),
-        reach=COARSE_METRES / 1000 if of_others.map == "auto" else np.inf,
-        box=parsed_box(options.get("box")),
-    )
-    # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
-    traces = read_traces(
-        source,
-        report=reports.append,
-        **{
-            **options,
-            "regions": place,
-            "columns": {**(options.get("columns") or {}), "place": None},
-            "tz": of_others.tz,
-            "places": "grid" if of_others.places_by == "points" else of_others.places_by,
-            "max_gap": of_others.max_gap_minutes,
-        },
-    )
-    alike = ("places_by", "cells", "grid_metres", "map", "map_km", "max_gap_auto", "people_by_gap", "times", "columns")
-    of_all = replace(
-        reports[1],
-        **{name: getattr(of_others, name) for name in alike},
-        places_joined=fewer is not others,
-        seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
-        notes=(*reports[1].notes, "the map was found in people who are no seeds"),
-    )
-    if report is not None:
-        report(of_all)
-    return traces

@@ -1,13 +1,19 @@
 """
-Read traces of several sources onto one map and one clock: fakes are compared with real traces slot by slot.
+Read more than once onto one map: several sources, or the seeds of a file on the map of its other people.
 
-The first source makes the map. A place of another source is found on it by its name, where both have names; by its
-number, where both number their places alike; else by its coordinates: it is where the nearest point of the first
-source went. So a file that is compared with itself, or with some of its own rows, falls on the same places, merged
-cells or not. What cannot be brought together is refused, with what to type.
+Fakes are compared with real traces slot by slot, on one map and one clock. The first source makes the map. A place of
+another source is found on it by its name, where both have names; by its number, where both number their places alike;
+else by its coordinates: it is where the nearest point of the first source went. So a file that is compared with itself,
+or with some of its own rows, falls on the same places, merged cells or not. What cannot be brought together is refused,
+with what to type.
+
+The deniable preset must not look at seeds before it has places and a clock: `read_apart` decides by a coin for each id
+who is a seed, before anything is read; it reads the people who are no seeds, who give places, clock and how gaps are
+filled; then everybody, on what those gave.
 """
 
-from collections.abc import Mapping
+import hmac
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,8 +22,24 @@ import numpy as np
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.fixes import Preparation
-from elsewhere.traces.maps import Map
-from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, clock_text, in_space
+from elsewhere.traces.maps import (
+    COARSE_METRES,
+    Box,
+    Map,
+    Regions,
+    in_box,
+    parsed_box,
+)
+from elsewhere.traces.model import (
+    MINUTES_PER_DAY,
+    Floats,
+    Ints,
+    Locations,
+    Traces,
+    clock_minutes,
+    clock_text,
+    in_space,
+)
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.rows import SAME_PLACE_KM
 from elsewhere.traces.sources import opened_once
@@ -29,6 +51,7 @@ ON_PLACE_KM = 0.001  # coordinates of a place, written with six decimals
 NEAREST_KM = 0.25  # what is nearer than this is never far
 NO_ZONE, IN_UTC = "times carry no offset", "times are UTC"  # how notes of a reading begin
 OF_ONE_FILE = ("columns", "format", "date_format")  # say how one file is written; another file may be written otherwise
+OF_OTHERS = ("given", "regions")  # places that were not found in the fixes
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,3 +435,100 @@ def read_together(sources: Mapping[str, Any], **options: Any) -> tuple[dict[str,
         first = first.on(traces_by_name[name].locations)
         notes += more
     return {name: traces.on(first.traces.locations) for name, traces in traces_by_name.items()}, tuple(notes)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundMap(Regions):
+    """Places that were found in other people: a point is at the nearest, if that is within `reach` km and the box."""
+
+    reach: float = np.inf
+    box: Box | None = None
+
+    def place_of(self, lat: Floats, lon: Floats) -> Ints:
+        """Return the nearest place of each point; -1 where it is out of reach."""
+        place, apart = self.locations.nearest(in_space(lat, lon))
+        on = (apart <= self.reach) & (True if self.box is None else in_box(self.box, lat, lon))
+        return np.where(on, place, -1).astype(np.int64)
+
+
+def coin(key: bytes, label: str) -> bool:
+    """
+    Return the coin of a person: as good as a fair one for whoever does not know the key, and the same every time.
+
+    Examples
+    --------
+    >>> [coin(b"a key of 32 bytes, of the system", person) for person in ("ann", "bob", "cid")]
+    [False, False, True]
+
+    """
+    return bool(hmac.digest(key, label.encode(), "sha256")[0] & 1)
+
+
+def read_apart(
+    source: Any,
+    *,
+    key: bytes,
+    report: Callable[[Preparation], None] | None = None,
+    joined: Callable[[Traces], Traces] | None = None,
+    **options: Any,
+) -> Traces:
+    """
+    Return the traces of an input on a map that was found in those whose `coin` is not a seed's.
+
+    The `Preparation` that `report` is called with names the seeds (`seeds`); None where there was no map to find, or
+    where slots are numbered, so that everybody decides how many there are: then it is read as `read_traces` does.
+
+    Parameters
+    ----------
+    source, options
+        As for `read_traces`.
+    key
+        32 bytes of the operating system, to be forgotten.
+    report
+        As for `read_traces`.
+    joined
+        What is to be done to the map before others are read on it, from traces of people who are no seeds to traces on
+        another map.
+
+    """
+    source = opened_once(source, allow_truncated=bool(options.get("allow_truncated")))
+    reports: list[Preparation] = []
+    if options.get("regions") is not None or options.get("locations") is not None:
+        return read_traces(source, report=report, **options)
+    others = read_traces(
+        source, people=lambda label: not coin(key, label), report=reports.append, **{**options, "evidence": False}
+    )
+    of_others = reports[0]
+    if of_others.places_by in OF_OTHERS or of_others.by == "slots":
+        return read_traces(source, report=report, **options)
+    fewer = others if joined is None else joined(others)
+    place = FoundMap(
+        fewer.locations,
+        (),
+        reach=COARSE_METRES / 1000 if of_others.map == "auto" else np.inf,
+        box=parsed_box(options.get("box")),
+    )
+    # what was decided for the others holds for everybody; with places given, positions are treated one person at a time
+    traces = read_traces(
+        source,
+        report=reports.append,
+        **{
+            **options,
+            "regions": place,
+            "columns": {**(options.get("columns") or {}), "place": None},
+            "tz": of_others.tz,
+            "places": "grid" if of_others.places_by == "points" else of_others.places_by,
+            "max_gap": of_others.max_gap_minutes,
+        },
+    )
+    alike = ("places_by", "cells", "grid_metres", "map", "map_km", "max_gap_auto", "people_by_gap", "times", "columns")
+    of_all = replace(
+        reports[1],
+        **{name: getattr(of_others, name) for name in alike},
+        places_joined=fewer is not others,
+        seeds=frozenset(str(label) for label in traces.labels if coin(key, str(label))),
+        notes=(*reports[1].notes, "the map was found in people who are no seeds"),
+    )
+    if report is not None:
+        report(of_all)
+    return traces

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from elsewhere.evaluation.attacks.finding import Rate, user_rate
 from elsewhere.evaluation.attacks.inputs import filled
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
-from elsewhere.traces.days import is_weekend
-from elsewhere.traces.model import Floats, Ints, Traces
+from elsewhere.traces.model import Floats, Ints, Traces, is_weekend
 
 DAYS = (1, 7, 28)
 PLACES = ("home", "main")

@@ -7,6 +7,7 @@ follows from the number of these people and from eps0, never from a seed.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +78,7 @@ class Carried:
         *,
         size: int,
         ways: Ways | None = None,
+        executor: Executor | None = None,
         rng: np.random.Generator,
     ) -> Laws:
         """Draw a pool of `size` walks over the `known` places, by these `ways`, and find the laws of the archetypes."""
@@ -84,7 +86,9 @@ class Carried:
             raise InvalidParameter("no place of the model has `m_min` visitors; lower `m_min`.", code="E_SUPPRESSED")
         where = locations if self.places is None else locations.select(self.places)
         walk = self.habits.tables(where, known if self.places is None else known[self.places])
-        return Laws.of(walk, self.archetypes, label, size=size, rng=rng, places=self.places, ways=ways)
+        return Laws.of(
+            walk, self.archetypes, label, size=size, rng=rng, places=self.places, ways=ways, executor=executor
+        )
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and plain numbers from which `from_arrays` makes the same."""

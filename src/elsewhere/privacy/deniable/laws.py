@@ -13,7 +13,8 @@ many make so many moves, see so many places and spend so long at one, as pool an
 where they start, as people do. theta and c solve the convex dual; ridges say how closely each kind is kept.
 """
 
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from threadpoolctl import threadpool_limits
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
+from elsewhere.scale import each_of
 from elsewhere.synthesis.walk._walk_kernels import Tables, life_of, stroll
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, Places
@@ -33,7 +35,7 @@ RIDGE_VISITS, RIDGE_LIFE, RIDGE_HOME = 0.05, 1e-2, 1e-3  # docs/decisions/0008-s
 TEACHERS = 100_000  # walks that theta is found on
 SWEEPS = 80
 TRUST = 200  # people as many as whom all walks of the pool weigh when goals are set
-BLOCK = 50_000  # walks drawn at once
+BLOCK = 50_000  # walks that are a piece of work
 PER_FAKE = 400  # walks in the pool for each fake: few fakes are then the same walk
 STEP, AT_ONCE = 256, 4096  # walks that a draw looks through, fakes drawn at once
 LEAST_POOL, MOST_POOL = 20_000, 1_000_000
@@ -74,13 +76,18 @@ class Laws:
         rng: np.random.Generator,
         places: Ints | None = None,
         ways: Ways | None = None,
+        executor: Executor | None = None,
     ) -> Self:
-        """Draw a pool of `size` walks and find the laws of the archetypes; `label` are the classes of the map."""
+        """
+        Draw a pool of `size` walks and find the laws of the archetypes; `label` are the classes of the map.
+
+        On `executor` the walks are drawn, each piece of them by a stream of its own.
+        """
         require_whole("size", size, 1)
         label = np.asarray(label)
         here = label if places is None else label[places]
         _check(walk, archetypes, here)
-        r = _kept(_drawn(walk, size, rng), places, ways)
+        r = _kept(_drawn(walk, size, rng, executor), places, ways)
         order = _order(len(walk.first))
         _, first, copies = np.unique(_rows(r.astype(order)), return_index=True, return_counts=True)
         own = r[first]
@@ -298,13 +305,26 @@ def _goals(r: NDArray[np.int32], life: Ints, column: Ints, share: Floats, walk: 
     return slot.ravel(), lives.ravel()
 
 
-def _drawn(walk: Tables, size: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    L = len(walk.slot)
-    r = np.empty((size, L), dtype=np.int32)
-    for start in range(0, size, BLOCK):
-        part = r[start : start + BLOCK]
-        stroll(walk, rng.random((len(part), 2 * L - 1)), part)
+def _drawn(walk: Tables, size: int, rng: np.random.Generator, executor: Executor | None) -> NDArray[np.int32]:
+    r = np.empty((size, len(walk.slot)), dtype=np.int32)
+    starts = range(0, size, BLOCK)
+    pieces = [(min(BLOCK, size - a), stream) for a, stream in zip(starts, rng.spawn(len(starts)), strict=True)]
+    for a, part in zip(starts, each_of(_Drawing(walk), pieces, executor=executor), strict=True):
+        r[a : a + BLOCK] = part
     return r
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawing:
+    """So many walks, drawn by a stream."""
+
+    walk: Tables = field(repr=False)
+
+    def __call__(self, piece: tuple[int, np.random.Generator]) -> NDArray[np.int32]:
+        size, rng = piece
+        r = np.empty((size, len(self.walk.slot)), dtype=np.int32)
+        stroll(self.walk, rng.random((size, 2 * r.shape[1] - 1)), r)
+        return r
 
 
 def _kept(r: NDArray[np.int32], places: Ints | None, ways: Ways | None) -> NDArray[np.int32]:

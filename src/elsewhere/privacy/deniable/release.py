@@ -6,6 +6,7 @@ how many fakes there are, the pool of walks and the draws follow from these, and
 """
 
 import secrets
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,6 +88,7 @@ def release_fakes(
     entropy: int,
     ways: Ways | None = None,
     stages: Stages = at_once,
+    executor: Executor | None = None,
 ) -> Release:
     """
     Release `n` fakes, or `per_seed` for each seed that the noisy counts add up to.
@@ -110,6 +112,8 @@ def release_fakes(
         How walks keep to allowed moves; None: all are.
     stages
         Keeps the noisy count, `COUNT`, before anything is made of it: no noise is drawn twice.
+    executor
+        Where walks are drawn.
 
     """
     if carried is None:
@@ -132,7 +136,7 @@ def release_fakes(
     noisy = stages(COUNT, lambda: noisy_count(codes, len(archetypes.share), eps0=eps0, below=below))
     mixed = mixture(noisy, eps0=eps0, k=k or None)
     number = number_of_fakes(noisy, n, per_seed)
-    laws = carried.laws(*where, size=pool_for(number), ways=ways, rng=streams[1])
+    laws = carried.laws(*where, size=pool_for(number), ways=ways, executor=executor, rng=streams[1])
     r, archetype = laws.draw(mixed.weights, mixed.without, number, streams[2])
     certificate, notes = certificate_of(eps0, k, given=given), _repeated(r)
     if k and not mixed.weights.any():  # by the noisy counts, so nothing more is told of the seeds

@@ -9,8 +9,9 @@ From noisy sums to a walk, and to a pool of walks that do together what the sums
 """
 
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
 from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
 from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
+from elsewhere.scale import each_of
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -337,13 +339,20 @@ def _mean(matrix: "csr_array") -> Floats:
     return np.asarray(matrix.sum(axis=0)).ravel() / matrix.shape[0]
 
 
+@dataclass(frozen=True, eq=False)
 class Weigher:
     """Weights of walks or lives, exp(vector . z), under which they do together what the sums say, as far as known."""
 
-    def __init__(self, sums: Sums, maps: Maps, anchors: Anchors | None, pool: Lives) -> None:
+    design: Design = field(repr=False)
+    used: Ints = field(repr=False)
+    z: Floats = field(repr=False)
+
+    @staticmethod
+    def of(sums: Sums, maps: Maps, anchors: Anchors | None, pool: Lives) -> tuple["Weigher", Floats]:
+        """Return the weigher that a pool tells, and ln of the weight of each in it."""
         from scipy.optimize import minimize
 
-        design = self.design = sums.design
+        design = sums.design
         every = design.matrix(*pool)
         n, drawn = every.shape[0], _mean(every)
         goal = sums.y / sums.people
@@ -359,10 +368,10 @@ class Weigher:
             known, goal_of, variance_of = _habits_known(anchors)
             at = design.edges[-2] + known
             goal[at], v[at], told[at] = goal_of, variance_of, True
-        self.used = np.flatnonzero(told & (drawn != 0))
-        X = every[:, self.used].tocsr()
-        v = v[self.used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
-        goal, ridge = goal[self.used], PRIOR_PEOPLE * v
+        used = np.flatnonzero(told & (drawn != 0))
+        X = every[:, used].tocsr()
+        v = v[used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
+        goal, ridge = goal[used], PRIOR_PEOPLE * v
         XT = X.T.tocsr()
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -373,31 +382,50 @@ class Weigher:
             return float(value), XT @ (e / e.sum()) - goal + ridge * z
 
         with threadpool_limits(1):
-            self.z = minimize(loss, np.zeros(len(self.used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
-        self.known = pool, np.asarray(X @ self.z)
+            z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+        return Weigher(design, used, z), np.asarray(X @ z)
 
     def __call__(self, pool: Lives) -> Floats:
         """Return ln of the weight of each."""
-        if pool is self.known[0]:  # the one it was fitted to
-            return self.known[1]
         return np.asarray(self.design.matrix(*pool)[:, self.used] @ self.z)
 
 
-def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator) -> tuple[Lives, tuple[str, ...]]:
+@dataclass(frozen=True, eq=False)
+class _Weighed:
+    """A pool of so many days, drawn by a stream, and ln of the weight of each life in it."""
+
+    model: Model = field(repr=False)
+    weigh: Weigher = field(repr=False)
+    days: int
+
+    def __call__(self, rng: np.random.Generator) -> tuple[Lives, Floats]:
+        pool = self.model.draw(self.days, rng)
+        return pool, self.weigh(pool)
+
+
+def draw_fakes(
+    sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator, executor: Executor | None = None
+) -> tuple[Lives, tuple[str, ...]]:
     """
     Return `n` fakes of weighed pools, in random order, no two alike that move, and a note where some are.
 
     Drawn without replacement by exponential races, one in `SPARE` of a pool, so that memory does not grow with `n` but
-    for the fakes themselves.
+    for the fakes themselves. Pools after the first, which tells the weights, are drawn on `executor`, each by a stream
+    of its own.
     """
     D = sums.design.days
     size = max(POOL, POOL_LIVES * D) if D > 1 else POOL
-    pool = model.draw(size, rng)
-    weigh = Weigher(sums, maps, model.anchors, pool)
+    (stream,) = rng.spawn(1)
+    first = model.draw(size, stream)
+    weigh, weight = Weigher.of(sums, maps, model.anchors, first)
+    each = max(1, (len(first.start) - 1) // SPARE)
+    streams = rng.spawn(-(-n // each) - 1)
+    pools = chain([(first, weight)], each_of(_Weighed(model, weigh, size), streams, executor=executor))
     taken: list[tuple[Places, NDArray[np.bool_]]] = []
     seen: set[bytes] = set()
     alike = 0
-    while (left := n - sum(len(r) for r, _ in taken)) > 0:
+    for pool, weight in pools:
+        left = n - sum(len(r) for r, _ in taken)
         walks = pool.r.reshape(len(pool.start) - 1, -1)
         fresh = np.zeros(len(walks), dtype=bool)
         fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
@@ -405,13 +433,12 @@ def draw_fakes(sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Gene
         if taken:
             fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
         # other copies come last, if there are too few walks
-        key = np.log(rng.exponential(size=len(walks))) - weigh(pool) + np.where(fresh, 0.0, 1e6)
-        chosen = np.argsort(key, kind="stable")[: min(left, max(1, len(walks) // SPARE))]
+        key = np.log(rng.exponential(size=len(walks))) - weight + np.where(fresh, 0.0, 1e6)
+        chosen = np.argsort(key, kind="stable")[: min(left, each)]
         alike += len(chosen) - int(fresh[chosen].sum())
         taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
         if left > len(chosen):
             seen |= {row.tobytes() for row in walks[chosen]}
-            pool = model.draw(size, rng)
     order = rng.permutation(n)
     r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
     weekend = np.concatenate([off for _, off in taken])[order].ravel()

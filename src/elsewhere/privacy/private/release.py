@@ -7,6 +7,7 @@ whether there are enough, the number of fakes and the fakes themselves follow fr
 
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -32,8 +33,7 @@ from elsewhere.privacy.private.sums import (
 from elsewhere.privacy.private.vectors import PIECE, Design, mean_of
 from elsewhere.synthesis.walk.fit import without_gaps
 from elsewhere.synthesis.walk.ways import Ways
-from elsewhere.traces.days import is_weekend
-from elsewhere.traces.model import Ints, Places, Traces
+from elsewhere.traces.model import Ints, Places, Traces, is_weekend
 
 # people x mu below which the fakes are hardly better than a uniform map (docs/decisions/0028-private.md)
 ENOUGH = 500.0
@@ -119,9 +119,12 @@ def release_private(
     progress: Callable[[int, int], None] | None,
     ways: Ways | None = None,
     stages: Stages = at_once,
+    executor: Executor | None = None,
 ) -> Release:
     """
     Release `n` fakes that live for `days`, or as many as the noisy sum counts people; by public `ways` if given.
+
+    On `executor` pools of walks are drawn and weighed.
 
     The noisy sum is a stage of its own, `SUMS`, and kept before anything is made of it: no noise is drawn twice.
     """
@@ -143,7 +146,8 @@ def release_private(
     next(done)
     model = stages("walk", lambda: fit_walk(sums, maps, fit_rng))
     next(done)
-    lives, notes = draw_fakes(sums, maps, model, max(1, round(sums.people)) if n is None else n, rng)
+    number = max(1, round(sums.people)) if n is None else n
+    lives, notes = draw_fakes(sums, maps, model, number, rng, executor)
     if ways is not None:
         lives = lives._replace(r=ways.keep(lives.r.reshape(len(lives.r) // days, -1)).reshape(lives.r.shape))
     _require_a_match(lives.r, maps.day, len(lives.r) // days)

@@ -74,7 +74,8 @@ class Design:
         R = len(locations)
         if not 2 <= R <= MOST_PLACES:
             raise InvalidParameter(
-                f'preset "private" needs a map of 2 to {MOST_PLACES:,} places, got {R:,}; give another one.'
+                f'preset "private" takes a map of 2 to {MOST_PLACES:,} places, and this one has {R:,}: give '
+                + (f"fewer and larger ones, such as a `grid` of {MOST_PLACES:,} cells or fewer." if R > 1 else "more.")
             )
         if L < 2:
             raise InvalidParameter(f'preset "private" needs at least 2 slots a day, got {L}.')

@@ -100,17 +100,21 @@ class Tables(NamedTuple):
 def life_of(r, out):
     """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
     N, L = r.shape
+    R = 0
     for i in range(N):
-        ordered = np.sort(r[i])
-        moves, places, longest, run = 0, 1, 1, 1
-        for t in range(1, L):
-            moves += r[i, t] != r[i, t - 1]
-            if ordered[t] == ordered[t - 1]:
-                run += 1
-                longest = max(longest, run)
-            else:
+        for t in range(L):
+            R = max(R, r[i, t] + 1)
+    last, count = np.full(R, -1), np.empty(R, dtype=np.int64)
+    for i in range(N):
+        moves, places, longest = 0, 0, 0
+        for t in range(L):
+            place = r[i, t]
+            if last[place] != i:
+                last[place], count[place] = i, 0
                 places += 1
-                run = 1
+            count[place] += 1
+            longest = max(longest, count[place])
+            moves += t > 0 and place != r[i, t - 1]
         out[i, 0], out[i, 1], out[i, 2] = moves, places, longest
         out[i, 3] = 1 if r[i, 0] == r[i, L - 1] else 0
 
@@ -319,13 +323,18 @@ def moving_columns(pattern, dwell, moves, kind, t, slot, out):
 
 
 @njit
+def mark_of(place, last, t, first, previous, still):
+    """Which of the columns from VISITED on a place has that was visited, as an offset; `last` is when."""
+    if place == previous:
+        return 1 + still
+    return 3 if place == first else 4 if last < t - RECENT else 5
+
+
+@njit
 def mark_visited(f, t, previous, still, mark):
     """Which of the columns from VISITED on a place has, as an offset; `mark` comes in as zeros."""
     for u in range(t):
-        mark[f[u]] = 4 if u < t - RECENT else 5
-    mark[f[0]] = 3
-    if previous >= 0:
-        mark[previous] = 1 + still
+        mark[f[u]] = mark_of(f[u], u, t, f[0], previous, still)
 
 
 @njit
@@ -464,12 +473,12 @@ def far_pull(w, now, place, factor):
 
 
 @njit
-def draw_far(w, now, factor, passed, mark, bits, tries):
+def draw_far(w, now, factor, passed, seen, bits, tries):
     """
     Draw a place out of reach by its pull: by popularity first, then accepted by what the move is like.
 
-    `passed` are cumulative popularities, `bits` seed the draw; places that `mark` names are none of these. After so
-    many `tries` all places are looked through.
+    `passed` are cumulative popularities, `bits` seed the draw; places that were `seen` (0 and above) are none of these.
+    After so many `tries` all places are looked through.
     """
     top, P, n = 0.0, len(w.popular), w.row[now + 1] - w.row[now]
     for k in range(SHAPES):
@@ -479,7 +488,7 @@ def draw_far(w, now, factor, passed, mark, bits, tries):
     for _ in range(tries):
         state, u = mix(state)
         place = min(np.searchsorted(passed, u * passed[P - 1], side="right"), P - 1)
-        if place == now or mark[place] != 0 or spot(w.to, w.row[now], w.row[now] + n, place) >= 0:
+        if place == now or seen[place] >= 0 or spot(w.to, w.row[now], w.row[now] + n, place) >= 0:
             continue
         state, u = mix(state)
         if u * top * w.popular[place] < far_pull(w, now, place, factor):
@@ -489,7 +498,7 @@ def draw_far(w, now, factor, passed, mark, bits, tries):
         state, u = mix(state)
         point = u * total
         for place in range(P):
-            if place != now and mark[place] == 0 and spot(w.to, w.row[now], w.row[now] + n, place) < 0:
+            if place != now and seen[place] < 0 and spot(w.to, w.row[now], w.row[now] + n, place) < 0:
                 pull = far_pull(w, now, place, factor)
                 if turn == 0:
                     total += pull
@@ -498,6 +507,38 @@ def draw_far(w, now, factor, passed, mark, bits, tries):
                     if point < 0.0:
                         return place
     return now
+
+
+class Directions(NamedTuple):
+    """Factors of a move by what leads up to it, and (34,) its sector, or none: 17 of short moves, then of long ones."""
+
+    turn: NDArray[np.float64]  # (2, 17, 34) still or not, sector of the last move
+    drift: NDArray[np.float64]  # (17, 34) sector of the last four
+    pace: NDArray[np.float64]  # (4, 17, 34) the last two steps, sector of the last move
+    bend: NDArray[np.float64]  # (17, 17, 34) the last turn, sector of the last move
+    course: NDArray[np.float64]  # (STEADY, 17, 34) how steady it was, sector of the last eight
+
+
+@njit
+def directions(factor):
+    """The factors of `Directions` by name, from those of the columns."""
+    turn, drift = np.empty((2, 17, 34)), np.empty((17, 34))
+    pace, bend, course = np.empty((4, 17, 34)), np.empty((17, 17, 34)), np.empty((STEADY, 17, 34))
+    further = np.empty(4, dtype=np.int64)
+    for before in range(-1, 16):
+        for k in range(34):
+            s, far = k % 17 - 1, k // 17
+            turned = turn_of(before, s)
+            drift[before + 1, k] = factor[DRIFT + turned * 2 + far]
+            for still in range(2):
+                turn[still, before + 1, k] = factor[TURN + (turned * 2 + still) * 2 + far]
+            for i in range(17):
+                pattern, steady = min(i, 3), min(i, STEADY - 1)
+                further_columns(pattern, 0, i - 1, before, before, steady, far * LONG, s, further)
+                pace[pattern, before + 1, k] = factor[further[0]]
+                bend[i, before + 1, k] = factor[further[1]]
+                course[steady, before + 1, k] = factor[further[2]]
+    return Directions(turn, drift, pace, bend, course)
 
 
 @njit
@@ -533,13 +574,14 @@ def stroll(w, uniform, out):
     for i in range(P):
         widest = max(widest, row[i + 1] - row[i])
     room = (widest + L + BLOCK - 1) // BLOCK
-    pull, passed, mark = np.zeros(room * BLOCK), np.empty(room), np.zeros(P, dtype=np.int64)
-    factor, which, further = np.empty(SHAPES), np.empty(6, dtype=np.int64), np.empty(4, dtype=np.int64)
-    along, around = np.empty(LENGTHS), np.empty(2)  # factors of a move by its length, and by its direction
+    pull, passed, seen = np.zeros(room * BLOCK), np.empty(room), np.full(P, -1)  # when a place was last visited
+    factor, which, tables = np.empty(SHAPES), np.empty(6, dtype=np.int64), directions(w.factor)
+    along, around = np.empty(LENGTHS), np.empty(34)  # factors of a move by its length, and by its direction
     f, left, headed = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
-    more = np.empty(L, dtype=np.int64)
+    more, been = np.empty(L, dtype=np.int64), np.empty(L, dtype=np.int64)
     for i in range(n):
         f[0] = min(np.searchsorted(first, uniform[i, 0] * first[P - 1], side="right"), P - 1)
+        been[0], seen[f[0]], places = f[0], 0, 1
         pattern, dwell, moves, far_moves, far, previous = 0, 1, 0, 0, False, -1
         last, stay, sector, bent = LENGTHS, 0, -1, -1
         for t in range(1, L):
@@ -563,40 +605,36 @@ def stroll(w, uniform, out):
                 for b in range(LENGTHS):
                     speed = w.factor[SPEED + (last * 2 + 1 - (pattern & 1)) * LENGTHS + b]
                     along[b] = w.factor[(kind * 2 + still) * LENGTHS + b] * speed
-                for s in range(-1, 16):
-                    turn, turned = turn_of(sector, s), turn_of(drift, s)
-                    for long in range(2):
-                        further_columns(pattern, last, bent, sector, course, steady, long * LONG, s, further)
-                        around[long] = (
-                            w.factor[TURN + (turn * 2 + still) * 2 + long]
-                            * w.factor[DRIFT + turned * 2 + long]
-                            * (w.factor[further[0]] * w.factor[further[1]] * w.factor[further[2]])
-                        )
-                    for b in range(LENGTHS):
-                        factor[b * 17 + s + 1] = along[b] * around[1 if b >= LONG else 0]
+                turning, drifting = tables.turn[still, sector + 1], tables.drift[drift + 1]
+                pacing, bending = tables.pace[pattern & 3, sector + 1], tables.bend[bent + 1, sector + 1]
+                keeping = tables.course[steady, course + 1]
+                for k in range(34):
+                    around[k] = turning[k] * drifting[k] * (pacing[k] * bending[k] * keeping[k])
+                for b in range(LENGTHS):
+                    far_too = 17 if b >= LONG else 0
+                    for k in range(17):
+                        factor[b * 17 + k] = along[b] * around[far_too + k]
                 begin, end = row[now], row[now + 1]
-                size = end - begin
+                size, step_to, shape_to = end - begin, steps[begin:end], shape[begin:end]
                 for j in range(size):
-                    pull[j] = steps[begin + j] * factor[shape[begin + j]]
+                    pull[j] = step_to[j] * factor[shape_to[j]]
                 beyond = 0.0
                 if not everywhere:
                     for k in range(SHAPES):
                         beyond += w.far[now, k] * factor[k]
-                mark_visited(f, t, previous, still, mark)
                 reached = size
-                for u in range(t):
-                    place = f[u]
-                    if mark[place] > 0:
-                        ratio = w.factor[VISITED + mark[place]] / w.factor[VISITED]
-                        mark[place] = -1
-                        j = place if everywhere else spot(to, begin, end, place)
-                        if j >= 0:
-                            pull[j] *= ratio
-                        elif place != now:
-                            mine = far_pull(w, now, place, factor)
-                            beyond -= mine
-                            pull[size], more[size - reached] = w.scale[now] * mine * ratio, place
-                            size += 1
+                for k in range(places):
+                    place = been[k]
+                    mark = mark_of(place, seen[place], t, f[0], previous, still)
+                    ratio = w.factor[VISITED + mark] / w.factor[VISITED]
+                    j = place if everywhere else spot(to, begin, end, place)
+                    if j >= 0:
+                        pull[j] *= ratio
+                    elif place != now:
+                        mine = far_pull(w, now, place, factor)
+                        beyond -= mine
+                        pull[size], more[size - reached] = w.scale[now] * mine * ratio, place
+                        size += 1
                 beyond = max(beyond, 0.0) * w.scale[now] if not everywhere else 0.0
                 if previous >= 0:
                     key = w.places[previous] * R + w.places[now]
@@ -614,18 +652,18 @@ def stroll(w, uniform, out):
                 # sums of blocks first: the place is then looked for in one block only
                 total = 0.0
                 for b in range(blocks):
-                    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-                    for j in range(b * BLOCK, (b + 1) * BLOCK, 4):
-                        s0 += pull[j]
-                        s1 += pull[j + 1]
-                        s2 += pull[j + 2]
-                        s3 += pull[j + 3]
+                    s0, s1, s2, s3, some = 0.0, 0.0, 0.0, 0.0, pull[b * BLOCK : (b + 1) * BLOCK]
+                    for j in range(0, BLOCK, 4):
+                        s0 += some[j]
+                        s1 += some[j + 1]
+                        s2 += some[j + 2]
+                        s3 += some[j + 3]
                     total += (s0 + s1) + (s2 + s3)
                     passed[b] = total
                 point, b = uniform[i, 2 * t] * (total + beyond), 0
                 if beyond > 0.0 and point >= total:
                     bits = np.uint64(uniform[i, 2 * t] * 9007199254740992.0)
-                    to_place = draw_far(w, now, factor, popular, mark, bits, PROPOSED)
+                    to_place = draw_far(w, now, factor, popular, seen, bits, PROPOSED)
                 else:
                     while b < blocks - 1 and point >= passed[b]:
                         b += 1
@@ -642,9 +680,11 @@ def stroll(w, uniform, out):
                         to_place = more[found - reached]
                     elif found >= 0:
                         to_place = found if everywhere else np.int64(to[begin + found])
-                for u in range(t):
-                    mark[f[u]] = 0
             f[t] = to_place
+            if seen[to_place] < 0:
+                been[places] = to_place
+                places += 1
+            seen[to_place] = t
             pattern = (pattern << 1) & (PATTERNS - 1)
             if to_place == now:
                 dwell += 1
@@ -663,6 +703,7 @@ def stroll(w, uniform, out):
                 moves += 1
         for t in range(L):
             out[i, t] = w.places[f[t]]
+            seen[f[t]] = -1
 
 
 @njit
@@ -728,17 +769,53 @@ def moving_loss(weights, ridge, every, moved, slope):
 
 
 @njit
-def agreements(skeleton, classes, out):
-    """`out` (S, N): at how many slots walk f, of `classes` (L, N), has the class of skeleton s (S, L); -1 is none."""
+def weigh(skeleton, classes, slots, beta, agreed, out):
+    """
+    Fill `out` (S, N) with exp(beta (a - most) / slots[s]): walk f agrees with seed s at a slots, the best at `most`.
+
+    A walk, of `classes` (L, N), agrees where it has the class of the skeleton (S, L); -1 is none. `agreed` (N,) is room
+    for numbers of slots.
+    """
     S, L = skeleton.shape
+    weight = np.empty(L + 1, dtype=np.float32)
     for s in range(S):
-        row = out[s]
-        row[:] = 0
+        agreed[:] = 0
         for t in range(L):
             c, column = skeleton[s, t], classes[t]
             if c >= 0:
-                for f in range(len(row)):
-                    row[f] += column[f] == c
+                for f in range(len(agreed)):
+                    agreed[f] += column[f] == c
+        most, row = np.int64(agreed.max()), out[s]
+        for a in range(most + 1):
+            weight[a] = math.exp(beta * (a - most) / slots[s])
+        for f in range(len(agreed)):
+            row[f] = weight[agreed[f]]
+
+
+@njit
+def rake(value, goal, rounds, damped, most, w):
+    """
+    Change the weights `w` (N,) until their sums by `value` (M, N) of each margin come near its `goal` (M, B).
+
+    Iterative proportional fitting: of every margin in turn the weights are multiplied by (goal / sum) ** damped, and
+    after each round no weight is more than `most` of the whole.
+    """
+    M, N = value.shape
+    sums, factor = np.zeros((4, goal.shape[1])), np.empty(goal.shape[1])
+    for _ in range(rounds):
+        for k in range(M):
+            # four sums of each value: additions need not wait for one another
+            sums[:] = 0.0
+            for f in range(N):
+                sums[f & 3, value[k, f]] += w[f]
+            for b in range(len(factor)):
+                now = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
+                factor[b] = (goal[k, b] / now) ** damped if now > 0.0 else 1.0
+            for f in range(N):
+                w[f] *= factor[value[k, f]]
+        total = w.sum()
+        for f in range(N):
+            w[f] = min(w[f] / total, most)
 
 
 @njit
@@ -787,27 +864,35 @@ def keep_apart(seeds, walks, R, limit, out):
 
 
 @njit
-def take(weight, seeds, free, uniform, out):
-    """`out`: a walk for each of `seeds`, in that order, by weights (S, N) among the `free`; -1 where none is left."""
-    N = weight.shape[1]
-    for i in range(len(seeds)):
-        row = weight[seeds[i]]
-        total = 0.0
-        for f in range(N):
-            if free[f]:
-                total += row[f]
-        point, found = uniform[i] * total, -1
+def take(K, V, rows, uniform, out):
+    """`out`: a walk for each of `rows` in turn, by weights K V (S, N), whose V becomes 0; -1 where none is left."""
+    N = K.shape[1]
+    blocks = (N + BLOCK - 1) // BLOCK
+    passed = np.empty(blocks)
+    for i in range(len(rows)):
+        row, total = K[rows[i]], 0.0
+        for b in range(blocks):
+            some, worth = row[b * BLOCK : (b + 1) * BLOCK], V[b * BLOCK : (b + 1) * BLOCK]
+            s0, s1, n = 0.0, 0.0, len(some)
+            for f in range(0, n - 1, 2):
+                s0 += some[f] * worth[f]
+                s1 += some[f + 1] * worth[f + 1]
+            total += s0 + s1 + (some[n - 1] * worth[n - 1] if n % 2 == 1 else 0.0)
+            passed[b] = total
+        point, found, b = uniform[i] * total, -1, 0
         if total > 0.0:
-            for f in range(N):
-                if free[f] and row[f] > 0.0:
-                    # rounding may leave the point just above the last sum: then the last possible walk is taken
+            # rounding may leave the point at the last sum: then the last possible walk is taken
+            while point >= passed[b] and passed[b] < total:
+                b += 1
+            point -= passed[b - 1] if b > 0 else 0.0
+            for f in range(b * BLOCK, min((b + 1) * BLOCK, N)):
+                if row[f] * V[f] > 0.0:
                     found = f
-                    point -= row[f]
+                    point -= row[f] * V[f]
                     if point < 0.0:
                         break
+            V[found] = 0.0
         out[i] = found
-        if found >= 0:
-            free[found] = False
 
 
 @njit

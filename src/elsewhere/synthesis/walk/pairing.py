@@ -16,13 +16,14 @@ place, and whether it ends where it began.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-from elsewhere.synthesis.walk._walk_kernels import agreements, keep_apart, life_of, take
+from elsewhere.synthesis.walk._walk_kernels import keep_apart, life_of, rake, take, weigh
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
@@ -30,6 +31,7 @@ SWEEPS = 12
 RAKES, DAMPED = 12, 0.5
 PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
 MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
+FEW_ROWS = 64  # of K, which stay in the processor's cache between two products
 FLOOR = 1e-20  # of the weight of a walk, beside the largest: float32 must hold its sums
 
 Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
@@ -80,14 +82,14 @@ def kernel(
     Agreement is counted where the seed is somewhere. `limit` (S,): where more places are shared, on whatever day, it is
     0; without it nothing keeps them apart.
     """
-    S, N = len(seeds), len(walks)
-    agreed = np.empty((S, N), dtype=np.uint16 if walks.shape[1] < 2**16 else np.uint32)
-    agreements(skeleton, np.ascontiguousarray(label.astype(np.int16)[walks.T]), agreed)
-    out = np.empty((S, N), dtype=np.float32)
-    for s in range(S):
-        # beside the walk that agrees most: a row may be multiplied by anything, and float32 must hold it
-        slots, most = max(1, int(np.count_nonzero(seeds[s] >= 0))), int(agreed[s].max(initial=0))
-        out[s] = np.exp(beta * (np.arange(slots + 1) - most) / slots).astype(np.float32)[agreed[s]]
+    # the smaller the numbers, the more of them are compared at once
+    kind = np.int8 if label.max(initial=0) < 2**7 else np.int16
+    classes = np.ascontiguousarray(label.astype(kind)[walks.T])
+    agreed = np.empty(len(walks), dtype=np.min_scalar_type(walks.shape[1]))
+    out = np.empty((len(seeds), len(walks)), dtype=np.float32)
+    slots = np.maximum(1, np.count_nonzero(seeds >= 0, axis=1))
+    # beside the walk that agrees most: a row may be multiplied by anything, and float32 must hold it
+    weigh(skeleton.astype(kind), classes, slots, beta, agreed, out)
     if limit is not None:
         keep_apart(seeds, walks, R, limit, out)
     return out
@@ -103,20 +105,16 @@ def raked(walks: Places, label: NDArray[np.integer], share: Floats, lives: Float
     (N, L), C = walks.shape, share.shape[1]
     life = np.empty((N, 4), dtype=np.int64)
     life_of(walks, life)
-    column = np.where(label[walks] >= 0, label[walks], C)
+    value = np.empty((4 + L, N), dtype=np.uint16)
+    value[:4], value[4:] = life.T, np.where(label >= 0, label, C)[walks.T]
+    known = (value[4:] < C).mean(axis=1, keepdims=True)
+    goal = np.zeros((4 + L, max(L, C) + 1))
+    goal[:4, : L + 1], goal[4:, : C + 1] = lives, np.hstack([share * known, 1 - known])
+    for k in range(4 + L):
+        drawn, weight = np.bincount(value[k], minlength=goal.shape[1]) / N, 0 if k == 3 else PRIOR_WEIGHT
+        goal[k] = (people * goal[k] + weight * drawn) / (people + weight)
     w = np.full(N, 1 / N)
-    margins = [(life[:, k], lives[k], 0 if k == 3 else PRIOR_WEIGHT) for k in range(4)]
-    known = (column < C).mean(axis=0)
-    margins += [(column[:, t], np.append(share[t] * known[t], 1 - known[t]), PRIOR_WEIGHT) for t in range(L)]
-    goals = []
-    for value, target, weight in margins:
-        drawn = np.bincount(value, minlength=len(target)) / N
-        goals.append((people * target + weight * drawn) / (people + weight))
-    for _ in range(RAKES):
-        for (value, _, _), goal in zip(margins, goals, strict=True):
-            now = np.bincount(value, w, len(goal))
-            w *= (np.divide(goal, now, out=np.ones_like(goal), where=now > 0) ** DAMPED)[value]
-        w = np.minimum(w / w.sum(), MOST_GOAL / N)
+    rake(value, goal, RAKES, DAMPED, MOST_GOAL / N, w)
     return np.asarray(w / w.sum())
 
 
@@ -141,14 +139,23 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
     V: NDArray[np.float32] = wanted / max(float(wanted.max()), 1e-30)
     if balance == 0 or not wanted.any():
         return V
-    with threadpool_limits(1):  # sums in one order on every machine (R5)
+    with _blas().limit(limits=1):  # sums in one order on every machine (R5)
         for _ in range(sweeps):
-            z = K @ V
-            load = (np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ K) * V * (N / S)
+            load = np.zeros_like(V)
+            for some in (K[i : i + FEW_ROWS] for i in range(0, S, FEW_ROWS)):
+                z = some @ V
+                load += np.divide(1.0, z, out=np.zeros_like(z), where=z > 0) @ some
+            load *= V * np.float32(N / S)
             V = np.maximum(V * wanted / np.maximum(load, 1e-6), FLOOR) ** np.float32(balance)
             V[wanted == 0] = 0.0
             V /= V.max()
     return V
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return the libraries of numpy: to look for them takes as long as a sweep."""
+    return ThreadpoolController()
 
 
 def pair(
@@ -165,10 +172,9 @@ def pair(
 
     Seeds come in random order; walks that are taken, or held by another seed's trial of the same round, are not drawn.
     """
-    S, N = K.shape
-    W = K * V
+    S = len(K)
     walk, tries = np.full(S, -1, dtype=np.int64), np.zeros(S, dtype=np.int64)
-    free = np.ones(N, dtype=np.bool_)
+    V, row = V.copy(), np.arange(S)
     tried: list[Ints] = []
     verdicts: list[Any] = []
     accepted: list[NDArray[np.bool_]] = []
@@ -176,7 +182,7 @@ def pair(
     for _ in range(max_tries):
         pending = rng.permutation(pending)
         got = np.empty(len(pending), dtype=np.int64)
-        take(W, pending, free.copy(), rng.random(len(pending)), got)
+        take(K, V.copy(), row[pending], rng.random(len(pending)), got)
         pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
         if len(pending) == 0:
             break
@@ -184,12 +190,13 @@ def pair(
         passed = np.asarray(said.passed)
         tries[pending] += 1
         walk[pending[passed]] = got[passed]
-        free[got[passed]] = False
-        W[pending[~passed], got[~passed]] = 0.0
+        V[got[passed]] = 0.0
         tried.append(pending)
         verdicts.append(said)
         accepted.append(passed)
-        pending = pending[~passed]
+        pending, got = pending[~passed], got[~passed]
         if len(pending) == 0:
             break
+        K, row[pending] = K[row[pending]], np.arange(len(pending))
+        K[np.arange(len(pending)), got] = 0.0
     return Paired(walk, tries, tried, verdicts, accepted)

@@ -1,36 +1,69 @@
 """
-Read delimited text as named columns: CSV and kin, with or without a line of names, block by block.
+Read files block by block: delimited text (CSV and kin), Parquet, and text of known columns (GeoLife, Foursquare).
 
 How a text is cut into fields is decided on a sample of it (`Dialect`). Then it is read in blocks of whole lines.
 Columns whose role is known are parsed at once, in threads, as what they should hold; if a single field of a block is
 anything else, that block is read again as text, and rows are judged one by one (B48).
+
+GeoLife `.plt`: six lines of heading, then `lat,lon,0,altitude in feet,days since 1899,date,time` in GMT. Foursquare
+check-ins are those published for research, tab-separated: TSMC2014: user, venue, category id, category, lat, lon,
+offset in minutes, UTC time. TIST2015: user, venue, UTC time, offset, with a second file of venues: venue, lat, lon,
+category, country.
 """
 
 import codecs
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from elsewhere.errors import InvalidTraces
+from elsewhere.traces.clock import times
 from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Meaning, is_known, is_number, is_time
-from elsewhere.traces.sources import NOT_TEXT, Source, encoding_of, whole_characters
-from elsewhere.traces.tables import BLANKS, CUT, Dialect, Reading, Table, check_names, has_positions, records_in
+from elsewhere.traces.sources import MAX_HELD, NOT_TEXT, Source, encoding_of, whole_characters
+from elsewhere.traces.tables import (
+    AS_IT_COMES,
+    BLANKS,
+    CUT,
+    LONGEST_TEXT,
+    RECORDS,
+    Dialect,
+    Reading,
+    Table,
+    check_names,
+    first_records,
+    has_positions,
+    numbers,
+    records_in,
+)
 
 DELIMITERS = (",", ";", "\t", "|", BLANKS)
+
 WITH_SECONDS = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(?P<z>Z)?", re.ASCII)
+
 SEPARATOR = re.compile(r"sep=(.)", re.IGNORECASE)  # Excel's own first line
+
 COMMENT = ("#", "//", "%")
+
 LONGEST_FIELD = 1 << 20
+
 LONGEST_LINE = 10 << 20
+
 BLOCK = 1 << 24
+
 PIECE = 1 << 18  # of a large text, looked at in its beginning, its middle and its end
+
 SAMPLED = 1000  # records of each piece
+
 MOST_CONTROL = 0.1  # share of control characters above which bytes are no text
+
 UNEQUAL = " columns, got "  # in Arrow's words on a line of another width
+
 LABELS, NUMBERS = ("user", "place", "trace", "category"), ("lat", "lon", "slot")
+
 TIMES = ("time", "utc", "local", "arrived", "left")
 
 
@@ -481,3 +514,151 @@ def _unequal_record(body: bytes, name: str, dialect: Dialect, skip: int, before:
     return InvalidTraces(
         f"{name}, line {before + line}: no table of {width} columns: look for an unbalanced quote.", code="E_CSV"
     )
+
+
+BATCH = 1 << 19  # rows of a Parquet file at a time
+
+CHECK_IN = ("user", "venue", "category id", "category", "lat", "lon", "offset", "utc")
+
+CHECK_IN_ALONE = ("user", "venue", "utc", "offset")
+
+VENUE = ("venue", "lat", "lon", "category", "country")
+
+BY_WIDTH = {len(names): names for names in (CHECK_IN, CHECK_IN_ALONE, VENUE)}
+
+LOOKED_AT = 1 << 22
+
+
+def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+    """Yield the rows of a Parquet file, a table per batch; of a `sample`, some of its beginning, middle and end."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name, roles, before = source.name, reading.roles, 0
+    try:
+        where = source.path if source.path is not None and not source.packed else None
+        at: Any = pa.memory_map(str(where)) if where is not None else pa.BufferReader(source.content)
+        schema = pq.read_schema(at)
+        # a page of one repeated value unpacks to any size (B10): text stays in its dictionary
+        texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+        file = pq.ParquetFile(at, read_dictionary=texts)
+        names = schema.names
+        check_names(names, name)
+        meaning = None if roles is None else roles(names, True, _head_of(file, name))
+        wanted = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
+        groups = list(range(file.num_row_groups))
+        if reading.sample and len(groups) > 3:
+            groups = [groups[0], groups[len(groups) // 2], groups[-1]]
+        for group in groups:
+            for batch in file.iter_batches(BATCH >> 4 * reading.sample, [group], wanted or None):
+                table = pa.Table.from_batches([batch])
+                _refuse_endless_text(table, name, file.metadata.num_rows)
+                table.validate(full=True)  # text that is no text would only be noticed later
+                if table.num_rows:
+                    columns = dict(zip(table.column_names, table.columns, strict=True))
+                    yield Table(
+                        name,
+                        columns,
+                        table.num_rows,
+                        format="parquet",
+                        names=tuple(names),
+                        meaning=meaning,
+                        before=before,
+                    )
+                before += table.num_rows
+                if reading.sample:
+                    break
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
+        # what a Parquet file holds is told at its end: of a cut one nothing can be saved
+        why = ", which `allow_truncated` cannot save: its index is at its end" if reading.allow_truncated else ""
+        raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
+    if not before:
+        raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
+
+
+def _head_of(file: Any, name: str) -> list[tuple[str, ...]]:
+    """Return the first rows of a Parquet file as text."""
+    import pyarrow as pa
+
+    if not file.num_row_groups:
+        return []
+    for batch in file.iter_batches(RECORDS, [0]):
+        table = pa.Table.from_batches([batch])
+        _refuse_endless_text(table, name, file.metadata.num_rows)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        return first_records(Table(name, columns, table.num_rows, names=tuple(table.column_names)))
+    return []
+
+
+def _refuse_endless_text(table: Any, name: str, rows: int) -> None:
+    """Refuse a table whose text, written out, would not fit into memory."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for column in table.columns:
+        if pa.types.is_dictionary(column.type):
+            longest = max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks), default=0)
+            if longest > LONGEST_TEXT and longest * rows > MAX_HELD:
+                raise InvalidTraces(f"{name}: a field without end.", code="E_TOO_LARGE")
+
+
+def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+    """Return check-ins with their UTC and local times, or venues."""
+    import pyarrow as pa
+
+    head = source.head(LOOKED_AT)
+    names = BY_WIDTH.get(head.lstrip().partition(b"\n")[0].rstrip(b"\r").count(b"\t") + 1)
+    if names is None:
+        raise InvalidTraces(f"{source.name}: a Foursquare line has 4, 5 or 8 fields.", code="E_COLUMN")
+    # latin-1 is that of the published files; only names of categories need it
+    encoding = "latin-1" if reading.encoding == "utf-8" and not _is_utf8(head) else reading.encoding
+    skip = len(head) - len(head.lstrip())  # blank lines
+    dialect = Dialect("\t", names, True, head[:skip].count(b"\n"), quotes=False)
+    for table in read_text(source, replace(reading, encoding=encoding, roles=None), fixed=(dialect, Meaning({}))):
+        if names == VENUE:
+            yield replace(table, format="foursquare")
+            continue
+        utc, minutes = times(table, "utc").time, numbers(table, "offset")
+        plausible = np.isfinite(minutes) & (np.abs(minutes) <= 24 * 60)
+        shift = np.where(plausible, minutes, 0).astype("timedelta64[m]")
+        local = np.where(plausible, utc + shift, np.datetime64("NaT", "us"))
+        columns: dict[str, Any] = {
+            n: table.columns[n] for n in ("user", "venue", "lat", "lon", "category") if n in table.columns
+        }
+        columns |= {"utc": pa.array(utc, pa.timestamp("us", "UTC")), "local time": pa.array(local, pa.timestamp("us"))}
+        yield replace(table, columns=columns, names=tuple(columns), format="foursquare")
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start > len(head) - 4  # half a character where the look ends
+    return True
+
+
+HEADING = 6
+
+PLT = Dialect(",", ("lat", "lon", "zero", "altitude", "days", "date", "clock"), True, HEADING)
+
+WANTED = Meaning({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
+
+
+def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+    """Return the fixes of one track; its user is the folder above `Trajectory`, else the file."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    head = source.head(1 << 12).splitlines(keepends=True)
+    if len(head) < HEADING or not head[HEADING - 1].endswith((b"\n", b"\r")):
+        raise InvalidTraces(f"{source.name} ends within the heading of a .plt file.", code="E_TRUNCATED")
+    for table in read_text(source, replace(reading, roles=None), fixed=(PLT, WANTED)):
+        date, clock = (pc.utf8_trim_whitespace(table.column(name)) for name in ("date", "clock"))
+        columns = {
+            "user": pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([source.user])),
+            "utc": pc.binary_join_element_wise(date, clock, "T"),
+            "lat": table.columns["lat"],
+            "lon": table.columns["lon"],
+        }
+        yield replace(table, columns=columns, names=tuple(columns), format="geolife")

@@ -1,0 +1,111 @@
+"""
+How long a whole job will still take: what its stages usually take, and how fast this machine has been so far.
+
+What a stage takes follows from what is known once the input is read: people, days, slots, places. The rates were
+measured on simulated towns (`bench/time_left.py`); a machine that is slow in the stages it has finished is taken to be
+as slow in those to come.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
+ATTACK, WRITE = "attacking the fakes", "writing the reports"
+ATTACKED = 2.0  # thousands of people at most (`judge_run`)
+SEEDS = 0.7  # of the people, as a rule
+# of the time of all attacks, in the order in which they run; most of it goes to A5, A15, A17 and A19
+ATTACKS = (7, 1.3, 1.3, 0.8, 18, 3, 4.5, 0.1, 0.1, 2.5, 0.1, 0.8, 0.1, 0.1, 10, 0.4, 22, 4, 24, 0.1, 0.1)
+
+PRIOR = 10.0  # seconds of a usual machine that weigh beside what was measured on this one
+KEPT = 0.05  # of what a stage usually takes, below which it was kept from a run that was stopped, and tells no speed
+REST = 0.3  # of the time that a piece has taken: no less is said to come, since what is long may be longer
+
+
+def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, report: bool) -> dict[str, float]:
+    """
+    Return the seconds of each stage after reading, of a run of the product preset on the machine that was measured.
+
+    `days` of `people` with so many `slots`; `places` that enough of them share.
+
+    Examples
+    --------
+    >>> {stage: round(s) for stage, s in usual(5000, 72, 5000, 400, per_seed=1, report=True).items()}
+    {'learning': 14, 'making fakes': 2, 'judging the fakes': 6, 'attacking the fakes': 52, 'writing the reports': 1}
+
+    """
+    thousands = days * slots / 72_000
+    attacked = min(ATTACKED, SEEDS * people / 1000)
+    found = {LEARN: 5.5 + 1.2 * thousands + 5.0 * places / 1000, MAKE: 0.1 + 0.35 * thousands * per_seed}
+    if report:
+        found |= {JUDGE: 1 + 1.1 * thousands, ATTACK: 19 + 33 * (attacked / ATTACKED) ** 1.5, WRITE: 1.0}
+    return found
+
+
+class TimeLeft:
+    """
+    Seconds that a job in stages will still take: `left()`, None while nothing can be said.
+
+    `left.expect(seconds, pieces)` says what each stage takes on a usual machine, and for stages of unequal pieces their
+    weights; `left.at(stage, done, total)` where the job is.
+
+    Examples
+    --------
+    >>> now = 0.0
+    >>> left = TimeLeft(lambda: now)
+    >>> left.at("reading", 0, 0), left()
+    (None, None)
+    >>> left.expect({"making": 40.0, "judging": 20.0})
+    >>> left.at("making", 0, 4), left()
+    (None, 60.0)
+    >>> now = 40.0  # of 10: a slow machine
+    >>> left.at("making", 1, 4), left()
+    (None, 125.0)
+
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self.expected: dict[str, float] = {}
+        self._pieces: dict[str, Sequence[float]] = {}
+        self._stage, self._done, self._next, self._since = "", 0.0, 0.0, clock()
+        self._spent = self._usual = PRIOR
+
+    def expect(self, seconds: Mapping[str, float], pieces: Mapping[str, Sequence[float]] | None = None) -> None:
+        """Say what each stage to come takes on a usual machine, in order, and weights of the pieces of some."""
+        self.expected, self._pieces = dict(seconds), dict(pieces or {})
+
+    def at(self, stage: str, done: int, total: int) -> None:
+        """Say that so many of the pieces of a stage are done; a `total` of 0 is not known."""
+        now, before = self._clock(), self._ahead()
+        self._stage, (self._done, self._next) = stage, self._shares(stage, done, total)
+        usual, spent = before - self._ahead(), now - self._since
+        if usual > 0 and spent > KEPT * usual:
+            self._usual, self._spent = self._usual + usual, self._spent + spent
+        self._since = now
+
+    def __call__(self) -> float | None:
+        """Return the seconds left."""
+        if self._stage not in self.expected:
+            return None
+        spent, ahead = self._clock() - self._since, self._ahead()
+        piece = self.expected[self._stage] * self._next
+        slow = self._spent / self._usual
+        if spent > slow * piece:
+            slow = (self._spent + spent) / (self._usual + piece)
+        return (ahead - piece) * slow + max(slow * piece - spent, REST * spent)
+
+    def _ahead(self) -> float:
+        """Usual seconds of what is not done, that which is being done included."""
+        if self._stage not in self.expected:
+            return 0.0
+        names = list(self.expected)
+        later = names[names.index(self._stage) + 1 :]
+        return self.expected[self._stage] * (1 - self._done) + sum(self.expected[name] for name in later)
+
+    def _shares(self, stage: str, done: int, total: int) -> tuple[float, float]:
+        """Of the time of a stage, the share of what is done, and of the piece that comes next."""
+        weights = self._pieces.get(stage, ())
+        if not weights or len(weights) != total:
+            weights = (1.0,) * max(1, total)
+        whole = sum(weights)
+        return sum(weights[:done]) / whole, sum(weights[done : done + 1]) / whole
