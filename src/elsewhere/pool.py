@@ -107,7 +107,6 @@ class Pool:
         folder = Path(path)
         manifest = _manifest(folder)
         try:
-            manifest.setdefault("slots", manifest.get("instants"))  # as older pools call them
             N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "slots", "places"))
             if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
                 raise InvalidModel(f"the pool declares {N} fakes of {L} slots, more than this version reads.")

@@ -185,12 +185,7 @@ def synthesize(
             progress(stage, done, total, left)
 
     of_laboratory = None if rng is None else rng.bytes(32)
-    mine = private_folder(out, None if private is None else Path(private), force=True)
-    spare = unfinished_folder(out, mine)
-    clean_up(spare)
-    stopped = spare.exists()  # what the folders hold may be its own
-    for folder in (out, mine):
-        check_folder(folder, force=force or stopped)
+    mine, spare = _folders(out, None if private is None else Path(private), force)
     tell(READ, 0, 0)
     source = opened_once(source, allow_truncated=asked.reading.allow_truncated)
     what = {"per_seed": asked.per_seed, "n": asked.n, "kappa": kappa, "holdout": holdout, "missing": asked.missing}
@@ -241,6 +236,17 @@ def synthesize(
     if settings.name == "product":
         told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
     return replace(result, out=out, private=mine, told=told)
+
+
+def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
+    """The private folder, and that of what is done until the job has ended; refused before any work."""
+    mine = private_folder(out, private, force=True)
+    spare = unfinished_folder(out, mine)
+    clean_up(spare)
+    stopped = spare.exists()  # what the folders hold may be its own
+    for folder in (out, mine):
+        check_folder(folder, force=force or stopped)
+    return mine, spare
 
 
 def _published(
