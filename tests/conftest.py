@@ -1,5 +1,5 @@
 """
-What all tests share: the command line as a function, a PostgreSQL server, and no deadline.
+What all tests share: the command line as a function, a short audit, a PostgreSQL server, and no deadline.
 
 The first example of a compiled function pays for its compilation.
 """
@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pieces
 import pytest
 from hypothesis import settings
 
@@ -33,6 +34,12 @@ def run(capsys):
         return stopped.value.code or 0, said.out, said.err
 
     return command
+
+
+@pytest.fixture
+def few_attacks(monkeypatch):
+    """Runs are judged without the slow attacks: for tests of what else a run with reports does."""
+    monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
 
 
 @pytest.fixture(scope="session")
