@@ -8,14 +8,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from elsewhere.errors import require_between, require_whole
+from elsewhere.errors import require_whole
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.deniable import release as deniable
 from elsewhere.privacy.deniable.carried import number_of_archetypes
-from elsewhere.privacy.deniable.count import LEAST_EPS0, margin
+from elsewhere.privacy.deniable.count import margin
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.run.presets import PRESETS, PresetName
+from elsewhere.run.presets import PRESETS, NoisyCount, NoisySums, PresetName
 from elsewhere.run.roles import USUAL_USERS, least_users
 
 MOST_PEOPLE = 10**10
@@ -59,9 +59,8 @@ def plan(
 
     """
     require_whole("people", people, 0, MOST_PEOPLE)
-    require_between("eps0", eps0, LEAST_EPS0, math.inf, open_high=True)
-    require_between("eps", eps, 0, MOST_EPS, open_low=True)
-    require_between("delta", delta, 0, 0.1, open_low=True)
+    NoisyCount(eps0=eps0, k=k)  # which refuse what the presets would refuse
+    NoisySums(eps=eps, delta=delta)
     if k is not None:
         require_whole("k", k, 1)
     return (
