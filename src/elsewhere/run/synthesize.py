@@ -232,10 +232,7 @@ def synthesize(
             about_to_write(stages, (for_me, new))
     warn_of_strangers(out, (*FORMS, REPORT), result.files)
     warn_of_strangers(mine, PRIVATE, result.private_files)
-    told = dict(result.told)
-    if settings.name == "product":
-        told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
-    return replace(result, out=out, private=mine, told=told)
+    return replace(result, out=out, private=mine)
 
 
 def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
@@ -289,6 +286,8 @@ def _published(
         shared, more = write_reports(judgement, traces, fakes, pool, out, private, opening(told["read"]))
         written, kept = written + shared, kept + more
         told |= verdicts(judgement)
+    if fakes.preset.name == "product":
+        told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
     return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, written)), tuple(kept), told)
 
 
