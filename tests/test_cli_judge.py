@@ -222,6 +222,7 @@ def test_a_folder_that_holds_something_is_refused_before_any_work(run, world, tm
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, world, tmp_path):
     out, mine = tmp_path / "out", tmp_path / "out-private"
     status, said, _ = run("synthesize", world / "real.csv", "-o", out, *SMALL, "--json")
@@ -267,6 +268,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     assert (status, json.loads(said)["attacks"]["A1"]["own_shared"]["value"]) == (0, 0.0)
 
 
+@pytest.mark.usefixtures("few_attacks")
 @pytest.mark.filterwarnings("always:.* is not of this run")
 def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
@@ -319,10 +321,13 @@ def test_the_private_folder_of_generate_knows_its_seeds(run, world, tmp_path):
 
 
 def test_lbs_hides_users_behind_fakes(run, world, tmp_path):
-    words = ["--real", world / "real.csv", "--test", world / "second.csv", "--fakes", world / "fakes.csv"]
-    status, said, _ = run(
-        "lbs", *words, "--links", world / "links.csv", "--n-fakes", "1", "--json", "-o", tmp_path / "o"
-    )
+    files = {}
+    for role, name in (("--real", "real"), ("--test", "second"), ("--fakes", "fakes"), ("--links", "links")):
+        head, *rows = (world / f"{name}.csv").read_text().splitlines(keepends=True)
+        files[role] = tmp_path / f"{name}.csv"  # of the first twenty people, by the number in their names
+        files[role].write_text(head + "".join(row for row in rows if int(re.search(r"\d+", row)[0]) < 20))
+    words = [word for role in ("--real", "--test", "--fakes") for word in (role, files[role])]
+    status, said, _ = run("lbs", *words, "--links", files["--links"], "--n-fakes", "1", "--json", "-o", tmp_path / "o")
     found = json.loads(said)
 
     assert status == 0

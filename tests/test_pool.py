@@ -32,9 +32,15 @@ def made(town, rng=None, **changes):
     return ew.generate_fakes(town, kappa=6, k=3, rng=rng, **{"per_seed": 3, "m_min": 2, **changes})
 
 
-@pytest.fixture
-def fakes(town):
+@pytest.fixture(scope="module")
+def once(town):
     return made(town)
+
+
+@pytest.fixture
+def fakes(once):
+    """Fakes of which nothing is published yet: `publish` marks what it takes."""
+    return replace(once, published=np.zeros(len(once), dtype=bool))
 
 
 class TestPublish:

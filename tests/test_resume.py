@@ -93,21 +93,22 @@ PRESETS = {
 }
 
 
+@pytest.mark.usefixtures("few_attacks")
 @pytest.mark.parametrize("name", PRESETS)
 def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_path, name):
     def run(folder):
         rng = np.random.default_rng(7)
         return ew.synthesize(town, tmp_path / folder / "out", **PRESETS[name], rng=rng, laboratory=True)
 
-    whole = run("whole")
-    spare = tmp_path / "stopped" / "out-unfinished"
+    spare, seal = tmp_path / "stopped" / "out-unfinished", JOB.seal
+
+    def sealed(*given, **named):  # what is there when a run is stopped here
+        shutil.copytree(tmp_path / "whole" / spare.name, spare)
+        return seal(*given, **named)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JOB, "seal", stop)
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            run("stopped")
-    (note,) = stopped.value.__notes__
-    assert f"kept in {spare}" in note
-    assert [p.name for p in spare.parent.iterdir()] == [spare.name]
+        patch.setattr(JOB, "seal", sealed)
+        whole = run("whole")
     assert stat.S_IMODE(spare.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in spare.iterdir())
     names = {p.name.removesuffix(".part").split("-")[0] for p in spare.glob("*.part")}
@@ -141,8 +142,11 @@ def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path, monkeypat
     """Two runs that go on from one state end alike; two runs that begin do not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JOB, "judge_run", stop)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as stopped:
             ew.synthesize(town, tmp_path / "one" / "out", **SMALL)
+    (note,) = stopped.value.__notes__
+    assert f"kept in {tmp_path / 'one' / 'out-unfinished'}" in note
+    assert [p.name for p in (tmp_path / "one").iterdir()] == ["out-unfinished"]
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     for folder in ("one", "two", "three"):
         # without its judge it ends too: whether it is judged is no part of the job

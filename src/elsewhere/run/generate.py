@@ -27,12 +27,11 @@ from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, l
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, in_public, split_users
-from elsewhere.run.tries import Attempts, LifeModel, Made, Pairs, WalkModel
+from elsewhere.run.tries import Attempts, Block, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.synthesis.paper.attempt import FakeMaker
 from elsewhere.synthesis.paper.semseed import Blur, ClassSets
-from elsewhere.synthesis.walk.fit import without_gaps
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, People, Traces, is_weekend
 
@@ -186,20 +185,23 @@ def fakes_of(
     test = _test(learnt, roles, known, people, settings)
     work: Pairs | Attempts
     if settings.name == "product":
-        work = _pairs(learnt, roles, known, people, settings, test, per_seed, entropy, stages)
+        work = _pairs(learnt, roles, people, settings, test, entropy, stages)
     else:
         work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
+    shown = _days_shown(people, settings, per_seed, entropy)
     # fakes of one number at a time: more of them per seed leave the first ones as they are
     pieces = [
         np.column_stack([rows, np.full(len(rows), number)])
         for number in range(per_seed)
         for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
     ]
+    sent: list[Any] = pieces
+    if isinstance(work, Pairs):
+        sent = [Block(u, test.block(u[0, 0], u[-1, 0] + 1), shown[u[0, 1], u[:, 0]]) for u in pieces]
     if progress is not None:
         progress(0, len(pieces))
     with workers_or(executor, workers) as where:
-        made = map_over(work, pieces, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
-    shown = work.shown if isinstance(work, Pairs) else np.ones((per_seed, len(people), 1), dtype=bool)
+        made = map_over(work, sent, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
     return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
 
 
@@ -562,15 +564,13 @@ def _maker(learnt: FittedModel, seeds: Traces, settings: Preset, entropy: int) -
 def _pairs(
     learnt: FittedModel,
     roles: Roles,
-    seeds: Traces,
     people: People,
     settings: Preset,
     test: PrivacyTest,
-    per_seed: int,
     entropy: int,
     stages: Stages,
 ) -> Pairs:
-    """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds."""
+    """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds of a block."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
 
     def learn_walk() -> WalkModel | LifeModel:
@@ -579,14 +579,22 @@ def _pairs(
         return WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
 
     walk = stages("walk", learn_walk)
-    shift = int(settings.shift / seeds.step_minutes + 0.5)
-    own = people.places(without_gaps(seeds.r.astype(np.int64)))
-    # a fake has the days of somebody: the number of a seed's own days would tell who is who, and fakes of one seed
+    shift = int(settings.shift / roles.seeds.step_minutes + 0.5)
+    return Pairs(walk, learnt.classes.label, test.of(test.block(0, 0)), settings, shift, people.days, entropy)
+
+
+def _days_shown(people: People, settings: Preset, per_seed: int, entropy: int) -> NDArray[np.bool_]:
+    """
+    (per_seed, people, days) on which days each fake is somewhere: those of somebody.
+
+    The number of a seed's own days would tell who is who, and fakes of one seed.
+    """
+    if people.days == 1:
+        return np.ones((per_seed, len(people), 1), dtype=bool)
     deals = [
         np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(6, number))) for number in range(per_seed)
     ]
-    shown = np.stack([people.dealt(deal, settings.m_min) for deal in deals])
-    return Pairs(walk, learnt.classes.label, own, shown, test, settings, shift, entropy)
+    return np.stack([people.dealt(deal, settings.m_min) for deal in deals])
 
 
 def _test(learnt: FittedModel, roles: Roles, seeds: Traces, people: People, settings: Preset) -> PrivacyTest:

@@ -51,12 +51,12 @@ def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     days = None if seeds.dates is None else seeds.dates.astype(str)
-    number = _numbers(seeds)
+    users, number = seeds.users, _numbers(seeds)
     several = bool(number.max() > 0)
     writer.writerow(["fake", "seed", *([] if days is None else ["date"]), *(["row"] if several else [])])
     for fake, row in zip(fakes.users if isinstance(fakes, Traces) else fakes, seed_index, strict=True):
         day = [] if days is None else [days[row]]
-        writer.writerow([fake, seeds.users[row], *day, *([number[row]] if several else [])])
+        writer.writerow([fake, users[row], *day, *([number[row]] if several else [])])
     return sink.getvalue().encode()
 
 

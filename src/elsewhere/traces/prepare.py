@@ -314,6 +314,7 @@ def prepare_slots(
         notes.append(f"{len(slots) - len(taken):,} rows give a slot of a user again, and the first one counts")
     known, outside = place[kept] >= 0, (off & ~nowhere)[kept]
     seen = known | outside
+    unknown = _unknown(n_rows, L, so_far.name).reshape(-1, L)
     if not aligned:
         whole = np.zeros(n_rows * L, dtype=bool)
         whole[taken[known]] = True
@@ -322,7 +323,7 @@ def prepare_slots(
     user = slots.user[first]
     rows = _days_in_a_row(user, date, L * width)
     fill = filled(
-        _unknown(n_rows, L, so_far.name).reshape(-1, L),
+        unknown,
         taken[seen],
         outside[seen],
         rows,

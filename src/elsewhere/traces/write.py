@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ SLOTS = {"user": "uid", "slot": "slot", "place": "loc"}
 VISITS = {"user": "uid", "arrived": "arrived", "left": "left", "lat": "lat", "lon": "lng", "place": "place"}
 WHEN = ("time", "utc", "local", "date", "arrived", "left", "slot", "trace", "accuracy")  # roles that are no "where"
 NO_DATE = np.datetime64("2001-01-01", "D")  # a Monday: traces that know no date start on it
+LINES = 1 << 16  # of a table that are made into text at once
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 KIND, POOL = "elsewhere prepared traces", "elsewhere pool"
@@ -395,16 +397,21 @@ def _offset(minutes: int) -> str:
 
 
 def _stamps(time: Times, *, between: str = "T", after: str = "") -> list[str]:
-    whole = np.all(np.isnat(time) | (time == time.astype("datetime64[s]")))
-    text = np.datetime_as_string(time, unit="s" if whole else "us").tolist()
-    return ["" if stamp == "NaT" else stamp.replace("T", between) + after for stamp in text]
+    moments, of = np.unique(time, return_inverse=True)  # many lines have one
+    whole = np.all(np.isnat(moments) | (moments == moments.astype("datetime64[s]")))
+    text = np.datetime_as_string(moments, unit="s" if whole else "us").tolist()
+    shown = ["" if stamp == "NaT" else stamp.replace("T", between) + after for stamp in text]
+    return [shown[i] for i in of.tolist()]
 
 
 def _csv(table: list[tuple[str, str, Any]], delimiter: str) -> bytes:
     head = delimiter.join(_quoted(name, delimiter) for _, name, _ in table)
     columns = [_text(role, values, delimiter) for role, _, values in table]
-    lines = map(delimiter.join, zip(*columns, strict=True))
-    return "\n".join([head, *lines, ""]).encode()
+    lines = chain([head], map(delimiter.join, zip(*columns, strict=True)))
+    parts = []
+    while some := list(islice(lines, LINES)):
+        parts.append("\n".join([*some, ""]).encode())
+    return b"".join(parts)
 
 
 def _quoted(text: str, delimiter: str) -> str:
@@ -416,9 +423,11 @@ def _quoted(text: str, delimiter: str) -> str:
 def _text(role: str, values: Any, delimiter: str) -> list[str]:
     if isinstance(values, Stamps):
         return values.text()
-    if role == "user" or values.dtype == object:
-        return [_quoted(_harmless(value), delimiter) for value in values.tolist()]
-    return ["" if value != value else str(value) for value in values.tolist()]
+    given, quoted = values.tolist(), role == "user" or values.dtype == object
+    # many lines have one value
+    known = {value for value in given if value == value}
+    shown = {value: _quoted(_harmless(value), delimiter) if quoted else str(value) for value in known}
+    return ["" if value != value else shown[value] for value in given]
 
 
 def _harmless(label: str) -> str:
