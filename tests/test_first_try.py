@@ -483,6 +483,16 @@ def calls(town, folder):
     return folder / "calls"
 
 
+def grid(town, folder):
+    """Whole numbers only: person, day, half hour and cell."""
+    cells = [np.rint((side - side.min()) / (side.max() - side.min()) * 30).astype(int) for side in (town.lon, town.lat)]
+    rows = {
+        (who, day, minute // 30): (cells[0][place], cells[1][place])
+        for who, day, minute, place in zip(town.who, town.day, town.minute, town.place, strict=True)
+    }
+    return table(folder / "grid.csv", ["uid", "d", "t", "x", "y"], [[*key, *cell] for key, cell in rows.items()])
+
+
 def read_calls(out, town):
     for row in rows_of(out):
         yield row["caller_id"], datetime.fromisoformat(row["call_start"]), row["cell_id"], None
@@ -606,6 +616,7 @@ FILES = {
     "checkins.csv": (check_ins, "new york"),
     "rides.csv": (rides, "new york"),
     "calls": (calls, "denver"),
+    "grid.csv": (grid, "denver"),
     "diary.csv": (diary, "denver"),
     "phones": (timeline, "denver"),
     "tracks": (gpx_folder, "denver"),

@@ -13,7 +13,7 @@ import numpy as np
 
 from elsewhere.errors import InvalidParameter, public, require_between
 from elsewhere.traces.clock import holds_time_of_day
-from elsewhere.traces.columns import WIDE, check_columns, meaning_of
+from elsewhere.traces.columns import CELL, WIDE, check_columns, meaning_of
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.formats import open_parts
 from elsewhere.traces.maps import (
@@ -25,7 +25,7 @@ from elsewhere.traces.maps import (
 )
 from elsewhere.traces.model import Traces, clock_minutes, zone_of
 from elsewhere.traces.prepare import Settings, prepare_fixes, prepare_slots
-from elsewhere.traces.rows import Shape, fixes_of, long_table, slots_of
+from elsewhere.traces.rows import Shape, fixes_of, long_table, slots_of, with_cells
 from elsewhere.traces.sources import shown
 from elsewhere.traces.tables import Parts, Table, labels
 from elsewhere.traces.write import kept_in, refuse_pool
@@ -121,8 +121,8 @@ def read_traces(
         IANA zone of the local clock.
     columns
         Role -> column name, for the roles user, time, utc, local, date, arrived, left, slot, trace, lat, lon, geometry,
-        accuracy, place, category; "#3" is the third column, "file" (as the user) the name of the file, unless a column
-        is called so; None leaves a role out.
+        accuracy, place, category, x, y (a cell of a grid); "#3" is the third column, "file" (as the user) the name of
+        the file, unless a column is called so; None leaves a role out.
     locations
         The places that place numbers point into: `Locations`, or a table with `lat` and `lon` and perhaps an id
         column, or lines "x, y" in km. By default the file `...locations...` beside `...trace...`, or a table of towers,
@@ -202,6 +202,8 @@ def read_traces(
     roles = _roles(parts.sample, format)
     if people is not None and "user" in roles:
         parts = _of_people(parts, roles["user"], people)
+    if {*CELL} <= roles.keys():
+        parts, roles = with_cells(parts, roles)
     wide = None
     if f"{WIDE}0" in roles:
         wide, roles, first, seconds = long_table(parts.joined(max_bad=1.0), roles)

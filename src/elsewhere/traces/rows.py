@@ -26,7 +26,7 @@ from elsewhere.traces.clock import (
     wall_clock,
     zone_of_both,
 )
-from elsewhere.traces.columns import AT_ITS_END, FILE, WIDE, Meaning, missing_roles, what_is_missing
+from elsewhere.traces.columns import AT_ITS_END, CELL, FILE, WIDE, Meaning, missing_roles, what_is_missing
 from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
 from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import Map
@@ -49,6 +49,7 @@ SAME_PLACE_KM = 1.0  # a column of places whose fixes lie farther apart names so
 PLAIN_NUMBERS = 10_000  # place numbers below this are kept as they are, however few of them occur
 USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
 WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
+IN_CELL = "the cell of the grid"  # the column that names it in every row
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
@@ -268,6 +269,10 @@ def number_places(
                 raise refuse(c, "a place that is not among the locations.")
             number[c] = own_map.number[names[c]]
         return own_map.locations, number[codes]
+    if own_map is None and "x" in shape.roles:
+        number[used] = np.arange(len(used))
+        cells = [names[c] for c in used]
+        return Locations(xy=[[*map(float, cell.split(","))] for cell in cells], names=cells), number[codes]
     if own_map is None and here is not None:
         group = np.searchsorted(used, codes)
         seen = codes >= 0
@@ -442,6 +447,23 @@ def _gathered(
         until=columns.get("until"),
     )
     return fixes, shape.counted(dict(fixed), tz, plan.times, [*notes, *_look_alikes(names)])
+
+
+def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str, str]]:
+    """Return the tables with a column for the cell of a grid, "x,y", and the roles with it as the place."""
+    import pyarrow as pa
+
+    def named(table: Table) -> Table:
+        x, y = (numbers(table, roles[side]) for side in CELL)
+        whole = (x == np.floor(x)) & (y == np.floor(y)) & (np.maximum(np.abs(x), np.abs(y)) < 2**31)
+        cells = [
+            f"{int(a)},{int(b)}" if ok else "" for a, b, ok in zip(x.tolist(), y.tolist(), whole.tolist(), strict=True)
+        ]
+        return replace(table, columns={**table.columns, IN_CELL: pa.array(cells, pa.string())})
+
+    tables = parts.tables
+    cells = replace(parts, sample=named(parts.sample), tables=lambda: map(named, tables()))
+    return cells, {**roles, "place": IN_CELL}
 
 
 def _both_ends(trips: Parts, roles: Mapping[str, str]) -> Parts:

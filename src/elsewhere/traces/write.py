@@ -29,7 +29,7 @@ import numpy as np
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
-from elsewhere.traces.columns import NUMBER, ROLES
+from elsewhere.traces.columns import CELL, NUMBER, ROLES
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import name_beside
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, Traces, clock_minutes, zone_of
@@ -163,7 +163,7 @@ def write_traces(
         One id per row in place of the users' own.
     columns
         Role -> column name, in order, for the roles user, time, utc, local, date, slot, trace (number of the row within
-        its user), arrived, left, lat, lon, geometry, place, category.
+        its user), arrived, left, lat, lon, geometry, place, category, x, y (whole numbers of a planar map).
     out_as
         "slots", "visits" or "events", in tables.
     times
@@ -362,6 +362,8 @@ def _values(role: str, traces: Traces, names: list[str], instants: Instants, tim
         if role == "geometry":
             return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
         return lat if role == "lat" else lon
+    if role in CELL:
+        return _cells(traces)[instants.place, CELL.index(role)]
     if role == "place":
         return _called(traces)[instants.place]
     if role == "category":
@@ -390,6 +392,13 @@ def _degrees(traces: Traces) -> tuple[Floats, Floats]:
         raise InvalidParameter("these places have no latitude and longitude: write them as slots, or as SGLT.")
     lon = traces.locations.lon
     return traces.locations.lat, np.where(np.abs(lon) > 180, (lon + 180) % 360 - 180, lon)
+
+
+def _cells(traces: Traces) -> Ints:
+    """Return x and y of each place, -1 after the last."""
+    if traces.locations.xy is None:
+        raise InvalidParameter("these places have no x and y: leave these columns out.")
+    return np.append(np.rint(traces.locations.xy).astype(np.int64), [[-1, -1]], axis=0)
 
 
 def _offset(minutes: int) -> str:

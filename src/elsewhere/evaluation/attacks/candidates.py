@@ -162,7 +162,8 @@ def link_finding(
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
     `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
-    words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too.
+    words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too,
+    of those that are tried on as many fakes: that of few has a wide interval, whatever is behind it.
     """
     rng, maker, chance = inputs.rng(attack), inputs.main.user, 1 / inputs.seeds.U
     asked = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
@@ -179,9 +180,10 @@ def link_finding(
     (rates, more), *rest = (tried(link) for link in (inputs.main, inputs.control, inputs.null, inputs.fresh))
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
-    control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
-    trials = [len(maker), *(variant.trials or len(variant.rows) for variant in (beside or {}).values())]
-    fresh = Fresh(real, fresh_flagged(trials, inputs.seeds.U, bar))
+    trials = {"plain": len(maker), **{n: variant.trials or len(variant.rows) for n, variant in (beside or {}).items()}}
+    as_many = [n for n in trials if trials[n] >= trials[name]]
+    control, null, real = (max((found[n][0] for n in as_many), key=lambda r: r.value) for found, _ in rest)
+    fresh = Fresh(real, fresh_flagged(list(trials.values()), inputs.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
     return Finding(
