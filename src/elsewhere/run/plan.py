@@ -19,7 +19,7 @@ from elsewhere.run.presets import PRESETS, NoisyCount, NoisySums, PresetName
 from elsewhere.run.roles import USUAL_USERS, least_users
 
 MOST_PEOPLE = 10**10
-GOOD = 4500.0  # people x mu above which the loss of TP-TV is .03 at most (docs/decisions/0028-private.md)
+GOOD = 4500.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions/0050-parts-and-pools.md)
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ def _private(people: int, eps: float, delta: float) -> Planned:
     least, good = private.people_needed(eps, delta), math.ceil(GOOD / mu)
     certificate = private.certificate_of(eps, delta, cells=1)
     if people >= good:
-        words = f"visits as without noise, up to .03 of TP-TV: {good:,} people are enough for that."
+        words = f"visits as without noise, up to .02 of TP-TV: {good:,} people are enough for that."
     elif people >= least:
-        words = f"rougher than without noise; {good:,} people would bring visits within .03 of TP-TV."
+        words = f"rougher than without noise; {good:,} people would bring visits within .02 of TP-TV."
     else:
         words = f"refuses: it needs {least:,} people; with fewer the fakes are no better than a uniform map."
     if 0 < people < good:
@@ -129,7 +129,7 @@ def _with_these(people: int, delta: float) -> str:
     most = gaussian_mu(MOST_EPS, delta)
     told = [
         f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"
-        for what, need in (("it runs", private.ENOUGH), ("it is within .03", GOOD))
+        for what, need in (("it runs", private.ENOUGH), ("it is within .02", GOOD))
         if need / people <= most
     ]
     if not told:
