@@ -72,5 +72,5 @@ docs: $(VENV)/installed
 
 # with the caches of compiled kernels, which numba keeps in __pycache__
 clean:
-	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .coverage
 	find src tests bench -name __pycache__ -prune -exec rm -rf {} +

@@ -26,10 +26,10 @@ settings.load_profile("house")
 
 
 def pytest_collection_modifyitems(items):
-    """Put the longest files first; where kernels are plain Python (`make test-nojit`), draw five examples, not more."""
+    """Put the longest files first; where kernels are plain Python, draw five examples, not more."""
     place = {f"test_{name}": i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+    if pieces.PLAIN:
         for test in {item.function for item in items if hasattr(item.obj, "hypothesis")}:
             asked = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(asked, max_examples=min(5, asked.max_examples))
