@@ -32,8 +32,9 @@ import pyarrow.parquet as pq
 import elsewhere as ew
 
 CANARY = "CANARY-7f3a"
-HANG = 20  # seconds that one small file may take
+HANG = 20  # seconds of processor that one small file may take, and ten times as many on the wall
 MOST_GB = 2.0
+FEWEST = 100  # inputs, however busy the machine is
 HUGE = [
     b"9" * 40,
     b"1e309",
@@ -127,7 +128,8 @@ def _too_long(*_):
 
 def attempt(read):
     """What became of one input: "read", or the code of its refusal; anything else is raised."""
-    signal.alarm(HANG)
+    signal.setitimer(signal.ITIMER_PROF, HANG)
+    signal.alarm(10 * HANG)
     try:
         read()
     except ew.ElsewhereError as error:
@@ -136,6 +138,7 @@ def attempt(read):
             raise AssertionError("a message shows content") from None
         return error.code
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     return "read"
 
@@ -175,13 +178,14 @@ def peak_gb():
 
 
 def fuzz(seconds, first):
-    """Damage files for so many seconds, from input number `first` on."""
+    """Damage files for so many seconds, `FEWEST` at least, from input number `first` on."""
     warnings.simplefilter("ignore")
-    signal.signal(signal.SIGALRM, _too_long)
+    for signum in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(signum, _too_long)
     files, seen, faults = originals() | fuzz_folders.inputs() | fuzz_faults.outputs(), Counter(), []
     end, number = time.monotonic() + seconds, first
     with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end and len(faults) < 20:
+        while (time.monotonic() < end or number - first < FEWEST) and len(faults) < 20:
             name, read = case(files, number, Path(folder))
             try:
                 seen[attempt(read)] += 1
@@ -190,6 +194,10 @@ def fuzz(seconds, first):
                 where = [f"{Path(f.filename).name}:{f.lineno}" for f in frames][-4:]
                 faults.append({"number": number, "file": name, "kind": type(error).__name__, "where": where})
             number += 1
+            if (number - first) % 1000 == 0:
+                print(
+                    f"{number - first} inputs, {faults}, {peak_gb():.2f} GB, {dict(seen)}", file=sys.stderr, flush=True
+                )
     peak = peak_gb()
     if peak > MOST_GB:
         faults.append({"number": number, "kind": "memory", "peak": peak})

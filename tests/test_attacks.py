@@ -427,7 +427,8 @@ def audits(world):
             classes=np.arange(PLACES) // 2,
             sampler=Emissions(0.0 if name == "null" else 50.0),
             locations=line,
-            attacks=[a for a in ALL if a not in SERVICE],
+            # A15 learns for a second or two: once where it must flag, once beside all others
+            attacks=[a for a in ALL if a not in SERVICE and (a != "A15" or name in ("uniform dummies", "par_l = 0"))],
             k=10,
             rng=np.random.default_rng(8),
         )
@@ -451,13 +452,12 @@ def test_every_control_is_flagged(audits, control):
 # A9 is about the count: its controls are mutants of the count (test_count.py)
 @pytest.mark.parametrize("attack", [a for a in RUN if a not in ("A9", "A13", "A20")])
 def test_every_attack_flags_a_control(audits, attack):
-    assert any(audits[control][attack].passed is False for control in CONTROLS)
+    assert attack in {flagged for control in CONTROLS for flagged in audits[control].flagged}
 
 
 def test_walks_without_a_seed_pass_or_the_bar_is_out_of_reach(audits):
     for finding in audits["null"].findings:
-        # A15 is about realism: walks of the first order are not people
-        if finding.bar is not None and finding.id != "A15":
+        if finding.bar is not None:
             assert finding.passed is not False, finding.id
             assert finding.passed is True or finding.reachable is False
 

@@ -32,6 +32,7 @@ def town(tmp_path_factory):
     return path
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_synthesize_writes_fakes_in_the_columns_of_the_input(run, town, tmp_path):
     out = tmp_path / "out"
     status, said, _ = run("synthesize", town, "-o", out, *SMALL, "--also", "gpx", "--also", "geojson", "--json")
@@ -289,6 +290,7 @@ def check_ins(tmp_path_factory):
     return path, people
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_venues_categories_kinds_of_day_and_clock_come_out_as_they_came_in(run, check_ins, tmp_path):
     path, people = check_ins
     out = tmp_path / "out"
@@ -418,6 +420,7 @@ def test_an_output_that_holds_something_is_refused_before_any_work(run, town, tm
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
 
 
+@pytest.mark.usefixtures("few_attacks")  # with all of them: test_cluster.py
 def test_a_laboratory_run_can_be_repeated_byte_for_byte(run, town, tmp_path):
     for name in ("one", "two"):
         words = ["synthesize", town, "-o", tmp_path / name, *SMALL, "--seed", "7", "--i-know"]
@@ -427,11 +430,25 @@ def test_a_laboratory_run_can_be_repeated_byte_for_byte(run, town, tmp_path):
     assert json.loads((tmp_path / "one" / "manifest.json").read_text())["provenance"]["reproducible"] is True
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_demo_makes_fakes(run, tmp_path):
     status, said, _ = run("demo", "--users", "120", "-o", tmp_path / "out", "--json")
     assert status == 0
     assert json.loads(said)["fakes"]["fakes"] > 0
     assert len(ew.Pool.load(tmp_path / "out")) > 0
+
+
+@pytest.mark.soak
+def test_the_demo_ends_with_the_news_that_the_readme_tells(run, tmp_path):
+    status, said, _ = run("demo", "-o", tmp_path / "out")
+    found = json.loads((tmp_path / "out-private" / "judgement.json").read_text())
+    uses = [use["verdict"] for use in found["uses"].values() if isinstance(use, dict) and "verdict" in use]
+    learnt = {name for name, f in found["audit"].items() if name[0] == "A" and f.get("outcome") == "learnt something"}
+
+    assert status == 0
+    assert "No attack learnt more about people than its bar allows" in said
+    assert sorted(uses) == ["cannot say", *["good"] * 7]
+    assert learnt <= {"A15", "A16", "A17", "A18", "A19"}
 
 
 def test_help_of_every_command_is_light():
@@ -443,6 +460,7 @@ def test_help_of_every_command_is_light():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_sglt_in_sglt_out(run, tmp_path):
     people = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
     flat = ew.Traces(people.r, ew.Locations(xy=people.locations.planar()), users=people.user)
@@ -466,6 +484,7 @@ def test_a_model_remembers_exactly_whom_it_has_met(tmp_path):
         contributed(tmp_path, people)
 
 
+@pytest.mark.usefixtures("few_attacks")
 @pytest.mark.parametrize("called", ["cafe {}", "90071992547409{:03}"])
 def test_places_without_coordinates_come_out_under_their_own_names(run, tmp_path, called):
     town = ew.simulate_town(users=60, locations=60, rng=np.random.default_rng(3)).traces
@@ -502,7 +521,7 @@ def test_tracks_come_out_as_tracks(run, tmp_path):
     map_of = ew.Locations(46.5 + km[:, 1] / 111, 6.5 + km[:, 0] / 76)
     people = tmp_path / "people.gpx"
     ew.write_traces(ew.Traces(town.r, map_of, users=town.users, dates=town.dates, tz="UTC"), people)
-    status, _, said = run("synthesize", people, "-o", tmp_path / "out", *SMALL, "--tz", "UTC", "--json")
+    status, _, said = run("synthesize", people, "-o", tmp_path / "out", *SMALL, "--tz", "UTC", "--no-report")
     assert status == 0, said
 
     fakes = ew.read_traces(tmp_path / "out" / "fakes.gpx", tz="UTC")

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -82,6 +83,12 @@ def alone(people, tmp_path_factory):
     return made(people, tmp_path_factory.mktemp("alone"), workers=1)
 
 
+@pytest.fixture(scope="module")
+def on_workers(people, dask, tmp_path_factory):
+    """What two workers in other processes make."""
+    return made(people, tmp_path_factory.mktemp("workers"), executor=dask[1])
+
+
 def test_results_come_in_order_and_each_piece_is_done_once(dask, tmp_path):
     _, cluster = dask
 
@@ -108,11 +115,10 @@ def test_errors_are_the_callers_and_nobody_else_reads_them(dask):
     assert "on purpose" not in started.logs()
 
 
-def test_what_is_published_is_the_same_in_one_process_in_threads_and_on_workers(people, alone, dask, tmp_path):
+def test_what_is_published_is_the_same_in_one_process_threads_and_workers(alone, on_workers, people, dask, tmp_path):
     _, cluster = dask
     with ThreadPoolExecutor(2) as threads:
         in_threads = made(people, tmp_path / "threads", executor=threads)
-    on_workers = made(people, tmp_path / "workers", executor=cluster)
 
     assert "fakes/manifest.json" in alone
     assert "fakes-private/judgement.json" in alone
@@ -146,7 +152,7 @@ def seen(started, cluster):
     return "\n".join([started.logs(), cluster._client.run_on_scheduler(states), *texts])
 
 
-def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, alone, dask):
+def test_no_id_place_or_secret_is_in_logs_task_names_or_pages(people, on_workers, dask):
     started, cluster = dask
     folder, ids = people
     traces = ew.read_traces(folder)
@@ -338,6 +344,14 @@ def test_a_client_that_cannot_be_closed_is_not_closed_again_as_garbage():
     client = Stuck()
     scale._close(client, 1.0)
     assert client.status == "closed"
+
+
+def test_a_process_that_ends_is_no_traceback_of_others():
+    with (
+        ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        pytest.raises(ew.errors.ClusterUnavailable, match="E_CLUSTER_MEMORY: a process of `executor` has ended"),
+    ):
+        scale.map_over(os._exit, [1, 1], executor=pool)
 
 
 def test_what_is_no_executor_is_refused(dask):

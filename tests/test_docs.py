@@ -20,6 +20,7 @@ import shlex
 import subprocess
 import sys
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,19 +98,31 @@ def test_readme_commands_exist():
     assert [word for word in re.findall(r"\belsewhere (\w+)", lines) if word not in commands] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
-    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())]
-
-    assert [link for link in links if not link.startswith("http") and not (page.parent / link).exists()] == []
+def faults(paths, rule):
+    """File -> what a rule finds in it."""
+    return {path.relative_to(ROOT).as_posix(): found for path in paths if (found := rule(path))}
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "src").rglob("*.py"))], ids=lambda page: page.name)
-def test_nothing_is_claimed_that_may_not_be_said(page):
+def test_links_lead_somewhere():
+    def astray(page):
+        links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())]
+        return [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
+
+    assert faults(PAGES, astray) == {}
+
+
+def test_nothing_is_claimed_that_may_not_be_said():
     # F50; the page on attacks has a section "What may be said"
-    words = re.findall(r"anonymous|anonymi[sz]e|indistinguishable|does not leak", page.read_text(), re.IGNORECASE)
+    claim = re.compile(r"anonymous|anonymi[sz]e|indistinguishable|does not leak", re.IGNORECASE)
 
-    assert words == []
+    assert faults([*PAGES, *sorted((ROOT / "src").rglob("*.py"))], lambda path: claim.findall(path.read_text())) == {}
+
+
+@cache
+def names_in(file):
+    """Names of the functions and classes of a program."""
+    tree = ast.parse((ROOT / file).read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 ROWS = [
@@ -126,11 +139,10 @@ def test_paper_map_names_what_exists(row):
     for part in name.split("."):
         thing = getattr(thing, part) if hasattr(thing, part) else thing.__dataclass_fields__[part]
     test_file, *_, test_name = test.split("::")
-    functions = {n.name for n in ast.walk(ast.parse((ROOT / test_file).read_text())) if isinstance(n, ast.FunctionDef)}
 
     assert (ROOT / file).is_file()
     assert test_name.startswith("test_")
-    assert test_name in functions
+    assert test_name in names_in(test_file)
 
 
 def test_paper_map_leaves_no_public_name_out():
@@ -173,6 +185,7 @@ def cited(text):
     return numbers
 
 
+@cache
 def prose(path):
     """What a reader reads: of a program its comments, docstrings and messages."""
     if path.suffix != ".py":
@@ -186,17 +199,17 @@ def test_citations_are_found_in_text():
     assert cited("(E12, B45-B47) and A1-3; not E_PARAM, A9x or R") == {"E12", "B45", "B46", "B47", "A1", "A2", "A3"}
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_number_that_is_cited_resolves(path):
+def test_every_number_that_is_cited_resolves():
     known = {number for page in set(KEYS.values()) for number in anchors(page) if KEYS[number[0]] == page}
-    unknown = cited(prose(path)) - known - NO_CITATION
+    unknown = faults([*PAGES, *SOURCES], lambda path: cited(prose(path)) - known - NO_CITATION)
 
-    assert sorted(unknown) == [], "give it an entry in docs/readings.md, attacks.md or reliability.md"
+    assert unknown == {}, "give it an entry in docs/readings.md, attacks.md or reliability.md"
 
 
-@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_document_is_cited_that_the_repository_does_not_have(path):
-    assert re.findall(r"\b(?:[R]EADINGS|[R]ELIABILITY|[C]ERTIFICATE|[D]ESIGN)\b", prose(path)) == []
+def test_no_document_is_cited_that_the_repository_does_not_have():
+    absent = re.compile(r"\b(?:[R]EADINGS|[R]ELIABILITY|[C]ERTIFICATE|[D]ESIGN)\b")
+
+    assert faults([*PAGES, *SOURCES], lambda path: absent.findall(prose(path))) == {}
 
 
 def test_readings_and_attacks_are_complete():
@@ -216,8 +229,7 @@ def test_every_reading_names_a_test_that_exists(number):
 
     assert named or "No test:" in entry
     for file, name in named:
-        found = {n.name: n for n in ast.walk(ast.parse((ROOT / file).read_text())) if hasattr(n, "name")}
-        assert [part for part in name.split("::") if part not in found] == []
+        assert [part for part in name.split("::") if part not in names_in(file)] == []
 
 
 # --- pages that follow from the code

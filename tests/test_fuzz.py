@@ -17,7 +17,7 @@ def fuzz(seconds, first):
         [sys.executable, FUZZER, str(seconds), str(first)],
         capture_output=True,
         text=True,
-        timeout=seconds + 120,
+        timeout=2 * seconds + 600,  # it ends by itself: whoever waits less loses what was found
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
@@ -27,7 +27,7 @@ def test_damaged_files_and_failing_machines_are_read_or_refused():
     result = fuzz(5, 1)
 
     assert result["faults"] == []
-    assert result["inputs"] > 50
+    assert result["inputs"] >= 100
     assert len(result["answers"]) > 5  # damage that reaches many different checks, and some that reaches none
     assert "read" in result["answers"]
     assert "E_OUTPUT" in result["answers"]  # of machines that fail

@@ -46,8 +46,6 @@ class TestPresets:
         assert PRESETS["paper"].parameters() == {
             "periods": 1,
             "class_periods": None,
-            "order": 0,
-            "mapping": "per-period",
             "method": "kmeans",
             "class_draws": 1,
             "c_min": 1,
@@ -84,8 +82,6 @@ class TestPresets:
             "method": "roles",
             "class_draws": 20,
             "balance": 1.0,
-            "order": 0,
-            "mapping": "per-period",
             "shift": 120.0,
             "c_min": 5,
             "m_min": 5,
@@ -102,7 +98,7 @@ class TestPresets:
 
     def test_deniable_field_by_field(self):
         deniable = PRESETS["deniable"].parameters()
-        expected = {"periods": 4, "order": 0, "k": 0, "eps0": 0.5, "archetypes": None, "m_min": 5}
+        expected = {"periods": 4, "k": 0, "eps0": 0.5, "archetypes": None, "m_min": 5}
         assert {name: deniable[name] for name in expected} == expected
 
     @pytest.mark.parametrize(
@@ -140,24 +136,36 @@ class TestPresets:
             ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
 
     @pytest.mark.parametrize("given", [{"order": 1}, {"mapping": "common"}])
-    @pytest.mark.parametrize("name", ["product", "deniable"])
-    def test_classes_by_roles_read_no_order_and_no_mapping(self, town, name, given):
-        with pytest.raises(ew.errors.InvalidParameter, match='classes by `method` = "roles"') as refused:
-            ew.generate_fakes(town, preset=name, rng=lab(), **given)
-        assert refused.value.code == "E_NOT_READ"
-        assert preset_of(name, method="kmeans", **given).parameters().items() >= given.items()
+    @pytest.mark.parametrize("name", ["paper", "product", "deniable", "private"])
+    def test_what_the_privacy_test_does_not_read_is_refused_with_the_way_to_have_it(self, town, name, given):
+        for make in (ew.generate_fakes, ew.learn):
+            with pytest.raises(
+                ew.errors.InvalidParameter, match="Give classes of such a graph as `classes`"
+            ) as refused:
+                make(town, preset=name, rng=lab(), **given)
+            assert refused.value.code == "E_NOT_READ"
+
+    @pytest.mark.filterwarnings("ignore:`m_min` = 1", "ignore:.*alternates are seeds")
+    def test_classes_of_a_graph_of_order_1_may_be_given(self):
+        people = ew.simulate_town(users=12, locations=12, rng=lab(3)).traces
+        graph = ew.semantic_graph(ew.fit_profiles(people), order=1, rng=lab())
+        classes = ew.semantic_clustering(graph, kappa=3, method="kmeans", rng=lab())
+        fakes = ew.generate_fakes(people, preset="paper", classes=classes, par_s=1.0, par_i=72, rng=lab())
+        assert fakes.learnt.classes is classes
 
     def test_order_1_makes_other_classes_from_the_graph_of_the_slow_twin(self):
         # everybody stays at one place for a while and goes to and fro between two others: some stay longer, some less
         days = [
             [place + 3 * i for place in ([0] * stay + [1, 2] * 6)[:12]] for i, stay in enumerate((4, 4, 4, 7, 7, 7))
         ]
-        learnt = {
-            n: ew.learn(ew.Traces(days, ew.Locations(n=18)), "paper", order=n, kappa=3, rng=lab()) for n in (0, 1)
+        profiles = ew.fit_profiles(ew.Traces(days, ew.Locations(n=18)))
+        graphs = {n: ew.semantic_graph(profiles, order=n, rng=lab()) for n in (0, 1)}
+        kinds = {
+            n: ew.semantic_clustering(graphs[n], kappa=3, method="kmeans", rng=lab()).label.reshape(6, 3)
+            for n in (0, 1)
         }
-        kinds = {n: learnt[n].classes.label.reshape(6, 3) for n in (0, 1)}
 
-        np.testing.assert_allclose(learnt[1].graph.w, naive.first_order_graph(days, 18), atol=1e-9)
+        np.testing.assert_allclose(graphs[1].w, naive.first_order_graph(days, 18), atol=1e-9)
         # how people move tells where they stay, how they share out their time does not
         assert all(len(set(column)) == 1 for column in kinds[1].T.tolist())
         assert len(set(kinds[1][0])) == 3
@@ -332,31 +340,26 @@ class TestGivenModelAndClasses:
         assert learnt.model.visitors[np.unique(fakes.r)].min() >= 8
 
     @pytest.mark.parametrize("preset", ["paper", "product", "deniable"])
-    @pytest.mark.parametrize("given", ["model", "model and classes", "what was learnt", "a file"])
     @pytest.mark.parametrize("before", [1, 3])
     @pytest.mark.filterwarnings("ignore:`alternates=")
-    def test_no_fake_is_where_too_few_of_the_models_people_are(self, preset, given, before, tmp_path):
+    def test_no_fake_is_where_too_few_of_the_models_people_are(self, preset, before, tmp_path):
         # in the model rare places were joined to others: that makes these no place that more people share
         everybody = ew.simulate_town(users=160, locations=150, rng=lab(8)).traces
         people, others = everybody.of_users(np.arange(80)), everybody.of_users(np.arange(80, 160))
         learnt = ew.learn(people, preset_of(preset, m_min=before, periods=4), kappa=6, rng=lab())
         rare = people.visitors() < 8
         assert rare[np.unique(others.r)].any()
-        learnt.save(tmp_path / "model")
-        brought = {
-            "model": {"model": learnt.model},
-            "model and classes": {"model": learnt.model, "classes": learnt.classes},
-            "what was learnt": {"model": learnt},
-            "a file": {"model": FittedModel.load(tmp_path / "model")},
-        }[given]
-        run = {"preset": preset, "m_min": 8, "periods": 4, "rng": lab(), **brought}
+        run = {"preset": preset, "m_min": 8, "periods": 4}
         run |= {"n": 60, "disjoint": True} if preset == "deniable" else {"k": 3}
-        if given in ("what was learnt", "a file"):
+        learnt.save(tmp_path / "model")
+        for model in (learnt, FittedModel.load(tmp_path / "model")):
             with pytest.raises(ew.errors.InvalidParameter, match=f"learnt with `m_min` = {before}") as refused:
-                ew.generate_fakes(others, **run)
+                ew.generate_fakes(others, model=model, rng=lab(), **run)
             assert refused.value.code == "E_MISMATCH"
-        elif (preset, given) != ("deniable", "model and classes"):  # refused: nothing is carried
-            assert not rare[np.unique(ew.generate_fakes(others, **run).r)].any()
+        # with classes of the caller's own nothing is carried, and the deniable preset refuses it
+        for classes in ({},) if preset == "deniable" else ({}, {"classes": learnt.classes}):
+            fakes = ew.generate_fakes(others, model=learnt.model, rng=lab(), **classes, **run)
+            assert not rare[np.unique(fakes.r)].any()
 
     def test_people_who_come_later_do_not_make_a_place_shared_by_being_moved_there(self):
         where = ew.Locations(xy=[[0, 0], [1, 0], [9, 0]])
@@ -459,8 +462,9 @@ class TestRefusals:
 class TestDeniable:
     def test_end_to_end(self):
         town = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=3, n=90)
+        fakes = ew.generate_fakes(town, preset="deniable", kappa=6, rng=lab(), m_min=5, n=90)
         assert len(fakes) == 90
+        assert fakes.learnt.model.visitors[np.unique(fakes.r)].min() >= 5
         pool = ew.publish(fakes, laboratory=True)
         assert len(pool) == 90
         with pytest.raises(ew.errors.PublicationRefused):
@@ -576,11 +580,6 @@ class TestDeniable:
         told = ew.publish(fakes, laboratory=True).provenance["parameters"]
         assert told["archetypes"] == fakes.preset.archetypes == len(fakes.sampler.archetypes.share)
 
-    def test_fakes_visit_only_places_that_enough_model_users_share(self):
-        people = ew.simulate_town(users=160, locations=60, rng=lab(6)).traces
-        fakes = ew.generate_fakes(people, preset="deniable", kappa=6, rng=lab(), m_min=5, n=50)
-        assert fakes.learnt.model.visitors[np.unique(fakes.r)].min() >= 5
-
 
 def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
     class Spy(ThreadPoolExecutor):
@@ -592,7 +591,7 @@ def test_work_sent_to_an_executor_shows_nothing_of_the_run(town):
 
     with Spy(1) as pool:
         ew.generate_fakes(town, rng=lab(), executor=pool, **LABORATORY)
-        ew.semantic_graph(ew.fit_profiles(town.select(np.arange(4))), order=1, rng=lab(), executor=pool)
+        ew.semantic_graph(ew.fit_profiles(town.select(np.arange(2))), order=1, rng=lab(), executor=pool)
     assert "Pairs(shift=" in Spy.shown
     assert "_Matching(order=1" in Spy.shown
     assert "array" not in Spy.shown

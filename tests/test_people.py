@@ -104,12 +104,12 @@ def test_a_life_is_tested_as_one_person():
     )
     test = PrivacyTest.prepare(seed, alternates, par_s=1.0, par_d=1.0, k=2, people=People.of(seed))
     # a shares no place with the seed, b and c one: half of the strangers share at most one
-    assert test.prepared.limit.tolist() == [1]
+    assert test.prepared.seeds.limit.tolist() == [1]
     shared = [test([fake], [0])[0] for fake in ([8, 8, 9, 9], [8, 0, 9, 9], [1, 8, 0, 9])]
     assert [v.shared for v in shared] == [0, 1, 2]
     assert [v.passed for v in shared] == [True, True, False]
     strict = PrivacyTest.prepare(seed, None, par_s=1.0, k=1, people=People.of(seed))
-    assert strict.prepared.limit.tolist() == [0]
+    assert strict.prepared.seeds.limit.tolist() == [0]
 
 
 @given(st.data())
@@ -131,7 +131,7 @@ def test_what_strangers_share_is_counted_by_the_definition(data):
         for name, side in zip("sa", sides, strict=True)
     )
     test = PrivacyTest.prepare(seeds, others, par_i=1, k=1, people=People.of(seeds))
-    assert test.prepared.limit.tolist() == [max(1, n) for n in naive.least_shared(*sides, 0.5)]
+    assert test.prepared.seeds.limit.tolist() == [max(1, n) for n in naive.least_shared(*sides, 0.5)]
 
 
 def test_a_fake_lives_the_days_of_its_seed(town, fakes):
@@ -217,6 +217,13 @@ def test_links_name_every_day(town, fakes, tmp_path):
     found = read_links(tmp_path / "links.csv", pool.traces, town)
     assert np.array_equal(found, fakes.seed[rows])
     fakes.published[:] = False
+
+
+def test_the_labels_of_all_people_are_read_once_for_the_links_not_once_a_line(town, monkeypatch):
+    asked, users = [], ew.Traces.users
+    monkeypatch.setattr(ew.Traces, "users", property(lambda traces: asked.append(1) or users.fget(traces)))
+    links_file(town, town, np.arange(len(town)))
+    assert len(asked) == 2
 
 
 def test_where_few_have_several_days_fakes_live_one_and_say_so():

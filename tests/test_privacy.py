@@ -100,6 +100,24 @@ class TestAgainstTheDefinition:
         # one division, rounded once: the nearest float, not merely a close one
         assert {name: getattr(verdict, name) for name in measured} == {n: float(m) for n, m in measured.items()}
 
+    @pytest.mark.parametrize("missing", [0.0, 0.3])
+    def test_the_closest_of_many_seeds_is_that_of_the_definition(self, missing):
+        # people who stay at few places, in a town where all pass through place 0: most seeds are never looked at
+        rng = np.random.default_rng(7)
+        r = np.repeat(rng.integers(0, 6, (75, 4)), 3, axis=1)
+        r[:, ::5] = 0
+        r[rng.random(r.shape) < missing] = -1
+        seeds, strangers, fakes = as_traces(r[:60], range(60)), as_traces(r[60:65], range(60, 65)), r[65:]
+
+        found = PrivacyTest.prepare(seeds, strangers, periods=2, against="all")(fakes, range(10))
+
+        for i, verdict in enumerate(found):
+            measured, _ = naive.privacy_verdict(
+                fakes[i], r[i], r[60:65], range(5), spread(12, 2), 2, par_s=1, par_i=12, par_d=1, k=2,
+                others=[*r[:i], *r[i + 1 : 60]],
+            )  # fmt: skip
+            assert (verdict.closest, verdict.quantile) == (float(measured["closest"]), float(measured["quantile"]))
+
     @unhurried
     @given(cases())
     def test_rooms_agree_on_the_similarities(self, case):
@@ -564,6 +582,23 @@ class TestManyFakes:
         assert first == again[::-1]
         assert all(not array.any() for array in (scratch.tally, scratch.hist, scratch.forth, scratch.back))
 
+    @pytest.mark.parametrize("against", ["own", "all"])
+    def test_a_block_of_seeds_is_tested_as_it_is_among_all(self, against):
+        rng = np.random.default_rng(6)
+        seeds, alternates = (
+            ew.Traces(rng.integers(-1, 9, (9, 12)), ew.Locations(n=9), users=[f"{name}{i}" for i in range(9)])
+            for name in "sa"
+        )
+        test = PrivacyTest.prepare(seeds, alternates, periods=2, against=against, par_i=3)
+        fakes, seed = rng.integers(0, 9, (40, 12)), rng.integers(3, 7, 40)
+
+        shared = test.of(test.block(0, 0))
+        alone = shared.of(test.block(3, 7))
+
+        assert len(set(test(fakes, seed).shared.tolist())) > 1
+        assert list(alone(fakes, seed - 3)) == list(test(fakes, seed))
+        assert len(shared.prepared.seeds.r) == 0  # what every worker is sent holds no seed's day
+
     def test_goes_to_another_process(self):
         seeds = ew.Traces([[0, 0, 1, 1]], ew.Locations(n=8), users=["s"])
         test = PrivacyTest.prepare(seeds, None, k=1)
@@ -716,7 +751,7 @@ def test_alternates_are_looked_for_from_those_who_live_like_the_seed():
         found.append(test(fake, [0]).alternates.tolist())
         steady = _kernels.steadiness(test.prepared.alternates)
         assert (np.diff(steady) >= 0).all()
-        assert steady[test.prepared.near[0] - 1] < 5 / 8 <= steady[test.prepared.near[0]]
+        assert steady[test.prepared.seeds.near[0] - 1] < 5 / 8 <= steady[test.prepared.seeds.near[0]]
     assert found == [[3], [3]]
     everybody = PrivacyTest.prepare(seeds, ew.Traces(r, ew.Locations(n=60)), k=4, par_d=0.05, count_all=True)
     counts = [sorted((row.count(x) for x in set(row)), reverse=True) for row in r.tolist()]

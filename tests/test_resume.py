@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,21 +94,22 @@ PRESETS = {
 }
 
 
+@pytest.mark.usefixtures("few_attacks")
 @pytest.mark.parametrize("name", PRESETS)
 def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_path, name):
     def run(folder):
         rng = np.random.default_rng(7)
         return ew.synthesize(town, tmp_path / folder / "out", **PRESETS[name], rng=rng, laboratory=True)
 
-    whole = run("whole")
-    spare = tmp_path / "stopped" / "out-unfinished"
+    spare, seal = tmp_path / "stopped" / "out-unfinished", JOB.seal
+
+    def sealed(*given, **named):  # what is there when a run is stopped here
+        shutil.copytree(tmp_path / "whole" / spare.name, spare)
+        return seal(*given, **named)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JOB, "seal", stop)
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            run("stopped")
-    (note,) = stopped.value.__notes__
-    assert f"kept in {spare}" in note
-    assert [p.name for p in spare.parent.iterdir()] == [spare.name]
+        patch.setattr(JOB, "seal", sealed)
+        whole = run("whole")
     assert stat.S_IMODE(spare.stat().st_mode) == 0o700
     assert all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in spare.iterdir())
     names = {p.name.removesuffix(".part").split("-")[0] for p in spare.glob("*.part")}
@@ -141,8 +143,11 @@ def test_a_production_run_goes_on_with_its_own_entropy(town, tmp_path, monkeypat
     """Two runs that go on from one state end alike; two runs that begin do not."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JOB, "judge_run", stop)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as stopped:
             ew.synthesize(town, tmp_path / "one" / "out", **SMALL)
+    (note,) = stopped.value.__notes__
+    assert f"kept in {tmp_path / 'one' / 'out-unfinished'}" in note
+    assert [p.name for p in (tmp_path / "one").iterdir()] == ["out-unfinished"]
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     for folder in ("one", "two", "three"):
         # without its judge it ends too: whether it is judged is no part of the job
@@ -260,6 +265,40 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
     made = ew.synthesize(mine, tmp_path / "out", **{**SMALL, "k": 4}, report=False, force=True)
     assert made.fakes.preset.k == 4
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out-private", "traces.csv"]
+
+
+def test_noise_given_up_with_another_job_is_warned_of(tmp_path):
+    folder = tmp_path / "x-unfinished"
+    for stage, said in (("count", ["if anything of it was seen, its eps and delta add"]), ("model", [])):
+        checkpoint = Checkpoint.opened(folder, KEY)
+        checkpoint(stage, lambda: 1)
+        checkpoint.close()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with going_on(folder, "1" * 64, frozenset({"count", "sums"}), force=True):
+                pass
+        assert [word in str(w.message) for w, word in zip(caught, said, strict=True)] == [True] * len(said)
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
+    def refuse(*_given, **_named):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "left"))
+
+    folder = tmp_path / "x-unfinished"
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refuse)
+        said = r"left cannot be removed \(Permission denied\): it holds real traces"
+        with pytest.warns(UserWarning, match=said), going_on(folder, KEY, frozenset()) as stages:
+            stages("model", lambda: 1)
+    for path in tmp_path.iterdir():
+        shutil.rmtree(path)
+    Checkpoint.opened(folder, KEY).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        # it does not try for ever
+        with pytest.raises(ew.errors.OutputRefused, match="Permission denied"):
+            Checkpoint.opened(folder, "1" * 64, force=True)
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):

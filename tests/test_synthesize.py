@@ -33,6 +33,7 @@ def holds(folder):
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_it_writes_what_the_command_writes_and_says_what_the_command_says(run, town, tmp_path):
     typed = [*TYPED, "--holdout", ".2", "--also", "geojson", "--seed", "7", "--i-know", "--step", "30min", "--json"]
     status, said, err = run("synthesize", town, "-o", tmp_path / "typed" / "fakes", *typed)

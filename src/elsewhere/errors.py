@@ -131,7 +131,7 @@ class OutputRefused(ElsewhereError):
 
 
 class ClusterUnavailable(ElsewhereError):
-    """A Dask scheduler or its workers that cannot be used, or went away."""
+    """A Dask scheduler, its workers or the processes of another executor that cannot be used, or went away."""
 
     code = "E_CLUSTER"
 

@@ -11,7 +11,7 @@ whose text, in a log or on a dashboard, is a constant. A piece that fails says s
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -70,7 +70,14 @@ def _in_one_thread_each(results: Iterator[Result]) -> Iterator[Result]:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        yield from results
+        try:
+            yield from results
+        except BrokenExecutor:
+            raise ClusterUnavailable(
+                "a process of `executor` has ended in the middle of its work, most likely for want of memory: make it "
+                "anew, with fewer workers, and run the same again.",
+                code="E_CLUSTER_MEMORY",
+            ) from None
 
 
 @contextmanager

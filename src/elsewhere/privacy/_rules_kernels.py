@@ -23,6 +23,7 @@ from elsewhere.traces.model import Floats, Ints, Places
 
 # the rules, one bit each
 SIMILARITY, INTERSECTION, DIFFERENTIAL, OTHERS, MIN_SIM = 1, 2, 4, 8, 16
+ROUNDING = 1e-9  # sums of bounds are rounded, and nobody may be passed over for it
 
 
 class Clock(NamedTuple):
@@ -50,11 +51,16 @@ class Counted(NamedTuple):
 
 
 class Visitors(NamedTuple):
-    """The seeds that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
+    """The seeds of everybody that visit a place in a period: entries `start[tau * R + r] : start[tau * R + r + 1]`."""
 
     start: Ints
-    trace: Ints
+    trace: Places
     visits: Places
+    n: Ints  # of the traces, as in `Counted`
+    N: Ints
+    M: Ints
+    user: Ints
+    share: Floats  # (T,) the largest share of its slots that any of them has in a period
 
 
 class Rules(NamedTuple):
@@ -70,16 +76,22 @@ class Rules(NamedTuple):
     exact_below: int  # a larger M would make N N' M inexact
 
 
+class Seeds(NamedTuple):
+    """The seeds whose fakes are tested: all, or those of one block."""
+
+    r: Places  # (S, L) their traces
+    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
+    counted: Counted
+    near: Ints  # (S,) the alternate at which a seed would stand in the order of alternates; 0 where there is none
+
+
 class Prepared(NamedTuple):
     """All that a verdict needs besides the fake and the number of its seed."""
 
     rules: Rules
     clock: Clock
-    r: Places  # (S, L) the seed traces
-    limit: Ints  # (S,) places, or equal slots, that a fake may share with each
-    seeds: Counted
+    seeds: Seeds
     alternates: Counted  # the traces of a user side by side; where each has one, in the order of `steadiness`
-    near: Ints  # (S,) the alternate at which a seed would stand in that order; 0 where there is none
     visitors: Visitors
     R: int
 
@@ -90,9 +102,9 @@ class Scratch(NamedTuple):
     fake: Counted
     tally: Places  # (R,)
     hist: Places  # (L + 1,)
-    forth: Floats  # (S,)
-    back: Floats  # (S,)
-    met: Ints  # (S,)
+    forth: Floats  # (traces of `Visitors`,)
+    back: Floats
+    met: Ints
 
 
 @njit
@@ -113,7 +125,7 @@ def no_counts(traces: int, entries: int, T: int) -> Counted:
 @njit
 def new_scratch(prepared: Prepared) -> Scratch:
     """Working memory for `verdict_one`, one per thread."""
-    L, S, T = len(prepared.clock.slot), len(prepared.r), len(prepared.clock.start) - 1
+    L, S, T = len(prepared.clock.slot), len(prepared.visitors.N), len(prepared.clock.start) - 1
     return Scratch(
         no_counts(1, L, T),
         np.zeros(prepared.R, np.int32),
@@ -195,14 +207,18 @@ def invert(seeds: Counted, R: int) -> Visitors:
             start[(i % T) * R + seeds.place[e] + 1] += 1
     start = np.cumsum(start)
     free = start.copy()
-    trace, visits = np.zeros(len(seeds.place), np.int64), np.zeros(len(seeds.place), np.int32)
+    trace, visits = np.zeros(len(seeds.place), np.int32), np.zeros(len(seeds.place), np.int32)
     for i in range(len(seeds.N) * T):
         for e in range(seeds.start[i], seeds.start[i + 1]):
             key = (i % T) * R + seeds.place[e]
             trace[free[key]] = i // T
             visits[free[key]] = seeds.visits[e]
             free[key] += 1
-    return Visitors(start, trace, visits)
+    share = np.zeros(T, np.float64)
+    for i in range(len(seeds.N)):
+        for tau in range(T):
+            share[tau] = max(share[tau], seeds.n[i, tau] / max(seeds.N[i], 1))
+    return Visitors(start, trace, visits, seeds.n, seeds.N, seeds.M, seeds.user, share)
 
 
 @njit
@@ -318,32 +334,70 @@ def alternates_found(
 
 
 @njit
+def similar(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
+    """The larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums so far."""
+    return max(scratch.forth[s] / (seeds.N[s] * max(u.M[i], 1)), scratch.back[s] / (u.N[i] * max(seeds.M[s], 1)))
+
+
+@njit
 def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
-    """The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15)."""
-    seeds, visitors, R = prepared.seeds, prepared.visitors, prepared.R
-    forth, back, met = scratch.forth, scratch.back, scratch.met
-    T = u.n.shape[1]
-    seen = 0
+    """
+    The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
+
+    Places that tell much of u_i by few visitors come first. Once all places left together make nobody the closest, only
+    those met before are looked for in them, as long as they still may be: places that many pass through come last.
+    """
+    seeds, forth, back, met = prepared.visitors, scratch.forth, scratch.back, scratch.met
+    T, R = u.n.shape[1], prepared.R
+    begin, entries = u.start[i * T], u.start[(i + 1) * T] - u.start[i * T]
+    order, worth, most, left = np.empty(entries, np.int64), np.empty(entries), np.empty(entries), 0.0
     for tau in range(T):
-        m = u.n[i, tau]
         for e in range(u.start[i * T + tau], u.start[i * T + tau + 1]):
-            key = tau * R + u.place[e]
-            for x in range(visitors.start[key], visitors.start[key + 1]):
-                s = visitors.trace[x]
-                if seeds.user[s] == own:
-                    continue
-                n = seeds.n[s, tau]
-                y = min(visitors.visits[x] * m, u.visits[e] * n)
+            key, j = tau * R + u.place[e], e - begin
+            # what the place adds at most to any similarity, in either direction
+            most[j] = u.visits[e] * max(1 / u.N[i], seeds.share[tau] / u.n[i, tau])
+            left += most[j]
+            mine = most[j] / (1 + seeds.start[key + 1] - seeds.start[key])
+            while j > 0 and worth[j - 1] < mine:
+                worth[j], order[j] = worth[j - 1], order[j - 1]
+                j -= 1
+            worth[j], order[j] = mine, e
+    best, seen = 0.0, 0
+    for e in order:
+        tau = 0
+        while e >= u.start[i * T + tau + 1]:
+            tau += 1
+        m, key = u.n[i, tau], tau * R + u.place[e]
+        first, last = seeds.start[key], seeds.start[key + 1]
+        everybody = left + ROUNDING >= best
+        low, high, kept = (first, last, seen) if everybody else (0, seen, 0)
+        for x in range(low, high):
+            if everybody:
+                s, there = seeds.trace[x], x
                 if forth[s] == 0:
-                    met[seen] = s
-                    seen += 1
-                forth[s] += part(y, m, u.M[i])
-                back[s] += part(y, n, seeds.M[s])
-    best = 0.0
+                    if seeds.user[s] == own:
+                        continue
+                    met[kept] = s
+                    kept += 1
+            else:
+                s = met[x]
+                if similar(seeds, s, u, i, scratch) + left + ROUNDING < best:
+                    forth[s], back[s] = 0.0, 0.0
+                    continue
+                met[kept] = s
+                kept += 1
+                there = first + np.searchsorted(seeds.trace[first:last], s)
+                if there == last or seeds.trace[there] != s:
+                    continue
+            n = seeds.n[s, tau]
+            y = min(seeds.visits[there] * m, u.visits[e] * n)
+            forth[s] += part(y, m, u.M[i])
+            back[s] += part(y, n, seeds.M[s])
+            best = max(best, similar(seeds, s, u, i, scratch))
+        seen = kept
+        left -= most[e - begin]
     for x in range(seen):
-        s = met[x]
-        best = max(best, forth[s] / (seeds.N[s] * max(u.M[i], 1)), back[s] / (u.N[i] * max(seeds.M[s], 1)))
-        forth[s], back[s] = 0.0, 0.0
+        forth[met[x]], back[met[x]] = 0.0, 0.0
     return best
 
 
@@ -368,7 +422,7 @@ def verdict_one(
     Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
     sim_S(s, f), and the largest similarity to another seed.
     """
-    rules, seeds, f = prepared.rules, prepared.seeds, scratch.fake
+    rules, seeds, f = prepared.rules, prepared.seeds.counted, scratch.fake
     own = seeds.user[seed]
     count_row(fake, prepared.clock, f, 0, scratch.tally, scratch.hist, rules.exact_below)
     rejected = 0
@@ -380,16 +434,17 @@ def verdict_one(
     shared = shared_places(f, 0, seeds, seed, scratch.tally)
     aligned = 0
     for t in range(len(fake)):
-        if fake[t] >= 0 and fake[t] == prepared.r[seed, t]:
+        if fake[t] >= 0 and fake[t] == prepared.seeds.r[seed, t]:
             aligned += 1
-    if (aligned if rules.aligned else shared) > prepared.limit[seed]:  # E50
+    if (aligned if rules.aligned else shared) > prepared.seeds.limit[seed]:  # E50
         rejected |= INTERSECTION
 
     X, N = semantic(seeds, seed, f, 0), seeds.N[seed]
     sim_s = X / (N * max(f.M[0], 1))
     found = 0
     if rules.k > 1:
-        found = alternates_found(X, N, own, f, prepared.alternates, prepared.near[seed], rules.par_d, rules.stop)
+        near = prepared.seeds.near[seed]
+        found = alternates_found(X, N, own, f, prepared.alternates, near, rules.par_d, rules.stop)
         if found < rules.k - 1:
             rejected |= DIFFERENTIAL
     if sim_s < rules.min_sim:  # E56

@@ -36,7 +36,7 @@ from elsewhere.errors import (
     require_whole,
 )
 from elsewhere.privacy import _rules_kernels as _kernels
-from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Visitors
+from elsewhere.privacy._rules_kernels import Clock, Counted, Prepared, Rules, Seeds
 from elsewhere.traces.model import MINUTES_PER_DAY, Floats, Ints, Locations, People, Periods, Traces, place_numbers
 
 RULES = {
@@ -246,17 +246,39 @@ class PrivacyTest:
             seeds, alternates, par_s, par_i, par_d, k, periods, against, intersection, min_sim, count_all, people
         )
 
+    def block(self, first: int, last: int) -> Seeds:
+        """The seeds `first` to `last`, that one left out: what a piece of work carries."""
+        r, limit, c, near = self.prepared.seeds
+        T, rows = c.n.shape[1], slice(first, last)
+        start = c.start[first * T : last * T + 1]
+        entry = slice(int(start[0]), int(start[-1]))
+        part = Counted(
+            start - start[0],
+            c.place[entry],
+            c.visits[entry],
+            c.ranked[entry],
+            c.n[rows],
+            c.N[rows],
+            c.M[rows],
+            c.user[rows],
+        )
+        return Seeds(r[rows], limit[rows], part, near[rows])
+
+    def of(self, seeds: Seeds) -> "PrivacyTest":
+        """The same test of these seeds, numbered from 0; the others stay those whom no fake may be close to."""
+        return replace(self, prepared=self.prepared._replace(seeds=seeds))
+
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
         """Verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
-        p = self.prepared
+        p, own = self.prepared, self.prepared.seeds.r
         rows, numbers = _table("fakes", fakes.r if isinstance(fakes, Traces) else fakes), _table("seed", seed)
-        if rows.ndim != 2 or rows.shape[1] != p.r.shape[1] or numbers.shape != rows.shape[:1]:
+        if rows.ndim != 2 or rows.shape[1] != own.shape[1] or numbers.shape != rows.shape[:1]:
             raise InvalidTraces(
-                f"`fakes` must have shape (F, {p.r.shape[1]}) and `seed` (F,), got {rows.shape} and {numbers.shape}.",
+                f"`fakes` must have shape (F, {own.shape[1]}) and `seed` (F,), got {rows.shape} and {numbers.shape}.",
                 code="E_SHAPE",
             )
-        if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(p.r)):
-            raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(p.r) - 1}.", code="E_INDEX")
+        if len(rows) and (numbers.dtype.kind not in "iu" or not 0 <= numbers.min() <= numbers.max() < len(own)):
+            raise InvalidTraces(f"`seed` must hold row numbers in 0 .. {len(own) - 1}.", code="E_INDEX")
         places = place_numbers(rows, p.R, "fakes") if len(rows) else rows
         F = len(rows)
         rejected = np.zeros(F, np.uint8)
@@ -520,9 +542,9 @@ def _prepare(
         stop=available if count_all else k - 1,
         exact_below=exact_below,
     )
-    empty = Visitors(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
-    visitors = _kernels.invert(counted, seeds.R) if against == "all" else empty
-    prepared = Prepared(rules, clock, r, limit, counted, strangers, near, visitors, seeds.R)
+    nobody = _kernels.no_counts(0, 0, of_day.T)
+    visitors = _kernels.invert(counted, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
+    prepared = Prepared(rules, clock, Seeds(r, limit, counted, near), strangers, visitors, seeds.R)
     if against == "all":
         mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
         prepared = prepared._replace(rules=rules._replace(quantile=mostly))

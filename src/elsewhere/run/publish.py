@@ -51,12 +51,12 @@ def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     days = None if seeds.dates is None else seeds.dates.astype(str)
-    number = _numbers(seeds)
+    users, number = seeds.users, _numbers(seeds)
     several = bool(number.max() > 0)
     writer.writerow(["fake", "seed", *([] if days is None else ["date"]), *(["row"] if several else [])])
     for fake, row in zip(fakes.users if isinstance(fakes, Traces) else fakes, seed_index, strict=True):
         day = [] if days is None else [days[row]]
-        writer.writerow([fake, seeds.users[row], *day, *([number[row]] if several else [])])
+        writer.writerow([fake, users[row], *day, *([number[row]] if several else [])])
     return sink.getvalue().encode()
 
 
@@ -131,7 +131,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     unlinked = sum(str(label) not in wanted for label in fakes.labels)
     if unlinked:
         raise InvalidTraces(
-            f"`--links` must name the seed of every fake: {unlinked} of {len(fakes.labels)} are missing.",
+            f"`links` must name the seed of every fake: {unlinked} of {len(fakes.labels)} are missing.",
             code="E_LINKS",
         )
     rows_of: dict[str, list[int]] = {}
@@ -150,7 +150,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
         if np.any(index == fault):
             raise InvalidTraces(
-                f"`--links` names {what}, for {int((index == fault).sum())} fakes; columns are fake, seed, date, row.",
+                f"`links` names {what}, for {int((index == fault).sum())} fakes; columns are fake, seed, date, row.",
                 code="E_LINKS",
             )
     return index

@@ -7,11 +7,13 @@ as slow in those to come.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import sqrt
 from time import monotonic
 
 LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
 ATTACK, WRITE = "attacking the fakes", "writing the reports"
 ATTACKED = 2.0  # thousands of people at most (`judge_run`)
+MOST_PLACES = 5.0  # thousands (`semantic_clustering`)
 SEEDS = 0.7  # of the people, as a rule
 # of the time of all attacks, in the order in which they run; most of it goes to A5, A15, A17 and A19
 ATTACKS = (7, 1.3, 1.3, 0.8, 18, 3, 4.5, 0.1, 0.1, 2.5, 0.1, 0.8, 0.1, 0.1, 10, 0.4, 22, 4, 24, 0.1, 0.1)
@@ -30,14 +32,16 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     Examples
     --------
     >>> {stage: round(s) for stage, s in usual(5000, 72, 5000, 400, per_seed=1, report=True).items()}
-    {'learning': 14, 'making fakes': 2, 'judging the fakes': 6, 'attacking the fakes': 52, 'writing the reports': 1}
+    {'learning': 12, 'making fakes': 4, 'judging the fakes': 4, 'attacking the fakes': 52, 'writing the reports': 1}
 
     """
     thousands = days * slots / 72_000
     attacked = min(ATTACKED, SEEDS * people / 1000)
-    found = {LEARN: 5.5 + 1.2 * thousands + 5.0 * places / 1000, MAKE: 0.1 + 0.35 * thousands * per_seed}
+    # classes cost by what people do at places, up to the 5,000 from which their centres are taken
+    classes = sqrt(thousands * min(MOST_PLACES, places / 1000))
+    found = {LEARN: 6 + 0.25 * thousands + 3.7 * classes, MAKE: 0.1 + 0.7 * thousands * per_seed}
     if report:
-        found |= {JUDGE: 1 + 1.1 * thousands, ATTACK: 19 + 33 * (attacked / ATTACKED) ** 1.5, WRITE: 1.0}
+        found |= {JUDGE: 0.5 + 0.8 * thousands, ATTACK: 19 + 33 * (attacked / ATTACKED) ** 1.5, WRITE: 1.0}
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.privacy._rules_kernels import Seeds
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
@@ -195,50 +196,52 @@ def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
+class Block:
+    """Fakes that are paired at once, and what only their seeds are needed for: it travels with them."""
+
+    units: Ints = field(repr=False)  # rows (seed, number of the fake)
+    seeds: Seeds = field(repr=False)
+    shown: NDArray[np.bool_] = field(repr=False)  # (units, days) on which days each fake is somewhere
+
+
+@dataclass(frozen=True, eq=False)
 class Pairs:
     """
     Walks drawn for a block of fakes and paired with their seeds; a block depends on nothing but its own numbers.
 
-    A seed is a person: `own` (S, days x L) holds the places of all their days, -1 on days of the calendar that they do
-    not have; `shown` (numbers of fakes, S, days) says on which days each of their fakes is somewhere.
+    A seed is a person with all their days, over a calendar of `days`.
     """
 
     walk: WalkModel | LifeModel = field(repr=False)
     label: NDArray[np.integer] = field(repr=False)
-    own: Places = field(repr=False)
-    shown: NDArray[np.bool_] = field(repr=False)
     test: PrivacyTest = field(repr=False)
     settings: Preset = field(repr=False)
     shift: int
+    days: int
     entropy: int = field(repr=False)  # a secret (R3)
-
-    @property
-    def days(self) -> int:
-        """Days of the calendar."""
-        return int(self.shown.shape[2])
 
     @property
     def size(self) -> int:
         """Fakes that are paired at once."""
         return max(LEAST_BLOCK, BLOCK // self.days)
 
-    def __call__(self, units: Ints) -> Made:
-        """What comes of the units, rows (seed, number of the fake)."""
+    def __call__(self, block: Block) -> Made:
+        """What comes of a block."""
+        units, test = block.units, self.test.of(block.seeds)
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
-        row = units[:, 0]
-        own = self.own[row]
+        own = _filled(block.seeds.r, self.days)
         walks = self.walk.draw(max(LEAST_WALKS // self.days, (WALKS if self.days == 1 else LIVES) * len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
-        limit = self.test.prepared.limit[row] if self.settings.intersection == "set" else None
+        limit = block.seeds.limit if self.settings.intersection == "set" else None
         K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
         V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
 
-        shown = np.repeat(self.shown[units[:, 1], row], own.shape[1] // self.days, axis=1)
+        shown = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
 
         def said(r: Places, i: Ints) -> Verdicts:
-            return self.test(np.where(shown[i], r, -1), row[i])
+            return test(np.where(shown[i], r, -1), i)
 
         found = pair(K, V, walks, said, max_tries=self.settings.max_tries, rng=rng)
         tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
@@ -250,7 +253,7 @@ class Pairs:
         unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
         passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
         failed = [v.select(~v.passed) for v in found.verdicts]
-        nothing = [self.test(walks[:0], row[:0])]
+        nothing = [test(walks[:0], units[:0, 0])]
         return Made(
             np.where(shown[unit], walks[found.walk[unit]], -1),
             unit,
@@ -259,3 +262,11 @@ class Pairs:
             tries,
             tally,
         )
+
+
+def _filled(r: Places, days: int) -> Places:
+    """The places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
+    out = r.reshape(len(r) * days, -1).copy()
+    has = (out >= 0).any(axis=1)
+    out[has] = without_gaps(out[has].astype(np.int64))
+    return out.reshape(r.shape)

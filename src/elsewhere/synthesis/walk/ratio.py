@@ -5,7 +5,7 @@ A walk is right step by step; what its steps add up to is not quite what people'
 from walks by traits of whole days gives the ratio of their densities (Sugiyama, Suzuki, Kanamori 2012), and walks are
 taken by it. It is logistic, in which tenth of the walks a day has each trait: no weight rests on fewer than `m_min`
 people, and where tenths end is told by walks alone. None of the traits is one that a judge of realism describes days
-by (docs/decisions/0050-ratio.md).
+by (docs/decisions/0052-ratio.md).
 """
 
 from dataclasses import dataclass, field
