@@ -31,16 +31,18 @@ demo: $(VENV)/runs
 	@echo "the first run compiles for about half a minute, later ones take well under a minute"
 	$(BIN)/elsewhere demo -o out/demo --force
 
-# two workers of one thread each; a file of tests stays with one of them, so that what its tests share is made once
+# two workers of one thread each; a file of tests stays with one of them, so that what its tests share is made once;
+# long files come first (tests/conftest.py)
 test: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not soak and not lbs" $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder \
+		-m "not soak and not lbs" $(ARGS)
 
 # coverage does not see compiled code: the tests that compare kernels with their slow twins once more, as plain Python,
 # where unsigned numbers warn when they wrap around
 TWINS := twin or definition or naive or golden or enumeration or double_loop or by_hand or published_answers
 test-nojit: $(VENV)/installed
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --include='*_kernels.py' -m pytest -q --hypothesis-profile=few \
-		-W "ignore:overflow encountered" -m "not soak and not lbs and not browser" -k "$(TWINS)" $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --include='*_kernels.py' -m pytest -q \
+		-W "ignore:overflow encountered" -m "not soak and not lbs and not browser" -k "($(TWINS)) and not first_try" $(ARGS)
 	$(BIN)/python -m coverage report
 
 # decoys at a real geocoder, about 2 minutes; where it cannot be installed the tests say that they were skipped
@@ -70,5 +72,5 @@ docs: $(VENV)/installed
 
 # with the caches of compiled kernels, which numba keeps in __pycache__
 clean:
-	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) $(VENV)-nominatim out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .coverage
 	find src tests bench -name __pycache__ -prune -exec rm -rf {} +

@@ -259,8 +259,9 @@ def cost(found: Table, towns: list[str]) -> str:
 
 TEXT = """# What a theorem for the whole release costs
 
-Written by `make results` (`bench/certificate.py`) from [certificate.csv](certificate.csv): means over three draws, ±
-their standard deviation (*: measured by the same functions before [decision 38](decisions/0038-map-prior.md)). What is
+Written by `make results` (`bench/certificate.py`) from [certificate.csv](certificate.csv): means over as many draws as
+its last column says, ± their standard deviation where there are several; on PF a draw is a split of its own (*:
+measured by an earlier version, for `private` before [decision 50](decisions/0050-parts-and-pools.md)). What is
 promised: [promise](promise.md). TP-TV: how far fakes are from held-out people at each slot, per 500 fakes, 0 nowhere, 1
 everywhere; top moves: how many of the 50 most frequent moves are among those of the fakes; A15: how well a classifier
 tells fakes from real people, .5 is not at all; A3, A10: how well an attack tells who was in the file

@@ -18,9 +18,21 @@ from elsewhere.cli import app
 
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)  # Debian's PostgreSQL
 
+# files that take longest: they come first, so that no worker is left alone with one of them at the end
+LONGEST = ("cli_synthesize", "private", "first_try", "resume", "cluster", "cli_judge", "serve", "generate", "classes")
+
 settings.register_profile("house", deadline=None)
-settings.register_profile("few", deadline=None, max_examples=5)  # for kernels as plain Python: make test-nojit
 settings.load_profile("house")
+
+
+def pytest_collection_modifyitems(items):
+    """Put the longest files first; where kernels are plain Python, draw five examples, not more."""
+    place = {f"test_{name}": i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONGEST)))
+    if pieces.PLAIN:
+        for test in {item.function for item in items if hasattr(item.obj, "hypothesis")}:
+            asked = test._hypothesis_internal_use_settings
+            test._hypothesis_internal_use_settings = settings(asked, max_examples=min(5, asked.max_examples))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import elsewhere
 
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") != "0"  # kernels are plain Python: `make test-nojit`
 HERE = Path(__file__).parent
 PATIENCE = 120  # seconds in which a process must be there, on a machine that has much else to do
 
@@ -29,6 +30,7 @@ class Started:
         log = self.folder / f"{command}-{len(self.workers)}.log"
         paths = os.pathsep.join([str(HERE), str(Path(elsewhere.__file__).parents[1])])  # the code that is being tested
         env = {**os.environ, "PYTHONPATH": paths, "DASK_DISTRIBUTED__WORKER__PROFILE__INTERVAL": "1s"}
+        env["DASK_TEMPORARY_DIRECTORY"] = str(self.folder / "scratch")
         with log.open("wb") as file:
             return subprocess.Popen(
                 [sys.executable, "-c", run, *map(str, words)],
@@ -55,7 +57,7 @@ class Started:
     def add(self, code=None):
         """Start a worker of one thread, and return its process."""
         words = [self.address, "--no-nanny", "--nthreads", "1", "--dashboard-address", "127.0.0.1:0"]
-        self.workers.append(self.start("worker", *words, "--local-directory", self.folder / "scratch", code=code))
+        self.workers.append(self.start("worker", *words, code=code))
         return self.workers[-1]
 
     def logs(self):

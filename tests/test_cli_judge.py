@@ -222,6 +222,7 @@ def test_a_folder_that_holds_something_is_refused_before_any_work(run, world, tm
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, world, tmp_path):
     out, mine = tmp_path / "out", tmp_path / "out-private"
     status, said, _ = run("synthesize", world / "real.csv", "-o", out, *SMALL, "--json")
@@ -267,6 +268,7 @@ def test_synthesize_keeps_what_is_private_out_of_the_folder_to_publish(run, worl
     assert (status, json.loads(said)["attacks"]["A1"]["own_shared"]["value"]) == (0, 0.0)
 
 
+@pytest.mark.usefixtures("few_attacks")
 @pytest.mark.filterwarnings("always:.* is not of this run")
 def test_no_report_and_hold_out(run, world, tmp_path):
     out = tmp_path / "out"
@@ -319,10 +321,13 @@ def test_the_private_folder_of_generate_knows_its_seeds(run, world, tmp_path):
 
 
 def test_lbs_hides_users_behind_fakes(run, world, tmp_path):
-    words = ["--real", world / "real.csv", "--test", world / "second.csv", "--fakes", world / "fakes.csv"]
-    status, said, _ = run(
-        "lbs", *words, "--links", world / "links.csv", "--n-fakes", "1", "--json", "-o", tmp_path / "o"
-    )
+    files = {}
+    for role, name in (("--real", "real"), ("--test", "second"), ("--fakes", "fakes"), ("--links", "links")):
+        head, *rows = (world / f"{name}.csv").read_text().splitlines(keepends=True)
+        files[role] = tmp_path / f"{name}.csv"  # of the first twenty people, by the number in their names
+        files[role].write_text(head + "".join(row for row in rows if int(re.search(r"\d+", row)[0]) < 20))
+    words = [word for role in ("--real", "--test", "--fakes") for word in (role, files[role])]
+    status, said, _ = run("lbs", *words, "--links", files["--links"], "--n-fakes", "1", "--json", "-o", tmp_path / "o")
     found = json.loads(said)
 
     assert status == 0
@@ -439,7 +444,7 @@ def test_links_tell_rows_that_no_date_tells(tmp_path, dates):
 def test_the_table_of_attacks_cuts_no_word(width):
     row = {"main": 0.0123, "interval": Rate(0.0123, 0.0011, 0.0425), "control": 0.0772, "baseline": 0.0909, "bar": 0.01}
     findings = tuple(Finding(a, about.title, **row, passed=False) for a, about in ATTACKS.items())
-    sizes = dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "instants"), 9)
+    sizes = dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9)
     sink = io.StringIO()
     for shown in audit_tables(AuditResult(findings, sizes), width):
         Console(file=sink, width=width).print(shown)
@@ -465,7 +470,7 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
         Finding("A8", status="not run", needs="`sampler`"),
         Finding("A21", status="review"),
     )
-    result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "instants"), 9))
+    result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9))
 
     assert result.in_words() == (
         "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 cannot tell with so "

@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -675,6 +676,18 @@ def test_too_large_says_how_large(tmp_path, monkeypatch, elsewhere):
     _, told, *_ = elsewhere("prepare", million_users(tmp_path), "-o", tmp_path / "out", "--json")
     assert told["error"]["code"] == "E_TOO_LARGE"
     assert "need 3.0 GiB, more than the limit of 2.0" in told["error"]["message"]
+
+
+def test_slots_without_end_are_refused_before_memory_is_taken_for_them():
+    last = 1_365_984_000  # a byte for each slot would be 1.3 GB
+    tracemalloc.start()
+    try:
+        with pytest.raises(ew.errors.InvalidTraces, match="E_TOO_LARGE"):
+            ew.read_traces(pd.DataFrame({"uid": ["a", "a"], "slot": [0, last], "loc": [1, 2]}))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1e8
 
 
 # B55: what can be read only once, and what changes meanwhile

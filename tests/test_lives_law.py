@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pieces import PLAIN
 
 import elsewhere as ew
 from elsewhere.synthesis._streams_kernels import open_stream
@@ -27,7 +28,7 @@ def learn(traces, m_min=4, seed=2):
 
 @pytest.fixture(scope="module")
 def town():
-    return ew.simulate_town(users=80, days=DAYS, locations=60, rng=np.random.default_rng(8)).traces
+    return ew.simulate_town(users=8 if PLAIN else 80, days=DAYS, locations=60, rng=np.random.default_rng(8)).traces
 
 
 @pytest.fixture(scope="module")

@@ -32,9 +32,15 @@ def made(town, rng=None, **changes):
     return ew.generate_fakes(town, kappa=6, k=3, rng=rng, **{"per_seed": 3, "m_min": 2, **changes})
 
 
-@pytest.fixture
-def fakes(town):
+@pytest.fixture(scope="module")
+def once(town):
     return made(town)
+
+
+@pytest.fixture
+def fakes(once):
+    """Fakes of which nothing is published yet: `publish` marks what it takes."""
+    return replace(once, published=np.zeros(len(once), dtype=bool))
 
 
 class TestPublish:
@@ -473,7 +479,7 @@ class TestPool:
         folder = tmp_path / "pool"
         ew.publish(fakes).save(folder)
         manifest = json.loads((folder / "manifest.json").read_text())
-        for change in ({"format": 99}, {"kind": "else"}, {"fakes": 10**12}, {"instants": -1}, {"files": {}}):
+        for change in ({"format": 99}, {"kind": "else"}, {"fakes": 10**12}, {"slots": -1}, {"files": {}}):
             (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
             with pytest.raises(ew.errors.InvalidModel):
                 ew.Pool.load(folder)

@@ -22,7 +22,18 @@ from elsewhere.privacy.private._lives_kernels import (
     live,
 )
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
-from elsewhere.privacy.private.fit import OWN, STAY, Maps, Smoother, Sums, draw_fakes, fit_walk
+from elsewhere.privacy.private.fit import (
+    OWN,
+    SPREADS_APART,
+    STAY,
+    Maps,
+    Model,
+    Smoother,
+    Sums,
+    Weigher,
+    draw_fakes,
+    fit_walk,
+)
 from elsewhere.privacy.private.release import Mechanism
 from elsewhere.privacy.private.sums import (
     SIGMA,
@@ -670,15 +681,58 @@ def test_the_evidence_is_that_of_a_gaussian_where_maps_hardly_differ(rng):
 
 @pytest.mark.parametrize("spread", [0.1, 1.0])
 def test_noisy_maps_tell_how_much_they_differ(spread, rng):
-    smooth, base = Smoother(Design.of(square(8), 12)), np.full(64, 1 / 64)
-    K = spread * (smooth.near + OWN * np.eye(64))
-    maps = base * np.exp(rng.multivariate_normal(np.zeros(64), K, size=4))
-    seen, variance = maps + 1e-3 * rng.normal(size=maps.shape), np.full(4, 1e-6)
+    smooth, base = Smoother(Design.of(square(16), 12)), np.full(256, 1 / 256)
+    K = spread * (smooth.near + OWN * np.eye(256))
+    seen = base * np.exp(rng.multivariate_normal(np.zeros(256), K)) + 3e-4 * rng.normal(size=256)
 
-    found = smooth(seen, variance, base, (0.01, 0.1, 1.0, 10.0), 1e6)
+    found = smooth(seen, 9e-8, base, (0.01, 0.1, 1.0, 10.0), 1e6)
 
-    right = np.stack([smooth.mode(m, 1e-6, base, spread, 1e6)[0] for m in seen])
-    np.testing.assert_allclose(found, right / right.sum(axis=1, keepdims=True))
+    right = smooth.mode(seen, 9e-8, base, spread, 1e6)[0]
+    np.testing.assert_allclose(found, right / right.sum())
+
+
+@given(st.integers(0, 10**6), st.sampled_from([1e-3, 1e-2, 3e-2]))
+@settings(max_examples=20, deadline=None)
+def test_parts_of_the_day_are_posterior_means_in_the_directions_in_which_they_differ(seed, noise):
+    from scipy.stats import multivariate_normal
+
+    rng = np.random.default_rng(seed)
+    smooth, base = Smoother(Design.of(square(4), 12)), rng.dirichlet(np.full(16, 5.0))
+    variance = noise**2 * rng.uniform(0.5, 2.0, size=16)
+    alike = np.outer([1.0, -0.5, -1.0, 0.5], base * rng.normal(size=16))  # homes and places of work
+    seen = 0.3 * alike + np.sqrt(variance) * rng.normal(size=(4, 16))
+
+    found = smooth.apart(seen, variance, base)
+
+    turn, _, _ = np.linalg.svd(seen / np.sqrt(variance), full_matrices=False)
+    right, like = np.zeros((4, 16)), np.outer(base, base) * (smooth.near + OWN * np.eye(16))
+    for direction in turn.T:
+        one = direction @ seen
+        law = [multivariate_normal(np.zeros(16), x * like + np.diag(variance)).logpdf(one) for x in SPREADS_APART]
+        K = SPREADS_APART[np.argmax(law)] * like
+        right += np.outer(direction, K @ np.linalg.solve(K + np.diag(variance), one))
+    np.testing.assert_allclose(found, right, atol=1e-9)
+
+
+def test_every_pool_is_weighed_towards_the_sums(rng):
+    """What weighs one pool right may give all the weight to one walk of another."""
+    design = Design.of(square(12), 12)
+    model = Model(design.guess(), np.zeros(LAW), None)
+    r = model.draw(20_000, rng).r
+    r = r[rng.random(20_000) < np.exp(4 * ((r % 12 < 4).mean(axis=1) - 1))]  # people who like the west
+    sums = Sums.of(design, np.asarray(design.matrix(r).sum(axis=0)).ravel(), 0.0)
+    weigh = Weigher.of(sums, Maps(sums, Smoother(design)), None)
+    real = np.bincount(r.ravel(), minlength=144) / r.size
+    worth = []
+    for _ in range(3):
+        pool = model.draw(2000, rng)
+        weight = np.exp(weigh(pool))
+        there = np.zeros(144)
+        np.add.at(there, pool.r, (weight / weight.sum() / 12)[:, None])
+        drawn = np.bincount(pool.r.ravel(), minlength=144) / pool.r.size
+        assert np.abs(there - real).sum() < 0.3 * np.abs(drawn - real).sum()
+        worth.append(weight.sum() ** 2 / (weight**2).sum())
+    assert min(worth) > 0.7 * max(worth)
 
 
 # --- a canary: one person nobody is like

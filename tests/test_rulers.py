@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import naive
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.testing import assert_allclose
 import elsewhere as ew
 from elsewhere.evaluation.attacks import linkage, membership, realism
 from elsewhere.evaluation.attacks._attacks_kernels import shifted_likelihoods
-from elsewhere.evaluation.attacks.candidates import fresh_flagged
-from elsewhere.evaluation.attacks.finding import Fresh, Rate, verdict, wilson
+from elsewhere.evaluation.attacks.candidates import Variant, fresh_flagged, link_finding
+from elsewhere.evaluation.attacks.finding import WITHIN, Fresh, Rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import Link, People
 from elsewhere.evaluation.attacks.realism import NAMES, day_features, flagged_groups
@@ -339,6 +340,26 @@ def test_avoiding_the_own_seed_gives_it_away():
 
     assert linkage.same_class(link, np.zeros(30, dtype=np.int64), 30, 0).mean() > 0.3
     assert (linkage.meets(fakes, seeds, 30) == [[bool(set(f) & set(s)) for s in seeds] for f in fakes]).all()
+
+
+def test_an_attack_on_few_fakes_does_not_hide_what_one_on_all_of_them_finds():
+    people = People(np.zeros((400, 1), dtype=np.int64), np.arange(400), 400)
+    names = ("main", "control", "null", "fresh")
+    links = {name: Link(np.full((400, 1), k), np.arange(400), people) for k, name in enumerate(names)}
+
+    def hits(link, times):
+        return (np.arange(len(link.fakes)) < times[link.fakes[0, 0]]).astype(np.float64)
+
+    # of 400 fakes 12 are named, of walks none; by another attack, on 20 of them, none and one
+    few = Variant(lambda link: hits(link, (0, 0, 1, 1)), "", np.arange(20))
+    inputs = SimpleNamespace(rng=lambda _: np.random.default_rng(1), seeds=SimpleNamespace(U=400), **links)
+    found = link_finding(
+        inputs, "A5", lambda link: (hits(link, (12, 0, 0, 0)),), bar=0.1, question="", beside={"few": few}
+    )
+
+    assert found.details["strongest"] == "plain"
+    assert found.null.value == found.fresh.rate.value == 0
+    assert found.outcome == WITHIN
 
 
 @given(st.integers(0, 10_000), st.integers(0, 3))

@@ -767,3 +767,57 @@ def test_calls_find_the_table_of_towers_beside_them(tmp_path, whole_folder):
     # a table of other towers is not it
     put(tmp_path / "towers.csv", towers.replace("T3", "X3"))
     assert not read(path)[0].locations.has_coordinates
+
+
+def test_cells_of_a_grid_by_day_and_slot_come_out_as_they_came_in(tmp_path):
+    # as in YJMob100K: day and half hour are counted, and a cell has two whole numbers
+    rng = np.random.default_rng(3)
+    rows = [(u, d, t, 60 + u, 100 + int(rng.integers(2))) for u in (7, 8) for d in (0, 1, 5) for t in range(48)]
+    file = put(tmp_path / "grid.csv", "uid,d,t,x,y\n" + "".join("{},{},{},{},{}\n".format(*row) for row in rows))
+    traces, counted = read(file)
+
+    assert (traces.r.shape, traces.U, traces.step_minutes) == ((6, 48), 2, 30)
+    where = traces.locations
+    assert [(where.xy[p, 0], where.xy[p, 1]) for p in traces.r.ravel()] == [(x, y) for *_, x, y in rows]
+    assert where.distance([0], [1])[0] == 1.0  # a cell is taken to be one kilometre wide
+    assert any("cells of a grid" in note for note in counted.notes)
+    assert dict(counted.columns) == {"user": "uid", "trace": "d", "slot": "t", "x": "x", "y": "y"}
+    ew.write_traces(traces, tmp_path / "again.csv", columns=counted.columns)
+    again = (tmp_path / "again.csv").read_text().splitlines()
+    assert again[0] == "uid,d,t,x,y"
+    assert [line.split(",")[2:] for line in again[1:]] == [[str(v) for v in row[2:]] for row in rows]
+
+
+def test_cells_of_a_grid_beside_times_and_by_other_names(tmp_path):
+    text = "who,datetime,col,row\n" + "".join(
+        f"a,2024-03-0{1 + t // 72} {t // 3 % 24:02}:{t % 3 * 20:02}:00,{t % 5},9\n" for t in range(144)
+    )
+    traces, _ = read(put(tmp_path / "a.csv", text), columns={"user": "who", "x": "col", "y": "row"}, tz="UTC")
+
+    assert traces.r.shape == (2, 72)
+    assert traces.locations.xy[traces.r[0, :6], 0].tolist() == [0, 1, 2, 3, 4, 0]
+
+
+def test_x_and_y_of_decimals_are_degrees(tmp_path, expected):
+    text = "uid,datetime,y,x\n" + lines(ISO)
+    traces, _ = read(put(tmp_path / "a.csv", text), tz="UTC")
+
+    assert np.array_equal(traces.r, expected.r)
+
+
+def test_what_recurs_beside_who_and_when_is_the_place(tmp_path):
+    # as in calls without names of columns: user, time, antenna
+    text = "".join(
+        f"{u}\t2013-01-07 {t // 3:02}:{t % 3 * 20:02}:00\t{700 + (t // 9 + u) % 4}\n" for u in (5, 6) for t in range(72)
+    )
+    traces, counted = read(put(tmp_path / "calls.tsv", text), tz="UTC")
+
+    assert (traces.U, len(np.unique(traces.r))) == (2, 4)
+    assert any("place=#3" in note for note in counted.notes)
+
+
+def test_points_of_well_known_text_need_no_name(tmp_path, expected):
+    text = lines("{user};{t:%Y-%m-%d %H:%M:%S}.739166+00;POINT({lon} {lat})\n")
+    traces, _ = read(put(tmp_path / "a.txt", text), tz="UTC")
+
+    assert np.array_equal(traces.r, expected.r)

@@ -16,7 +16,7 @@ FEWEST = 50  # people in a town whose places enough of them share
 
 
 def demo(
-    users: Annotated[int, typer.Option("--users", metavar="N", help="People who live in the town.")] = 400,
+    users: Annotated[int, typer.Option("--users", metavar="N", help="People who live in the town.")] = 2000,
     seed: Seed = 1,
     out: Out = None,
     report: Report = True,

@@ -23,7 +23,7 @@ SYNONYMS = {
     "client subscriberid subscriber msisdn imsi imei callerid caller callingnumber calling phoneid phonenumber phone "
     "mobileid accountid account cardid card taxiid taxi cabid cab vehicleid vehicle driverid driver carid car busid "
     "bikeid mmsi medallion individuallocalidentifier taglocalidentifier animalid objectid trajid advertiserid "
-    "deviceaid maid "
+    "deviceaid maid caid cuebiqid adid aaid idfa "
     "nutzer nutzerid benutzer benutzerid teilnehmer teilnehmerid personnr personennr personenid proband probandid "
     "gerat geraet geratid geraetid gerateid geraeteid geratenummer geraetenummer geratenr geraetenr kennung "
     "fahrzeug fahrzeugid fahrer fahrerid kunde kundenid kundennummer "
@@ -82,14 +82,15 @@ FINISHES = frozenset(["end", "ended", "stop", "destination", "dest", "to", "drop
 BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point"])
 AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
 INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that can tell when
-ROLES = tuple(SYNONYMS)
+CELL = ("x", "y")  # whole numbers that count the cells of a grid, where a table calls them so, both of them
+ROLES = (*SYNONYMS, *CELL)
 KNOWN = {word for words in SYNONYMS.values() for word in words.split()}
-PAIR = ("y", "x")  # latitude and longitude where a table calls them so, both of them
 MOSTLY = 0.95  # share of the values of a column that tell what it holds
 MOST_SHOWN = 40
 WIDE = "slot "  # and a number: the role of a column that is one slot of a day
+MOST_SLOTS = 1440  # of a day
 FEWEST_WIDE = 12  # columns that are believed to be the slots of a day
-TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place")
+TIME_ROLES, PLACE_ROLES = ("time", "utc", "local", "date", "arrived"), ("lat", "geometry", "place", "x")
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w .:/()#%°\-]*")
 PAIR_OF_NUMBERS = r"^\s*[\[(]?\s*(?P<a>[+-]?\d{1,3}\.\d+)\s*(?:,|;|\s)\s*(?P<b>[+-]?\d{1,3}\.\d+)\s*[\])]?\s*$"
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"  # as Arrow and `re` have it
@@ -201,10 +202,9 @@ def roles_of(
         if word != "id" and sum(word == other for other, _ in inner) == 1:
             by_word.setdefault(word, name)
     roles = {}
-    for role, words in SYNONYMS.items():
-        chosen = (
-            requested[role] if role in requested else next((by_word[w] for w in words.split() if w in by_word), None)
-        )
+    for role in ROLES:
+        words = SYNONYMS.get(role, "").split()
+        chosen = requested[role] if role in requested else next((by_word[w] for w in words if w in by_word), None)
         if chosen is not None:
             roles[role] = chosen
     if "geometry" in roles and {"lat", "lon"} <= roles.keys():
@@ -242,7 +242,6 @@ def meaning_of(
     headed: bool,
     records: Sequence[Sequence[str]],
     columns: Mapping[str, str | None] | None,
-    source: str = "the input",
 ) -> Meaning:
     """
     Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
@@ -250,7 +249,7 @@ def meaning_of(
     Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
     """
-    roles = roles_of(names, columns, source, records)
+    roles = roles_of(names, columns, records=records)
     requested = check_columns(columns)
     labels = shown_names(names, records)
     kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}
@@ -267,13 +266,17 @@ def meaning_of(
             return Meaning(kept | {f"{WIDE}{i}": name for i, name in enumerate(slots)}, (note,), kinds, shown=labels)
         if "slot" not in roles:
             roles = _with_clocks(roles, kinds, requested, by_word, dict(zip(names, labels, strict=True)), notes)
+            roles = _with_numbered_slots(roles, kinds, requested, by_word, names, records, notes)
         if (
             not {*PLACE_ROLES, "lon"} & roles.keys()
-            and set(PAIR) <= by_word.keys()
+            and set(CELL) <= by_word.keys()
             and not set(requested) & set(PLACE_ROLES)
         ):
-            roles |= {"lat": by_word["y"], "lon": by_word["x"]}
-            notes.append(f"columns {by_word['x']!r} and {by_word['y']!r} were read as longitude and latitude")
+            x, y = (by_word[side] for side in CELL)
+            cells = {kinds.get(x), kinds.get(y)} == {"whole numbers"}
+            roles |= {"x": x, "y": y} if cells else {"lat": y, "lon": x}
+            what = "numbers of cells of a grid, 1 km wide" if cells else "longitude and latitude"
+            notes.append(f"columns {x!r} and {y!r} were read as {what}")
         if not {"lat", "geometry"} & roles.keys() and "geometry" not in requested:
             pairs = [name for name, kind in kinds.items() if kind == "pairs of numbers"]
             if len(pairs) == 1:
@@ -333,6 +336,28 @@ def _with_clocks(
         what = "day" if role == "date" else "clock time"
         notes.append(f"column {labels.get(name, name)!r} was read as the {what}, by what it holds (`columns`)")
     return {role: name for role, name in roles.items() if name not in more.values()} | more
+
+
+def _with_numbered_slots(
+    roles: dict[str, str],
+    kinds: Mapping[str, str],
+    requested: Mapping[str, str | None],
+    by_word: Mapping[str, str],
+    names: Sequence[str],
+    records: Sequence[Sequence[str]],
+    notes: list[str],
+) -> dict[str, str]:
+    """Return the roles with a slot for the time, where small whole numbers count it beside a column of day numbers."""
+    count, day = roles.get("time"), roles.get("trace", by_word.get("d"))
+    if count is None or day is None or {"time", "slot"} & requested.keys() or {"utc", "local", "date"} & roles.keys():
+        return roles
+    if not {kinds.get(count), kinds.get(day)} <= {"whole numbers", "0 or 1"}:
+        return roles
+    at = list(names).index(count)
+    if not all(0 <= _float(r[at]) < MOST_SLOTS for r in records if is_number(r[at])):
+        return roles
+    notes.append(f"column {count!r} was read as the slot of the day, {day!r} as the number of the day (`columns`)")
+    return {role: name for role, name in roles.items() if role != "time"} | {"slot": count, "trace": day}
 
 
 def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
@@ -454,7 +479,7 @@ def kind_of(values: Sequence[str]) -> str:
     for kind, form in (("clock times", CLOCK), ("dates", DATE), ("dates with times", DATE_TIME)):
         if mostly(form.fullmatch):
             return kind
-    if mostly(re.compile(PAIR_OF_NUMBERS).match):
+    if mostly(re.compile(PAIR_OF_NUMBERS).match) or mostly(re.compile(r"\s*POINT\s*\(", re.IGNORECASE).match):
         return "pairs of numbers"
     return "words"
 
@@ -470,7 +495,8 @@ def guessed(
 
     One column of times, or one of dates and one of clock times; two columns of degrees of at least three decimals, of
     which one cannot be a latitude, or would put everybody into the sea; and as the user the first column, if its values
-    repeat, or the only one of words. If none is left that could be the user, it is the file.
+    repeat, or the only one of words. If none is left that could be the user, it is the file. Where nothing is a
+    position and one column is left whose values repeat, it is the place.
     """
     column = {name: [r[i] for r in records] for i, name in enumerate(names)}
     free = [name for name in names if name not in requested.values()]
@@ -505,6 +531,9 @@ def guessed(
         roles["user"] = FILE
     if len(fixed) == 1 and roles.get("user") != fixed[0]:
         roles["place"] = fixed[0]
+    rest = [name for name in free if name not in roles.values()]
+    if {"user", "time"} <= roles.keys() and len(rest) == 1 and rest[0] in repeats and not {*PLACE_ROLES} & roles.keys():
+        roles["place"] = rest[0]  # who, when, and one thing more that recurs, such as an antenna
     return roles
 
 

@@ -39,11 +39,13 @@ def closest(fakes, skip, people, user, places, scratch, out):
         for s in range(len(people)):
             if user[s] == skip[f]:
                 continue
-            aligned, shared = 0, 0
+            aligned, shared, known, most = 0, 0, 0, 0
             for t in range(L):
                 if fakes[f, t] == people[s, t]:
                     aligned += 1
-                if places[s, fakes[f, t]]:
+                known = known + 1 if places[s, fakes[f, t]] else 0
+                most = max(most, known)
+                if known > 0:
                     new = True
                     for q in range(t):
                         if fakes[f, q] == fakes[f, t]:
@@ -53,8 +55,8 @@ def closest(fakes, skip, people, user, places, scratch, out):
                         shared += 1
             out[f, 0] = max(out[f, 0], aligned)
             out[f, 1] = max(out[f, 1], shared)
-            # a common run needs common places
-            if shared > 0:
+            # a common run is one of slots at which the fake is at places of the person
+            if most > out[f, 2]:
                 out[f, 2] = max(out[f, 2], longest_common_run(fakes[f], people[s], scratch))
 
 
@@ -264,6 +266,30 @@ def single_matches(known, fakes, visits_fake, people, user, visits, start, visit
                             break
                         found = user[s]
                 out[f, kind, i] = max(found, -1)
+
+
+@njit
+def shifted_agreements(mine, theirs, shift, agreed, out):
+    """
+    out[f, s] = largest number of slots at which both are in one class, day s up to `shift` slots earlier or later.
+
+    `mine` (F, L) are the classes of fakes, `theirs` (L, N) those of people; -1 is none. `agreed` (2, N) is room for
+    numbers of slots.
+    """
+    L = mine.shape[1]
+    for f in range(len(mine)):
+        now, best = agreed[0], agreed[1]
+        best[:] = 0
+        for early in range(-shift, shift + 1):
+            now[:] = 0
+            for t in range(L):
+                c, column = mine[f, t], theirs[min(max(t - early, 0), L - 1)]
+                if c >= 0:
+                    for s in range(len(now)):
+                        now[s] += column[s] == c
+            for s in range(len(now)):
+                best[s] = max(best[s], now[s])
+        out[f] = best
 
 
 @njit

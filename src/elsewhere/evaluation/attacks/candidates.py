@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks._attacks_kernels import move_likelihoods, single_matches
 from elsewhere.evaluation.attacks.finding import (
     LEVEL,
+    CannotRun,
     Finding,
     Fresh,
     Rate,
@@ -95,17 +95,12 @@ def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], I
         return (R, R), fakes, people
     (n, (theirs,)), (m, (mine,)) = compact(R, people), compact(R, fakes)
     if n * m > MOST_CELLS:
-        raise TooManyPlaces(
+        raise CannotRun(
             f"{n} places of people x {m} of fakes need {n * m * 16 / 1e9:.1f} GB, and at most "
-            f"{MOST_CELLS * 16 / 1e9:.1f} are used; give fewer people, or larger places."
+            f"{MOST_CELLS * 16 / 1e9:.1f} are used; give fewer people, or larger places.",
+            code="E_TOO_LARGE",
         )
     return (n, m), mine, theirs
-
-
-class TooManyPlaces(InvalidParameter):
-    """More visited places than an attack can hold in memory; it is listed as not run."""
-
-    code = "E_TOO_LARGE"
 
 
 def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
@@ -162,7 +157,8 @@ def link_finding(
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
     `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
-    words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too.
+    words and verdict, and the details hold all of them. Strangers, walks and fresh people are given the strongest too,
+    of those that are tried on as many fakes: that of few has a wide interval, whatever is behind it.
     """
     rng, maker, chance = inputs.rng(attack), inputs.main.user, 1 / inputs.seeds.U
     asked = {"plain": question, **{name: variant.question for name, variant in (beside or {}).items()}}
@@ -179,9 +175,10 @@ def link_finding(
     (rates, more), *rest = (tried(link) for link in (inputs.main, inputs.control, inputs.null, inputs.fresh))
     name = max(rates, key=lambda name: rates[name][0].value)
     main, worst = rates[name]
-    control, null, real = (max((r for r, _ in found.values()), key=lambda r: r.value) for found, _ in rest)
-    trials = [len(maker), *(variant.trials or len(variant.rows) for variant in (beside or {}).values())]
-    fresh = Fresh(real, fresh_flagged(trials, inputs.seeds.U, bar))
+    trials = {"plain": len(maker), **{n: variant.trials or len(variant.rows) for n, variant in (beside or {}).items()}}
+    as_many = [n for n in trials if trials[n] >= trials[name]]
+    control, null, real = (max((found[n][0] for n in as_many), key=lambda r: r.value) for found, _ in rest)
+    fresh = Fresh(real, fresh_flagged(list(trials.values()), inputs.seeds.U, bar))
     passed = verdict(main, bar, null, fresh)
     others = {name: user_rate(share, maker, rng)[0] for name, share in zip(also, more, strict=True)}
     return Finding(
@@ -399,7 +396,7 @@ def background(inputs: AttackInputs) -> Finding:
             gaps[name] = difference(mine, theirs, level=level)
             shares[name] = [float(mine.mean()), float(theirs.mean())]
             own[name] = float((found[:, i] == maker[:, None]).mean())
-    # the most telling kind: the largest difference in units of its own uncertainty
+    # the most informative kind: the largest difference in units of its own uncertainty
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (main, control_share), gap = shares[worst], gaps[worst]
     return Finding(

@@ -22,7 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.evaluation.attacks._attacks_kernels import forget, likelihoods, reconstruct, shifted_likelihoods
+from elsewhere.evaluation.attacks._attacks_kernels import (
+    forget,
+    likelihoods,
+    reconstruct,
+    shifted_agreements,
+    shifted_likelihoods,
+)
 from elsewhere.evaluation.attacks.candidates import (
     DIGITS,
     Variant,
@@ -45,7 +51,8 @@ SHIFTS = {  # hours by which a fake may be early or late
     "with_classes_1h": (1, ", and knows that a fake may be an hour early or late,"),
     "with_classes_2h": (2, ", and knows that a fake may be two hours early or late,"),
 }
-MOST_FAKES, MOST_WORK = 2000, 1e7  # fakes, and slots of pairs, that each attack of A5 beside the first tries
+# fakes at most and at least, and slots of pairs, that each attack of A5 beside the first tries
+MOST_FAKES, LEAST_FAKES, MOST_WORK = 2000, 200, 1e7
 NAMED = 0.1  # of the seeds at most, by whoever knows which places stand in for which
 
 
@@ -258,18 +265,13 @@ def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floa
 
     The score of a candidate is the largest number of slots at which both are in one class, over all shifts.
     """
-    theirs = np.where(link.people.r >= 0, label[link.people.r], -1)
-    L, out = theirs.shape[1], np.empty(len(link.fakes))
+    # the smaller the numbers, the more of them are compared at once
+    kind, count = np.min_scalar_type(-1 - int(label.max(initial=0))), np.min_scalar_type(link.fakes.shape[1])
+    theirs = np.ascontiguousarray(np.where(link.people.r >= 0, label[link.people.r], -1).T.astype(kind))
+    out, agreed = np.empty(len(link.fakes)), np.empty((2, theirs.shape[1]), dtype=count)
     for rows in blocks(link):
-        mine = label[link.fakes[rows]]
-        best = np.zeros((len(rows), len(theirs)), dtype=np.int64)
-        for early in range(-shift, shift + 1):
-            at = np.clip(np.arange(L) - early, 0, L - 1)
-            agree = np.zeros_like(best)
-            for t in range(L):
-                other = theirs[:, at[t]]
-                agree += (mine[:, t, None] == other) & (other >= 0)
-            best = np.maximum(best, agree)
+        best = np.empty((len(rows), theirs.shape[1]), dtype=np.int64)
+        shifted_agreements(label[link.fakes[rows]].astype(kind), theirs, shift, agreed, best)
         score = by_candidate(best, link.people)
         out[rows] = shared_top(np.where(_met(link, rows, R), -1, score), link.user[rows])
     return out
@@ -381,7 +383,8 @@ def class_linkage(inputs: AttackInputs) -> Finding:
     rng, R, label = inputs.rng("A5"), inputs.R, inputs.label
     among = f"names the seed among {inputs.seeds.U} people"
     size = len(inputs.seeds.r) * inputs.fakes.shape[1]
-    some = np.sort(rng.permutation(len(inputs.fakes))[: min(MOST_FAKES, max(100, int(MOST_WORK / size)))])
+    many = rng.permutation(len(inputs.fakes))[:MOST_FAKES]
+    some = np.sort(many[: max(LEAST_FAKES, int(MOST_WORK / size))])
     halves = rng.permutation(max(inputs.seeds.U, inputs.strangers.U))
     beside = {
         "half_known": Variant(
@@ -403,7 +406,7 @@ def class_linkage(inputs: AttackInputs) -> Finding:
         beside["with_classes_day"] = Variant(
             lambda link: same_day(link, label, R, whole),
             f"Whoever holds the classes of the places, and knows that a day may be two hours early or late, {among}",
-            some,
+            np.sort(many),
         )
     beside |= _over_lives(inputs, int(120 / inputs.step_minutes + 0.5), among, rng)
     if inputs.generator is not None:

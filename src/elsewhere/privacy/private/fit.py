@@ -41,11 +41,13 @@ CERTAIN = 4.7  # standard deviations from which a move pair is believed whatever
 RANGE = 4.0  # of likeness between places, in distances between neighbours
 # variance of ln density, near places alike, and times OWN of each its own: of the day, and of what differs from it
 SPREAD_DAY, SPREADS, OWN = 2.0, (0.1, 0.3, 1.0, 3.0), 0.4
+SPREADS_APART = np.append(0.0, 2.0 ** np.arange(-12, 7))  # of what differs in parts of the day, as shares of it
+LEAST_OF_DAY = 0.01  # of its share of the day, that a place has in every part
 STAY = 0.2  # of a day, that who comes to a place stays there: how a count over people scatters
 NEWTON, CLOSE = 30, 1e-4  # steps to the mode of a map, and the one after which it is near enough
 LEAST = 1e-12
 STEP = 0.6  # of a Gauss-Newton step that is gone
-POOL, SPARE = 40_000, 4  # days that are weighed at a time, of which one in so many is taken
+POOL, MOST_OF, LEAST_OF = 40_000, 4, 40  # days that are weighed at a time; one in so many is taken at most, at least
 POOL_LIVES = 4_000  # at a time, at least
 PRIOR_PEOPLE = 300  # as many people as whom the walk weighs beside the sums
 
@@ -88,7 +90,7 @@ class Smoother:
 
     Human density varies by factors, not by amounts, hence the logarithm; places near each other are alike, and each has
     something of its own. How much maps differ from their base is told by the noisy sums themselves: of a few spreads
-    that is taken under which they are likeliest (decision 38). Range and what is a place's own are public constants.
+    that is taken under which they are likeliest (decisions 38, 50). Range and what is a place's own are constants.
     """
 
     def __init__(self, design: Design) -> None:
@@ -101,19 +103,12 @@ class Smoother:
             unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
             self.near = np.exp(-apart / (RANGE * unit))
 
-    def __call__(self, seen: Floats, variance: Floats, base: Floats, spreads: Iterable[float], people: float) -> Floats:
-        """
-        Return shares (k, R) that sum to 1, of maps `seen` with noise of this `variance` (k,), each over so many people.
-
-        One spread of `spreads` is taken for all of them.
-        """
+    def __call__(self, seen: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
+        """Return shares (R,) that sum to 1, of a map `seen` with noise of this `variance`, over so many people."""
         with threadpool_limits(1):  # sums in one order on every machine (R5)
-            tried = [
-                [self.mode(m, v, base, spread, people) for m, v in zip(seen, variance, strict=True)]
-                for spread in spreads
-            ]
-        best = max(tried, key=lambda found: sum(evidence for _, evidence in found))
-        return np.stack([m / m.sum() for m, _ in best])
+            tried = [self.mode(seen, variance, base, spread, people) for spread in spreads]
+        m, _ = max(tried, key=lambda found: found[1])
+        return np.asarray(m / m.sum())
 
     def mode(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
         """Return the map, and ln of the probability of what was seen, by Laplace's approximation around it."""
@@ -140,6 +135,24 @@ class Smoother:
         curve = 2 * np.log(np.diag(factor[0])).sum() - np.log(v / m**2).sum()
         return m, float(-0.5 * (((seen - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
 
+    def apart(self, seen: Floats, variance: Floats, base: Floats) -> Floats:
+        """
+        Return differences (k, R) of maps from `base`, of those `seen` with noise of this `variance` (R,) each.
+
+        Parts of a day differ from it alike, as homes do and as places of work do: maps are turned to the directions in
+        which they differ most, which leaves the noise as it is. Along each, places differ in proportion to `base`, near
+        ones alike, by the spread under which the noisy map is likeliest; the posterior mean is linear then.
+        """
+        sd = np.sqrt(variance)
+        with threadpool_limits(1):  # sums in one order on every machine (R5)
+            w, axes = np.linalg.eigh((base / sd)[:, None] * (self.near + OWN * np.eye(len(base))) * (base / sd))
+            turn = np.linalg.svd(seen / sd, full_matrices=False)[0]
+            g = turn.T @ (seen / sd) @ axes  # with noise of sd 1
+            signal = SPREADS_APART[:, None, None] * np.maximum(w, 0)
+            evidence = -0.5 * (g**2 / (1 + signal) + np.log1p(signal)).sum(axis=2)
+            signal = signal[evidence.argmax(axis=0), 0]
+            return np.asarray(turn @ (g * signal / (1 + signal)) @ axes.T * sd)
+
 
 class Maps:
     """Denoised maps, shares that sum to 1: of the whole day, of its parts (P, R), and of arrivals."""
@@ -149,14 +162,16 @@ class Maps:
         seen, v = sums.mean("places"), sums.noise("places") ** 2
         # what bounding leaves of the whole; noise cannot make it nothing
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.1)
-        (self.day,) = smooth(seen[None] / scale, np.array([v / scale**2]), np.full(R, 1 / R), (SPREAD_DAY,), n)
+        self.day = smooth(seen / scale, v / scale**2, np.full(R, 1 / R), (SPREAD_DAY,), n)
         apart, v = MOST[1] * sums.mean("parts").reshape(-1, R), (MOST[1] * sums.noise("parts")) ** 2
         long = (np.bincount(sums.design.period) / sums.design.L)[:, None]
-        self.parts = smooth(self.day + apart / long, v / long[:, 0] ** 2, self.day, SPREADS, n)
+        apart = smooth.apart(apart, v + long.mean() ** 2 * STAY * self.day / n, self.day)
+        self.parts = np.maximum(self.day + apart / long, LEAST_OF_DAY * self.day)
+        self.parts /= self.parts.sum(axis=1, keepdims=True)
         self.apart = (self.parts - self.day) * long / MOST[1]  # as `parts` of a bounded vector
         seen, v = sums.mean("arrivals"), sums.noise("arrivals") ** 2
         scale = max(float(seen.sum()), 4 * np.sqrt(v * R), 0.05)
-        (self.arrivals,) = smooth(seen[None] / scale, np.array([v / scale**2]), self.day, SPREADS, n)
+        self.arrivals = smooth(seen / scale, v / scale**2, self.day, SPREADS, n)
 
     def anchors(self, sums: Sums) -> Anchors | None:
         """Return where homes and main places are, where fakes live for several days."""
@@ -341,21 +356,22 @@ def _mean(matrix: "csr_array") -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Weigher:
-    """Weights of walks or lives, exp(vector . z), under which they do together what the sums say, as far as known."""
+    """
+    Weighs pools of walks or lives, by exp(vector . z), so that they do together what the sums say, as far as `told`.
+
+    Every pool has a z of its own: in another pool than the one it was fitted to a single walk may outweigh all others.
+    """
 
     design: Design = field(repr=False)
-    used: Ints = field(repr=False)
-    z: Floats = field(repr=False)
+    people: float
+    goal: Floats = field(repr=False)
+    variance: Floats = field(repr=False)
+    told: NDArray[np.bool_] = field(repr=False)
 
     @staticmethod
-    def of(sums: Sums, maps: Maps, anchors: Anchors | None, pool: Lives) -> tuple["Weigher", Floats]:
-        """Return the weigher that a pool tells, and ln of the weight of each in it."""
-        from scipy.optimize import minimize
-
-        design = sums.design
-        every = design.matrix(*pool)
-        n, drawn = every.shape[0], _mean(every)
-        goal = sums.y / sums.people
+    def of(sums: Sums, maps: Maps, anchors: Anchors | None) -> "Weigher":
+        """Return the weigher towards these sums."""
+        design, goal = sums.design, sums.y / sums.people
         v = np.full(design.cells, sums.noise_of_mean**2)
         # denoised maps are better goals than the sums they come from, and half as noisy
         places, parts = slice(0, design.R), slice(design.R, int(design.edges[2]))
@@ -368,10 +384,17 @@ class Weigher:
             known, goal_of, variance_of = _habits_known(anchors)
             at = design.edges[-2] + known
             goal[at], v[at], told[at] = goal_of, variance_of, True
-        used = np.flatnonzero(told & (drawn != 0))
+        return Weigher(design, sums.people, goal, v, told)
+
+    def __call__(self, pool: Lives) -> Floats:
+        """Return ln of the weight of each."""
+        from scipy.optimize import minimize
+
+        every = self.design.matrix(*pool)
+        used = np.flatnonzero(self.told & (_mean(every) != 0))
         X = every[:, used].tocsr()
-        v = v[used] + _mean(X.power(2)) * (1 / sums.people + 1 / n)
-        goal, ridge = goal[used], PRIOR_PEOPLE * v
+        v = self.variance[used] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
+        goal, ridge = self.goal[used], PRIOR_PEOPLE * v
         XT = X.T.tocsr()
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -383,11 +406,7 @@ class Weigher:
 
         with threadpool_limits(1):
             z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
-        return Weigher(design, used, z), np.asarray(X @ z)
-
-    def __call__(self, pool: Lives) -> Floats:
-        """Return ln of the weight of each."""
-        return np.asarray(self.design.matrix(*pool)[:, self.used] @ self.z)
+        return np.asarray(X @ z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,24 +422,29 @@ class _Weighed:
         return pool, self.weigh(pool)
 
 
+def _worth(weight: Floats) -> int:
+    """Return how many of a pool its weights are worth (Kish), of which ln is given."""
+    share = np.exp(weight - weight.max())
+    return int(share.sum() ** 2 / (share**2).sum())
+
+
 def draw_fakes(
     sums: Sums, maps: Maps, model: Model, n: int, rng: np.random.Generator, executor: Executor | None = None
 ) -> tuple[Lives, tuple[str, ...]]:
     """
     Return `n` fakes of weighed pools, in random order, no two alike that move, and a note where some are.
 
-    Drawn without replacement by exponential races, one in `SPARE` of a pool, so that memory does not grow with `n` but
-    for the fakes themselves. Pools after the first, which tells the weights, are drawn on `executor`, each by a stream
-    of its own.
+    Drawn without replacement by exponential races, as many of each pool as the first one's weights are worth, so that
+    what is likely stays so and memory does not grow with `n` but for the fakes themselves. Pools after the first are
+    drawn and weighed on `executor`, each by a stream of its own.
     """
     D = sums.design.days
     size = max(POOL, POOL_LIVES * D) if D > 1 else POOL
+    pool_of = _Weighed(model, Weigher.of(sums, maps, model.anchors), size)
     (stream,) = rng.spawn(1)
-    first = model.draw(size, stream)
-    weigh, weight = Weigher.of(sums, maps, model.anchors, first)
-    each = max(1, (len(first.start) - 1) // SPARE)
-    streams = rng.spawn(-(-n // each) - 1)
-    pools = chain([(first, weight)], each_of(_Weighed(model, weigh, size), streams, executor=executor))
+    first, weight = pool_of(stream)
+    each = max(1, min(_worth(weight), len(weight) // MOST_OF), len(weight) // LEAST_OF)
+    pools = chain([(first, weight)], each_of(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
     taken: list[tuple[Places, NDArray[np.bool_]]] = []
     seen: set[bytes] = set()
     alike = 0
