@@ -71,7 +71,7 @@ class Bench:
         agreement = class_agreement(r, self.shared.r, own, self.label)
         white = shared_top(np.round(self.laws.log_prob(r, self.shared.r), 9), own)
         found = {
-            "kept": agreement.kept,
+            "gain": agreement.gain,
             "top-1": white.mean(),
             "TP-TV": tp_tv(r, self.holdout.r),
             "per 500": np.mean([tp_tv(r[i : i + 500], self.holdout.r) for i in range(0, len(r), 500)]),

@@ -73,6 +73,7 @@ class Watch:
                 self.stages[stage]["seconds"] += took - self.inside
                 self.stages[stage]["GB"] = max(self.stages[stage]["GB"], peak())
                 self.inside = before + took
+                print(f"{stage}: {function.__name__} {took:.1f} s, {peak():.2f} GB", file=sys.stderr, flush=True)
 
         return run
 

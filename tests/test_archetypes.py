@@ -94,9 +94,9 @@ def test_agreement_equals_its_definition():
         each = [naive.agreement(fake, seed, label.tolist()) for seed in seeds.tolist()]
         assert found.own[i] == pytest.approx(each[own[i]])
         assert found.others[i] == pytest.approx((sum(each) - each[own[i]]) / 3)
-    assert found.kept == pytest.approx((found.own - found.others).mean())
+    assert found.gain == pytest.approx((found.own - found.others).mean())
     # who copies keeps everything, who lives like everybody keeps nothing
     alike = np.zeros((4, 6), dtype=int)
-    assert class_agreement(alike, alike, np.arange(4), label).kept == 0
+    assert class_agreement(alike, alike, np.arange(4), label).gain == 0
     with pytest.raises(ew.errors.InvalidParameter):
         class_agreement(fakes, seeds, own[:3], label)

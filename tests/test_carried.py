@@ -369,7 +369,7 @@ class TestRuns:
             ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), **RUN)
         # another number of instants
         short = ew.Traces(town[1].r[:, :36], town[1].locations, step_minutes=town[1].step_minutes)
-        with pytest.raises(ew.ElsewhereError, match="72 instants") as said:
+        with pytest.raises(ew.ElsewhereError, match="72 slots") as said:
             ew.generate_fakes(short, model=learnt, rng=lab(), **RUN)
         assert said.value.code == "E_MISMATCH"
         assert learnt.update(town[1], kappa=5, rng=lab()).carried is None

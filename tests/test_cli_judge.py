@@ -444,7 +444,7 @@ def test_links_tell_rows_that_no_date_tells(tmp_path, dates):
 def test_the_table_of_attacks_cuts_no_word(width):
     row = {"main": 0.0123, "interval": Rate(0.0123, 0.0011, 0.0425), "control": 0.0772, "baseline": 0.0909, "bar": 0.01}
     findings = tuple(Finding(a, about.title, **row, passed=False) for a, about in ATTACKS.items())
-    sizes = dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "instants"), 9)
+    sizes = dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9)
     sink = io.StringIO()
     for shown in audit_tables(AuditResult(findings, sizes), width):
         Console(file=sink, width=width).print(shown)
@@ -470,7 +470,7 @@ def test_the_last_sentence_of_an_audit_counts_every_attack_once():
         Finding("A8", status="not run", needs="`sampler`"),
         Finding("A21", status="review"),
     )
-    result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "instants"), 9))
+    result = AuditResult(findings, dict.fromkeys(("fakes", "seed_users", "holdout_users", "places", "slots"), 9))
 
     assert result.in_words() == (
         "of 6 attacks, 2 learnt something (A2; within its bar: A5); 1 learnt nothing measurable; 1 cannot tell with so "

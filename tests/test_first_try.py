@@ -668,7 +668,7 @@ def test_few_people_are_told_all_in_one_message_and_what_it_says_works(run, tmp_
     line = next(line for line in err.splitlines() if not line.startswith("warning"))
     assert f"Here are {people} people with a usable day (1.0 days each)" in line
     # nine others for each fake, and five people to learn from, who share a place
-    assert 'Preset "product" needs 14 people' in line
+    assert 'Preset "product" needs at least 14 people' in line
     assert '"paper" 2, "deniable" 60 and "private"' in line
     assert ("at least 2 more people" in line) is (people == 12)
     smaller = re.search(r"(-k \d.*?) makes it (\d+) places", line)
@@ -686,7 +686,7 @@ def test_few_people_for_the_deniable_preset(run, tmp_path):
     words = ["synthesize", tmp_path / "few.csv", "-o", tmp_path / "fakes", "--no-report", "--preset", "deniable"]
     status, _, err = run(*words)
     assert (status, err.split(":")[0]) == (2, "E_TOO_FEW")
-    assert 'Preset "deniable" needs 60 people' in err
+    assert 'Preset "deniable" needs at least 60 people' in err
     assert "at least 40 more people" in err
     assert "--preset product: fewer people" in err
 

@@ -46,8 +46,6 @@ class TestPresets:
         assert PRESETS["paper"].parameters() == {
             "periods": 1,
             "class_periods": None,
-            "order": 0,
-            "mapping": "per-period",
             "method": "kmeans",
             "class_draws": 1,
             "c_min": 1,
@@ -84,8 +82,6 @@ class TestPresets:
             "method": "roles",
             "class_draws": 20,
             "balance": 1.0,
-            "order": 0,
-            "mapping": "per-period",
             "shift": 120.0,
             "c_min": 5,
             "m_min": 5,
@@ -102,7 +98,7 @@ class TestPresets:
 
     def test_deniable_field_by_field(self):
         deniable = PRESETS["deniable"].parameters()
-        expected = {"periods": 4, "order": 0, "k": 0, "eps0": 0.5, "archetypes": None, "m_min": 5}
+        expected = {"periods": 4, "k": 0, "eps0": 0.5, "archetypes": None, "m_min": 5}
         assert {name: deniable[name] for name in expected} == expected
 
     @pytest.mark.parametrize(
@@ -140,24 +136,36 @@ class TestPresets:
             ew.generate_fakes(town, preset=preset, rng=lab(), **wrong)
 
     @pytest.mark.parametrize("given", [{"order": 1}, {"mapping": "common"}])
-    @pytest.mark.parametrize("name", ["product", "deniable"])
-    def test_classes_by_roles_read_no_order_and_no_mapping(self, town, name, given):
-        with pytest.raises(ew.errors.InvalidParameter, match='classes by `method` = "roles"') as refused:
-            ew.generate_fakes(town, preset=name, rng=lab(), **given)
-        assert refused.value.code == "E_NOT_READ"
-        assert preset_of(name, method="kmeans", **given).parameters().items() >= given.items()
+    @pytest.mark.parametrize("name", ["paper", "product", "deniable", "private"])
+    def test_what_the_privacy_test_does_not_read_is_refused_with_the_way_to_have_it(self, town, name, given):
+        for make in (ew.generate_fakes, ew.learn):
+            with pytest.raises(
+                ew.errors.InvalidParameter, match="Give classes of such a graph as `classes`"
+            ) as refused:
+                make(town, preset=name, rng=lab(), **given)
+            assert refused.value.code == "E_NOT_READ"
+
+    @pytest.mark.filterwarnings("ignore:`m_min` = 1", "ignore:.*alternates are seeds")
+    def test_classes_of_a_graph_of_order_1_may_be_given(self):
+        people = ew.simulate_town(users=12, locations=12, rng=lab(3)).traces
+        graph = ew.semantic_graph(ew.fit_profiles(people), order=1, rng=lab())
+        classes = ew.semantic_clustering(graph, kappa=3, method="kmeans", rng=lab())
+        fakes = ew.generate_fakes(people, preset="paper", classes=classes, par_s=1.0, par_i=72, rng=lab())
+        assert fakes.learnt.classes is classes
 
     def test_order_1_makes_other_classes_from_the_graph_of_the_slow_twin(self):
         # everybody stays at one place for a while and goes to and fro between two others: some stay longer, some less
         days = [
             [place + 3 * i for place in ([0] * stay + [1, 2] * 6)[:12]] for i, stay in enumerate((4, 4, 4, 7, 7, 7))
         ]
-        learnt = {
-            n: ew.learn(ew.Traces(days, ew.Locations(n=18)), "paper", order=n, kappa=3, rng=lab()) for n in (0, 1)
+        profiles = ew.fit_profiles(ew.Traces(days, ew.Locations(n=18)))
+        graphs = {n: ew.semantic_graph(profiles, order=n, rng=lab()) for n in (0, 1)}
+        kinds = {
+            n: ew.semantic_clustering(graphs[n], kappa=3, method="kmeans", rng=lab()).label.reshape(6, 3)
+            for n in (0, 1)
         }
-        kinds = {n: learnt[n].classes.label.reshape(6, 3) for n in (0, 1)}
 
-        np.testing.assert_allclose(learnt[1].graph.w, naive.first_order_graph(days, 18), atol=1e-9)
+        np.testing.assert_allclose(graphs[1].w, naive.first_order_graph(days, 18), atol=1e-9)
         # how people move tells where they stay, how they share out their time does not
         assert all(len(set(column)) == 1 for column in kinds[1].T.tolist())
         assert len(set(kinds[1][0])) == 3

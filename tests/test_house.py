@@ -1,6 +1,7 @@
 """The rules of the house, run by a machine: who may import whom, where heavy libraries live, what the door shows."""
 
 import ast
+import inspect
 import re
 import warnings
 from functools import cache
@@ -206,6 +207,59 @@ def test_files_stay_small():
             warnings.warn(f"{name} has {many} lines: a reason to look", stacklevel=1)
 
     assert {name: many for name, many in lines.items() if many > 1000} == {}
+
+
+LONG = {"elsewhere/synthesis/walk/_walk_kernels.py stroll", "elsewhere/privacy/private/_lives_kernels.py live"}
+SETTLED = [path for path in FILES if room_of(path) != "traces"]
+
+
+def long_functions(path):
+    """Functions above 80 lines, their docstrings not counted."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            said = len((ast.get_docstring(node, clean=False) or "").splitlines())
+            if node.end_lineno - node.lineno + 1 - said > 80:
+                yield f"{named(path)} {node.name}"
+
+
+@pytest.mark.parametrize("path", SETTLED, ids=named)
+def test_functions_fit_on_a_screen_or_two(path):
+    assert set(long_functions(path)) <= LONG
+
+
+def test_no_public_function_has_more_than_a_dozen_named_parameters():
+    named_ones = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    for name in ew.__all__:
+        if inspect.isfunction(thing := getattr(ew, name)):
+            given = [p for p in inspect.signature(thing).parameters.values() if p.kind in named_ones]
+            assert len(given) <= 12, name
+
+
+# a report is read by whoever typed the command; a worker of Dask has its own options
+OPTIONS = {"elsewhere/reports/attacks.py", "elsewhere/scale.py"}
+
+
+def messages(path):
+    """Texts of a file that are no docstrings."""
+    tree = ast.parse(path.read_text())
+    said = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    return [
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in said
+    ]
+
+
+@pytest.mark.parametrize("path", SETTLED, ids=named)
+def test_messages_of_the_library_name_parameters_and_not_options(path):
+    if room_of(path) != "cli" and named(path) not in OPTIONS:
+        assert [text for text in messages(path) if re.search(r"(^|[\s`(])--[a-z]", text)] == []
+
+
+@pytest.mark.parametrize("path", SETTLED, ids=named)
+def test_slots_are_called_slots(path):
+    # an instant is a point in time; the paper's name of a way to sub-sample classes stays
+    assert [text for text in messages(path) if re.search(r"\binstants\b|most telling", text)] == []
 
 
 def test_the_rules_catch_what_they_forbid(tmp_path):

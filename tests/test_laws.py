@@ -244,11 +244,11 @@ class TestPool:
         _, walk, groups = ground()
         with pytest.raises(ew.errors.InvalidParameter, match="7 places"):
             Laws.of(walk, groups, LABEL[:7], size=9, rng=lab())
-        with pytest.raises(ew.errors.InvalidParameter, match="6 instants"):
+        with pytest.raises(ew.errors.InvalidParameter, match="6 slots"):
             Laws.of(walk, groups_of(groups.share[:, :5], groups.size), LABEL, size=9, rng=lab())
         with pytest.raises(ew.errors.InvalidParameter, match="all classes"):
             Laws.of(walk, groups, LABEL + 1, size=9, rng=lab())
-        with pytest.raises(ew.errors.InvalidTraces, match="6 instants"):
+        with pytest.raises(ew.errors.InvalidTraces, match="6 slots"):
             stock_of()[0].codes(np.zeros((1, 5), dtype=np.int32))
 
     def test_a_large_map_is_drawn_on_its_known_places(self):

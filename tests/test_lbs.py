@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import elsewhere as ew
+from elsewhere.evaluation.attacks.finding import CannotRun
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.evaluation.lbs import findings
 from elsewhere.evaluation.lbs._scenario_kernels import localize, track
@@ -681,8 +682,10 @@ def test_findings_have_the_shape_of_the_audit_and_flag_uniform_dummies(monkeypat
     held = attack_A19(inputs(seeds, holdout, dummies, owner))
     assert held.main > 0.99
     assert held.bar is None
-    assert attack_A18(inputs(seeds, holdout, dummies, owner)).status == "not run"
-    assert attack_A17(inputs(seeds, holdout, dummies, owner * 0)).status == "not run"
+    with pytest.raises(CannotRun, match="days or more"):
+        attack_A18(inputs(seeds, holdout, dummies, owner))
+    with pytest.raises(CannotRun, match="at least two seed users"):
+        attack_A17(inputs(seeds, holdout, dummies, owner * 0))
     assert attack_A17(inputs(seeds, holdout.select([0, 1, 2]), dummies, owner)).main > 0.5
 
 

@@ -138,6 +138,18 @@ def test_a_table_that_lets_nobody_go_anywhere_is_refused(preset, town, many):
     assert refused.value.code == "E_FEASIBLE"
 
 
+@pytest.mark.parametrize("preset", ["product", "deniable"])
+def test_a_table_by_which_nobody_comes_home_is_refused(town, preset):
+    shared = np.flatnonzero(town.visitors() == town.visitors().max())[0]
+    table = pd.DataFrame({"from": [shared], "to": [np.argsort(town.visitors())[-2]]})
+    with (
+        pytest.warns(UserWarning, match="rows of `feasible` are 0"),
+        pytest.raises(ew.errors.InvalidParameter, match="no way back") as refused,
+    ):
+        ew.generate_fakes(town, feasible=table, rng=lab(), **ASKED[preset])
+    assert refused.value.code == "E_FEASIBLE"
+
+
 def test_where_no_way_leads_through_the_candidates_the_paper_says_so(town):
     moving = town.select((town.r != town.r[:, :1]).any(axis=1))
     with pytest.raises(ew.errors.NoFeasiblePath, match="`feasible` allows") as refused:
@@ -174,15 +186,19 @@ def test_ways_are_those_of_the_slow_twin(data):
         with pytest.raises(ew.errors.InvalidParameter, match="allows no move"):
             Ways.of((start, target), known, ew.Locations(xy=xy))
         return
+    pairs = [(a, b) for a in np.flatnonzero(known).tolist() for b in np.flatnonzero(known).tolist() if a != b]
+    reached = {(a, b) for a, b in pairs if naive.next_on_the_way(inside, xy, a, b) != a}
+    if not any((b, a) in reached for a, b in reached):
+        with pytest.raises(ew.errors.InvalidParameter, match="no way back"):
+            Ways.of((start, target), known, ew.Locations(xy=xy))
+        return
     ways = Ways.of((start, target), known, ew.Locations(xy=xy))
     wanted = np.flatnonzero(known)[lab(1).integers(0, known.sum(), (3, 9))]
     for before, after in zip(wanted.tolist(), ways.keep(wanted).tolist(), strict=True):
         assert after[0] == before[0]
         for here, goal, there in zip(after, before[1:], after[1:], strict=False):
             assert there == naive.next_on_the_way(inside, xy, here, goal)
-    every = np.flatnonzero(known).tolist()
-    reach = all(naive.next_on_the_way(inside, xy, a, b) != a for a in every for b in every if a != b)
-    assert ways.connected == reach
+    assert ways.connected == (reached == set(pairs))
 
 
 class TestTables:

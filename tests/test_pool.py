@@ -479,7 +479,7 @@ class TestPool:
         folder = tmp_path / "pool"
         ew.publish(fakes).save(folder)
         manifest = json.loads((folder / "manifest.json").read_text())
-        for change in ({"format": 99}, {"kind": "else"}, {"fakes": 10**12}, {"instants": -1}, {"files": {}}):
+        for change in ({"format": 99}, {"kind": "else"}, {"fakes": 10**12}, {"slots": -1}, {"files": {}}):
             (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
             with pytest.raises(ew.errors.InvalidModel):
                 ew.Pool.load(folder)

@@ -1035,7 +1035,7 @@ def test_few_bad_rows_are_dropped_and_counted(tmp_path):
         {"date_format": 7},
         {"columns": 5},
         {"columns": {"user": 5}},
-        {"columns": [("x", "uid")]},
+        {"columns": [("z", "uid")]},
         {"box": 5},
     ],
 )

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -264,6 +265,40 @@ def test_another_job_is_not_taken_for_it(town, tmp_path):
     made = ew.synthesize(mine, tmp_path / "out", **{**SMALL, "k": 4}, report=False, force=True)
     assert made.fakes.preset.k == 4
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out-private", "traces.csv"]
+
+
+def test_noise_given_up_with_another_job_is_warned_of(tmp_path):
+    folder = tmp_path / "x-unfinished"
+    for stage, said in (("count", ["if anything of it was seen, its eps and delta add"]), ("model", [])):
+        checkpoint = Checkpoint.opened(folder, KEY)
+        checkpoint(stage, lambda: 1)
+        checkpoint.close()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with going_on(folder, "1" * 64, frozenset({"count", "sums"}), force=True):
+                pass
+        assert [word in str(w.message) for w, word in zip(caught, said, strict=True)] == [True] * len(said)
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_removed_is_named(tmp_path, monkeypatch):
+    def refuse(*_given, **_named):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "left"))
+
+    folder = tmp_path / "x-unfinished"
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refuse)
+        said = r"left cannot be removed \(Permission denied\): it holds real traces"
+        with pytest.warns(UserWarning, match=said), going_on(folder, KEY, frozenset()) as stages:
+            stages("model", lambda: 1)
+    for path in tmp_path.iterdir():
+        shutil.rmtree(path)
+    Checkpoint.opened(folder, KEY).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        # it does not try for ever
+        with pytest.raises(ew.errors.OutputRefused, match="Permission denied"):
+            Checkpoint.opened(folder, "1" * 64, force=True)
 
 
 def test_the_same_content_is_the_same_job_wherever_it_comes_from(town, tmp_path):

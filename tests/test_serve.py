@@ -111,7 +111,7 @@ def test_the_whole_pool_is_for_its_owner_alone(tmp_path):
     assert {service("GET", path, phone).status_code for path in paths} == {403}
     assert {service("GET", path).status_code for path in paths} == {401}
     assert head["lives"] == [str(pool.traces.labels[pool.traces.user[rows[0]]]) for rows in pool.lives()]
-    assert (head["instants"], head["days"]) == (24, 3)
+    assert (head["slots"], head["days"]) == (24, 3)
     for n, day in enumerate(days):
         assert day["r"] == [pool.traces.r[rows[n]].tolist() for rows in pool.lives()]
         assert set(day["dates"]) == {f"2024-03-0{4 + n}"}
@@ -239,7 +239,6 @@ def test_a_bucket_has_the_same_length_whatever_lives_are_in_it(lives, days, inst
         "head": json.dumps(header(pool), separators=(",", ":")),
         "largest": str(max(map(len, texts))),
         "most_days": str(days),
-        "instants": str(instants),
     }
     size = data.draw(st.integers(1, lives))
     chosen = [data.draw(st.lists(st.sampled_from(texts), min_size=size, max_size=size)) for _ in range(2)]

@@ -219,7 +219,7 @@ def test_a_pool_tells_its_step_and_real_days_are_whole_as_its_fakes_are(run, tmp
     found = json.loads(run("evaluate", *words, "--json"))
 
     assert imperfect(found) == []
-    assert (found["sizes"]["instants"], found["sizes"]["train"]) == (24, len(whole))
+    assert (found["sizes"]["slots"], found["sizes"]["train"]) == (24, len(whole))
     assert "--step 60min: as the fakes or the model were made." in found["notes"]
     assert any(f"{len(hourly) - len(whole)} real days with gaps are left out" in note for note in found["notes"])
 

@@ -92,12 +92,12 @@ class Checkpoint:
         self.found = frozenset(self.names())
 
     @staticmethod
-    def opened(folder: Path, key: str, *, force: bool = False) -> "Checkpoint":
+    def opened(folder: Path, key: str, *, force: bool = False, spent: frozenset[str] = frozenset()) -> "Checkpoint":
         """
         Open the folder of the job with this `key`, which says what it is made of; it is made where there is none.
 
         Refused where another process has it, where it holds something else, and without `force` where it holds another
-        job; with `force` that is removed.
+        job; with `force` that is removed, with a warning if one of the stages `spent` goes with it.
         """
         folder = folder.resolve()
         with as_refusal(folder):
@@ -115,6 +115,12 @@ class Checkpoint:
                 if there in (None, key):
                     return checkpoint
                 checkpoint.remove()
+                if checkpoint.found & spent:
+                    warnings.warn(
+                        f"gave up the run that was stopped in {folder}, and noise that it had drawn: if anything of it "
+                        "was seen, its eps and delta add to those of this run.",
+                        stacklevel=5,
+                    )
 
     def __call__(self, name: str, make: Callable[[], T], /) -> T:
         """Return the result of a stage: that of the run that was stopped, else what `make` returns, once it is kept."""
@@ -148,16 +154,22 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let go of the folder, which stays."""
-        _release(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
         self._lock = None
 
     def remove(self) -> None:
-        """Remove the folder: at one stroke, so that no part of it is ever taken for the whole."""
+        """
+        Remove the folder: at one stroke, so that no part of it is ever taken for the whole.
+
+        `OSError` where the system refuses it, or leaves a part of it: the error names what is left.
+        """
         gone = self.folder.with_name(f".{self.folder.name}{PARTIAL}{secrets.token_hex(4)}")
-        with contextlib.suppress(OSError):
+        try:
             self.folder.rename(gone)
-            shutil.rmtree(gone, ignore_errors=True)
-        self.close()
+            shutil.rmtree(gone)
+        finally:
+            self.close()
 
     def _job(self, force: bool) -> str | None:
         """Return the key of the job in the folder, None where it is empty; refused where it is not this one's."""
@@ -208,11 +220,6 @@ def _held(folder: Path) -> int | None:
             if os.fstat(lock).st_ino == folder.stat().st_ino:
                 return lock
         os.close(lock)  # of a run that has just ended, and has removed it
-
-
-def _release(lock: int | None) -> None:
-    if lock is not None:
-        os.close(lock)
 
 
 def digest(value: Any) -> str:
@@ -415,7 +422,7 @@ def going_on(folder: Path, key: str | None, spent: frozenset[str], *, force: boo
     if key is None:
         yield at_once
         return
-    checkpoint = Checkpoint.opened(folder, key, force=force)
+    checkpoint = Checkpoint.opened(folder, key, force=force, spent=spent)
     done = set(checkpoint.found) - NO_WORK
     if done:
         warnings.warn(
@@ -434,10 +441,22 @@ def going_on(folder: Path, key: str | None, spent: frozenset[str], *, force: boo
         elif not refused and names - NO_WORK:
             error.add_note(f"What is done is kept in {checkpoint.folder}, for you alone: {AGAIN} goes on from there.")
         else:
-            checkpoint.remove()
+            _remove(checkpoint)
         checkpoint.close()
         raise
-    checkpoint.remove()
+    _remove(checkpoint)
+
+
+def _remove(checkpoint: Checkpoint) -> None:
+    """Remove the folder of a job that has ended; where that cannot be, say that it holds real traces."""
+    try:
+        checkpoint.remove()
+    except OSError as error:
+        warnings.warn(
+            f"{error.filename or checkpoint.folder} cannot be removed ({error.strerror}): it holds real traces, for "
+            "you alone; remove it yourself.",
+            stacklevel=5,
+        )
 
 
 def _listed(names: set[str]) -> str:

@@ -89,7 +89,7 @@ class Pool:
             "version": __version__,
             "fakes": len(t),
             "people": t.U,
-            "instants": t.L,
+            "slots": t.L,
             "places": t.R,
             "step_minutes": t.step_minutes,
             "start": t.start,
@@ -107,7 +107,7 @@ class Pool:
         folder = Path(path)
         manifest = _manifest(folder)
         try:
-            N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "instants", "places"))
+            N, L, R = (require_whole(name, manifest[name], 1) for name in ("fakes", "slots", "places"))
             if N * L > LARGEST_TABLE or R > LARGEST_TABLE:
                 raise InvalidModel(f"the pool declares {N} fakes of {L} slots, more than this version reads.")
             tables = {name: _checked(folder, name, manifest) for name in _FILES}

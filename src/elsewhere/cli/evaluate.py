@@ -129,7 +129,7 @@ def tables(result: Any) -> list[Any]:
     many = sizes["datasets"] > 1
     opening = (
         f"{sizes['dataset_size']} fakes{' at a time, ' + str(sizes['datasets']) + ' times,' if many else ''} beside "
-        f"{sizes['train']} real days of {sizes['users']} people; {sizes['instants']} slots a day, "
+        f"{sizes['train']} real days of {sizes['users']} people; {sizes['slots']} slots a day, "
         f"{sizes['places']} places"
     )
     another = sizes["test"] > 0
@@ -346,7 +346,7 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
     sizes = result.sizes
     opening = (
         f"{sizes['fakes']} fakes of {sizes['seed_users']} people, {sizes['holdout_users']} strangers as control, "
-        f"{sizes['places']} places, {sizes['instants']} slots a day"
+        f"{sizes['places']} places, {sizes['slots']} slots a day"
     )
     found = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     # figures beside the main one are short, and no word of a question is cut; what does not fit goes

@@ -110,7 +110,7 @@ def compare(
 
     with stage("comparing all pairs"):
         pairs = pair_similarity(profiles)
-    size = {"rows": len(traces), "instants": traces.L, "places": traces.R}
+    size = {"rows": len(traces), "slots": traces.L, "places": traces.R}
     result = {**provenance, "version": __version__, **size, **pairs.to_dict()}
     files = {}
     if out is not None:
@@ -193,22 +193,10 @@ def lbs(
     numbers = _numbers(n_fakes)
     if real is None and (test or fakes or links or model):
         raise InvalidParameter("`--test`, `--fakes`, `--links` and `--model` need `--real`.")
-    from elsewhere.evaluation.lbs.generators import judge_service, two_days
+    from elsewhere.evaluation.lbs.generators import judge_service
 
-    sources, train, truth, days = None, None, None, None
-    if real is None:
-        from elsewhere.traces.town import simulate_town
-
-        with stage("simulating a town"):
-            days = simulate_town(users=60, days=28, locations=150, rng=rng).traces
-            train, truth = two_days(days)
-    else:
-        sources = read_real(real, reading, fakes, model)
-        truth, sources = sources.further(test, "--test")
-        train = sources.real
-        if truth is None:
-            days = sources.real
-            train, truth = two_days(days)
+    sources = None if real is None else read_real(real, reading, fakes, model)
+    sources, train, truth, days = _days(sources, test, rng)
     made, owners, classes, notes = _decoys(sources, train, fakes, links, model, preset, per_seed, rng)
     with bar("attacking") as progress:
         result = judge_service(
@@ -251,6 +239,24 @@ def _numbers(text: str) -> tuple[int, ...]:
     return found
 
 
+def _days(
+    sources: Sources | None, test: Path | None, rng: Any
+) -> "tuple[Sources | None, Traces, Traces, Traces | None]":
+    """The sources, the days that are known and those attacked, and all days of the users where one file has both."""
+    from elsewhere.evaluation.lbs.generators import two_days
+
+    if sources is None:
+        from elsewhere.traces.town import simulate_town
+
+        with stage("simulating a town"):
+            days = simulate_town(users=60, days=28, locations=150, rng=rng).traces
+            return None, *two_days(days), days
+    truth, sources = sources.further(test, "--test")
+    if truth is not None:
+        return sources, sources.real, truth, None
+    return sources, *two_days(sources.real), sources.real
+
+
 def _decoys(
     sources: Sources | None,
     train: "Traces",
@@ -291,7 +297,7 @@ def lbs_tables(result: Any) -> list[Any]:
     """Median error of tracking under each adversary, by generator and number of fakes, beside the ceiling."""
     sizes = result.settings
     opening = (
-        f"{sizes['users']} users, {sizes['instants']} slots, {sizes['places']} places; error of tracking at exposed "
+        f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
         f"slots, median over users (beta {sizes['beta']:g})"
     )
     found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))

@@ -144,9 +144,7 @@ def fit(
         people = split_users(traces, settings, None, rng, seeds=read.seeds).model
         assert people is not None  # noqa: S101 - None only with a model that is given
         with stage("learning"):
-            learnt = learn(
-                people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, executor=executor, rng=rng
-            )
+            learnt = learn(people, settings, kappa=kappa_of(making.kappa), feasible=making.feasible, rng=rng)
     write_folder(out, {**contributors_file(people), **reading_file(read), **learnt.files()}, force=force)
     result: dict[str, Any] = {
         "users": traces.U,

@@ -4,13 +4,11 @@ Everything there is to say about a run: what its published fakes are good for an
 What is judged is the pool that leaves the house. The control of the attacks are people who are nobody's seed; the notes
 say in which other role they met the generator.
 
-Class agreement: how much of its seed's life a fake leads, and how much of anybody's.
+Class agreement of a fake f and a person s is the share of slots t, both classes known, at which f(t) and s(t) are
+places of one class. The agreement gain is that with the own seed minus the mean of that with all other seeds: whoever
+lives like everybody agrees with everybody.
 
-Agreement of a fake f and a person s is the share of slots t, both classes known, at which f(t) and s(t) are places
-of one class. What a fake keeps of its own seed is the agreement with it minus the mean agreement with all other seeds:
-whoever lives like everybody agrees with everybody.
-
-And how much the classes of places tell of the categories that the input gives them.
+Category agreement compares the classes of places with the categories that the input gives them.
 """
 
 from collections.abc import Callable
@@ -46,8 +44,8 @@ class Agreement(NamedTuple):
     others: Floats
 
     @property
-    def kept(self) -> float:
-        """Mean over fakes of own minus others."""
+    def gain(self) -> float:
+        """The agreement gain: the mean over fakes of own minus others."""
         return float((self.own - self.others).mean())
 
 
@@ -233,21 +231,13 @@ def judge_run(
         Keeps what each judge has found.
 
     """
-    first, second, third, fourth, fifth, sixth = rng.spawn(6)
+    of_publishing, of_people, of_attacks, of_categories, of_uses, of_lives = rng.spawn(6)
     seed_rows = np.unique(fakes.seed) if fakes.seed_rows is None else fakes.seed_rows
     owner: Ints | None = np.searchsorted(seed_rows, fakes.seed[rows])
     if not np.any(fakes.seed >= 0):  # made of nobody in particular: everybody in the file is attacked
         seed_rows, owner = np.arange(len(traces)), None
-    seeds = traces.select(seed_rows)
-    control, notes = _control(traces, seed_rows, fakes, holdout)
-    kept, why_not = stages(
-        "publishing",
-        lambda: _or_why_not(
-            "what the fakes keep",
-            lambda: evaluate_publishing(seeds, control, fakes.r[rows], seed_index=owner, periods=1, rng=first),
-        ),
-    )
-    notes = (*notes, *why_not)
+    seeds, free = traces.select(seed_rows), np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+    control, who = _control(traces, free, fakes, holdout)
     published = Traces(
         fakes.r[rows],
         traces.locations,
@@ -257,44 +247,38 @@ def judge_run(
         start=traces.start,
         tz=traces.tz,
     )
-    uses, why_not = stages(
+    publishing, no_publishing = stages(
+        "publishing",
+        lambda: _or_why_not(
+            "what the fakes keep",
+            lambda: evaluate_publishing(seeds, control, published.r, seed_index=owner, periods=1, rng=of_publishing),
+        ),
+    )
+    uses, no_uses = stages(
         "uses",
-        lambda: _or_why_not("what the fakes are good for", lambda: judge_uses(traces, published, rng=fifth)),
+        lambda: _or_why_not("what the fakes are good for", lambda: judge_uses(traces, published, rng=of_uses)),
     )
-    notes = (*notes, *why_not)
-    why = no_lives(traces, published)
-    lives, notes = (
-        (None, (*notes, why)) if why else (stages("lives", lambda: judge_lives(traces, published, rng=sixth)), notes)
-    )
-    days = traces.of_users(np.unique(traces.user[seed_rows]))
-    others = _others(traces, seed_rows, fakes, holdout)
-    follows = np.ones(len(rows), dtype=bool)
-    if fakes.preset.name == "deniable" and len(fakes.verdicts):
-        # fakes of the walk without a seed have nobody behind them, and follow nobody
-        follows = np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
-    attacked, more = stages(
+    why_no_lives = no_lives(traces, published)
+    lives = None if why_no_lives else stages("lives", lambda: judge_lives(traces, published, rng=of_lives))
+    sides = _Sides(seeds, control, _others(traces, free, fakes, holdout), published, owner, _followed(fakes, rows))
+    audited, on_attacks = stages(
         "attacks",
         lambda: _attacked(
-            seeds,
-            days,
-            control,
-            others,
-            holdout is None,
+            sides,
+            traces.of_users(np.unique(traces.user[seed_rows])),
             fakes,
-            published,
-            owner,
-            follows,
-            executor,
-            progress,
-            second,
-            third,
+            {"executor": executor, "progress": progress, "holdout_met": holdout is None},
+            of_people,
+            of_attacks,
         ),
     )
     told = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
-        m_min = fakes.preset.m_min
-        told["categories"] = category_agreement(fakes.learnt.classes.label, traces.locations, m_min=m_min, rng=fourth)
-    return Judgement(uses, kept, attacked, told, (*notes, *more), lives)
+        told["categories"] = category_agreement(
+            fakes.learnt.classes.label, traces.locations, m_min=fakes.preset.m_min, rng=of_categories
+        )
+    notes = (who, *no_publishing, *no_uses, *([why_no_lives] * bool(why_no_lives)), *on_attacks)
+    return Judgement(uses, publishing, audited, told, notes, lives)
 
 
 def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, tuple[str, ...]]:
@@ -305,126 +289,180 @@ def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, 
         return None, (f"{what} could not be judged: {error.args[0]}",)
 
 
-def _control(
-    traces: Traces, seed_rows: Ints, fakes: Fakes, holdout: Traces | None
-) -> tuple[Traces | None, tuple[str, ...]]:
-    """Who stands in for strangers, and in which role they met the generator."""
+def _control(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -> tuple[Traces | None, str]:
+    """Who stands in for strangers, of the `free` who are nobody's seed, and in which role they met the generator."""
     if holdout is not None:
-        return holdout, (f"control: {holdout.U} people set aside before anything was learnt.",)
-    free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+        return holdout, f"control: {holdout.U} people set aside before anything was learnt."
     if len(free) == 0:
-        return None, (
-            "no control: every person is behind the fakes (--holdout sets people aside); what needs one is not run.",
+        return (
+            None,
+            "no control: every person is behind the fakes (`holdout` sets people aside); what needs one is not run.",
         )
     role = {
         "product": "the alternates of the differential test, who have not met the model",
         "deniable": "the people the model was learnt from, who are nobody's seed: they HAVE met the model "
-        "(--holdout sets others aside)",
+        "(`holdout` sets others aside)",
     }
     who = role.get(fakes.preset.name, "people who are nobody's seed")
-    return traces.of_users(free), (f"control: {len(free)} people, {who}.",)
+    return traces.of_users(free), f"control: {len(free)} people, {who}."
 
 
-def _others(traces: Traces, seed_rows: Ints, fakes: Fakes, holdout: Traces | None) -> dict[str, Traces | str]:
-    """The people in the file who are nobody's seed, by the name of their role; or why they cannot be attacked."""
-    free = np.setdiff1d(np.arange(traces.U), traces.user[seed_rows])
+def _others(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -> dict[str, Traces | str]:
+    """The `free` who are nobody's seed, by the name of their role; or why they cannot be attacked."""
     if len(free) == 0:
         return {}
     role = {"product": "alternates", "deniable": "model people"}.get(fakes.preset.name, "others")
     if holdout is None:
-        return {role: "they are the strangers of these attacks themselves (--holdout sets others aside)"}
+        return {role: "they are the strangers of these attacks themselves (`holdout` sets others aside)"}
     if len(free) < FEWEST_PEOPLE:
         return {role: f"they are {len(free)}, and fewer than {FEWEST_PEOPLE} tell nothing"}
     return {role: traces.of_users(free)}
 
 
+def _followed(fakes: Fakes, rows: Ints) -> NDArray[np.bool_]:
+    """Which fakes follow somebody: in the deniable preset not those of the walk without a seed."""
+    if fakes.preset.name != "deniable" or len(fakes.verdicts) == 0:
+        return np.ones(len(rows), dtype=bool)
+    return np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """
+    Who is attacked, beside whom, by which fakes.
+
+    `owner` is the row of `seeds` behind each row of `published`, None where nobody is; `follows` whether somebody is.
+    """
+
+    seeds: Traces
+    control: Traces | None
+    others: dict[str, Traces | str]
+    published: Traces
+    owner: Ints | None
+    follows: NDArray[np.bool_]
+
+    def of_some_people(self, draw: np.random.Generator) -> tuple["_Sides", Ints]:
+        """Return the same with at most MOST_PEOPLE on each side, and the fakes that stay, by their numbers."""
+        sides, stay = self, np.arange(len(self.published))
+        if self.seeds.U > MOST_PEOPLE:
+            people = np.sort(draw.choice(self.seeds.U, MOST_PEOPLE, replace=False))
+            mine = np.flatnonzero(np.isin(self.seeds.user, people))
+            if self.owner is not None:
+                stay = np.flatnonzero(np.isin(self.owner, mine))
+                sides = replace(
+                    self,
+                    published=self.published.select(stay),
+                    owner=np.searchsorted(mine, self.owner[stay]),
+                    follows=self.follows[stay],
+                )
+            sides = replace(sides, seeds=self.seeds.select(mine))
+
+        def some(people: Any) -> Any:
+            if not isinstance(people, Traces) or people.U <= MOST_PEOPLE:
+                return people
+            return people.of_users(np.sort(draw.choice(people.U, MOST_PEOPLE, replace=False)))
+
+        control = some(self.control)
+        return replace(sides, control=control, others={role: some(who) for role, who in self.others.items()}), stay
+
+    def of_some_days(self, each: int, draw: np.random.Generator) -> tuple["_Sides", Ints]:
+        """Return the same with at most `each` days of each life, and the fakes that stay, by their numbers."""
+        assert self.owner is not None  # noqa: S101 - fakes made of nobody have no days that they were made from
+        stay = _some_days(self.published, each, draw)
+        # the candidates are the days that these fakes were made from
+        mine, owner = np.unique(self.owner[stay], return_inverse=True)
+
+        def some(people: Any) -> Any:
+            return people.select(_some_days(people, each, draw)) if isinstance(people, Traces) else people
+
+        return _Sides(
+            self.seeds.select(mine),
+            some(self.control),
+            {role: some(who) for role, who in self.others.items()},
+            self.published.select(stay),
+            owner,
+            self.follows[stay],
+        ), stay
+
+
 def _attacked(
-    seeds: Traces,
+    sides: _Sides,
     days: Traces,
-    control: Traces | None,
-    others: dict[str, Traces | str],
-    of_this_run: bool,
     fakes: Fakes,
-    published: Traces,
-    owner: Ints | None,
-    follows: NDArray[np.bool_],
-    executor: Executor | None,
-    progress: Callable[[int, int], None] | None,
+    options: dict[str, Any],
     draw: np.random.Generator,
     rng: np.random.Generator,
 ) -> tuple[AuditResult | None, tuple[str, ...]]:
+    """What attacks learn, of so many people and days as they can be run on; `days` are all those of the seeds."""
     notes: tuple[str, ...] = ()
-    if seeds.U < FEWEST_PEOPLE:
-        return None, (f"no attack was run: {seeds.U} people are seeds, fewer than {FEWEST_PEOPLE} tell nothing.",)
-    if control is not None and control.U < FEWEST_PEOPLE:
-        notes = (f"the control has only {control.U} people: attacks that need one are not run.",)
-        control = None
-    everybody, among_all = seeds, owner
-    if seeds.U > MOST_PEOPLE:
-        people = np.sort(draw.choice(seeds.U, MOST_PEOPLE, replace=False))
-        mine = np.flatnonzero(np.isin(seeds.user, people))
-        if owner is not None:
-            kept = np.isin(owner, mine)
-            published, among_all, follows = published.select(np.flatnonzero(kept)), owner[kept], follows[kept]
-            owner = np.searchsorted(mine, among_all)
-        seeds = seeds.select(mine)
+    everybody = sides
+    if sides.seeds.U < FEWEST_PEOPLE:
+        return None, (f"no attack was run: {sides.seeds.U} people are seeds, fewer than {FEWEST_PEOPLE} tell nothing.",)
+    if sides.control is not None and sides.control.U < FEWEST_PEOPLE:
+        notes = (f"the control has only {sides.control.U} people: attacks that need one are not run.",)
+        sides = replace(sides, control=None)
+    if sides.seeds.U > MOST_PEOPLE:
         notes += (f"attacked: the fakes of {MOST_PEOPLE} people drawn at random.",)
-    control = None if control is None else _at_most(control, draw)
-    others = {role: _at_most(people, draw) if isinstance(people, Traces) else people for role, people in others.items()}
-    whole, in_file = (seeds, control, published, owner), others
-    if owner is not None and len(published) > MOST_DAYS and len(published) > published.U:
-        each = max(1, MOST_DAYS // published.U)
-        rows = _some_days(published, each, draw)
-        published, follows = published.select(rows), follows[rows]
-        among_all = None if among_all is None else among_all[rows]
-        # the candidates are the days that these fakes were made from
-        mine, owner = np.unique(owner[rows], return_inverse=True)
-        seeds = seeds.select(mine)
-        control = None if control is None else control.select(_some_days(control, each, draw))
-        others = {
-            role: people.select(_some_days(people, each, draw)) if isinstance(people, Traces) else people
-            for role, people in others.items()
-        }
+    whole, stay = sides.of_some_people(draw)
+    sides = whole
+    if sides.owner is not None and len(sides.published) > max(MOST_DAYS, sides.published.U):
+        each = max(1, MOST_DAYS // sides.published.U)
+        sides, some = sides.of_some_days(each, draw)
+        stay = stay[some]
         notes += (f"attacked: {each} days of each life, drawn at random; over all days: A13, A18, A20.",)
-    settings, learnt = fakes.preset, fakes.learnt
-    given: dict[str, Any] = {"m_min": settings.m_min, "executor": executor}
-    if owner is None:
-        # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
-        given["attacks"] = [attack for attack in ALL if attack != "A13"]
-    if learnt is not None:
-        given |= {"model": learnt.model, "classes": learnt.classes}
-    if fakes.preset.name == "deniable":
-        given["holdout_met"] = of_this_run
-        given |= {"k": settings.k or None, "eps0": settings.eps0}
-        if fakes.sampler is not None and learnt is not None:
-            given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
-    if fakes.preset.name == "private":
-        given["sampler"] = fakes.sampler
+    given = _held_to(fakes, options, anybody=sides.owner is None)
+    progress = given.pop("progress")
+    seeds, control, published, owner = sides.seeds, sides.control, sides.published, sides.owner
     try:
-        found = audit(
-            seeds, control, published, owner, pool=published, roles=others, progress=progress, rng=rng, **given
+        audited = audit(
+            seeds, control, published, owner, pool=published, roles=sides.others, progress=progress, rng=rng, **given
         )
-        if settings.k and "sampler" in given and among_all is not None and follows.any():
-            some = np.flatnonzero(follows)
-            of = among_all[some]
-            found = _with(found, audit(everybody, None, published.r[some], of, attacks=["A8"], rng=rng, **given))
-        if len(published) < len(whole[2]) and control is not None:
-            over_days = ["A18", "A20"]
-            found = _with(found, audit(*whole, pool=whole[2], attacks=over_days, rng=rng, **given))
+        if fakes.preset.k and "sampler" in given and everybody.owner is not None and sides.follows.any():
+            # seeds behind a fake are counted among all of them
+            some = np.flatnonzero(sides.follows)
+            behind = everybody.owner[stay[some]]
+            a8 = audit(everybody.seeds, None, published.r[some], behind, attacks=["A8"], rng=rng, **given)
+            audited = _with(audited, a8)
+        if len(published) < len(whole.published) and control is not None:
+            over_days = audit(
+                whole.seeds,
+                whole.control,
+                whole.published,
+                whole.owner,
+                pool=whole.published,
+                attacks=["A18", "A20"],
+                rng=rng,
+                **given,
+            )
+            audited = _with(audited, over_days)
         if len(seeds) < len(days) and owner is not None:
             # who visits a place is counted over all days of all seed users, as before anything was learnt (E31)
-            found = _with(found, audit(days, control, whole[2], None, attacks=["A13"], roles=in_file, rng=rng, **given))
+            a13 = audit(days, control, whole.published, None, attacks=["A13"], roles=whole.others, rng=rng, **given)
+            audited = _with(audited, a13)
     except ClusterUnavailable:  # which is no word on the fakes: the run stops, and goes on when it is there again
         raise
     except ElsewhereError as error:
         return None, (*notes, f"no attack could be run: {error.args[0]}")
-    return found, notes
+    return audited, notes
 
 
-def _at_most(people: Traces, draw: np.random.Generator) -> Traces:
-    if people.U <= MOST_PEOPLE:
-        return people
-    return people.of_users(np.sort(draw.choice(people.U, MOST_PEOPLE, replace=False)))
+def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[str, Any]:
+    """The options of `audit` for fakes of this preset; `anybody` where they are made of nobody in particular."""
+    settings, learnt = fakes.preset, fakes.learnt
+    of_this_run = options["holdout_met"]
+    given = {**options, "m_min": settings.m_min, "holdout_met": settings.name == "deniable" and of_this_run}
+    if anybody:
+        # places come from a public map, and noise visits some that nobody does: it tells nothing of who is there
+        given["attacks"] = [attack for attack in ALL if attack != "A13"]
+    if learnt is not None:
+        given |= {"model": learnt.model, "classes": learnt.classes}
+    if settings.name == "deniable":
+        given |= {"k": settings.k or None, "eps0": settings.eps0}
+        if fakes.sampler is not None and learnt is not None:
+            given["sampler"] = WhiteBox(fakes.sampler, learnt.place)
+    if settings.name == "private":
+        given["sampler"] = fakes.sampler
+    return given
 
 
 def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
@@ -483,7 +521,7 @@ def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Trac
             "published fakes": pool.traces.U,
             "published days": len(pool),
             "places": traces.R,
-            "instants": traces.L,
+            "slots": traces.L,
         },
         "notes": list(pool.provenance["notes"]),
         "lives": fakes.day is not None,

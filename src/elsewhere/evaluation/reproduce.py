@@ -178,7 +178,7 @@ def reproduce(
     tell = progress or (lambda done, total: None)
     whole = np.all(traces.r >= 0, axis=1)
     if not whole.any():
-        raise NotEnoughUsers("no day is complete; a longer `--step` may help.", code="E_GAPS")
+        raise NotEnoughUsers("no day is complete; a longer `step` may help.", code="E_GAPS")
     train, test = two_days(traces if whole.all() else traces.select(whole))
     tell(1, 6)
     profiles = fit_profiles(train)

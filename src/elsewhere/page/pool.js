@@ -75,8 +75,8 @@ function open(level) {
   showLevel(level);
   useDay(0);
   map.set(head.places, head.ground);
-  stepper.set(head.instants, (slot) => clockOf(head, slot));
-  stepper.go(Math.floor(head.instants / 3));
+  stepper.set(head.slots, (slot) => clockOf(head, slot));
+  stepper.go(Math.floor(head.slots / 3));
   el("map").focus({ preventScroll: true });
 }
 
@@ -209,7 +209,7 @@ function filter() {
     pool.shown.push(i);
   });
   // circles keep their scale over the whole day
-  const L = pool.head.instants, count = new Int32Array(pool.head.places.lat.length);
+  const L = pool.head.slots, count = new Int32Array(pool.head.places.lat.length);
   pool.most = 1;
   for (let t = 0; t < L; t++) {
     count.fill(0);

@@ -66,8 +66,8 @@ function open(run) {
     el("no-map").hidden = false;
   }
   useDay(0);
-  stepper.set(run.instants, (slot) => clockOf(run, slot));
-  stepper.go(Math.floor(run.instants / 3));
+  stepper.set(run.slots, (slot) => clockOf(run, slot));
+  stepper.go(Math.floor(run.slots / 3));
 }
 
 // Share of the slots at which fake and skeleton are in the same class, of those where both are known; null without any.
@@ -96,8 +96,8 @@ function useDay(n) {
   it.most = 1;
   const count = new Int32Array(R);
   // how full each class is by slot, for the legend
-  it.curve = Array.from({ length: run.label ? run.kappa : 0 }, () => new Int32Array(run.instants));
-  for (let t = 0; t < run.instants; t++) {
+  it.curve = Array.from({ length: run.label ? run.kappa : 0 }, () => new Int32Array(run.slots));
+  for (let t = 0; t < run.slots; t++) {
     count.fill(0);
     for (const day of it.r) {
       const place = day[t];

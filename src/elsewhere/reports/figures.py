@@ -122,7 +122,7 @@ def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
     if U > MAX_USERS:
         raise InvalidParameter(
             f"{U} users make two tables of {U} x {U} numbers, {U * U * 16 / 2**30:.1f} GiB; compare at most "
-            f"{MAX_USERS} users (`--users`).",
+            f"{MAX_USERS} users.",
             code="E_TOO_LARGE",
         )
     T = profiles[0].T

@@ -103,7 +103,7 @@ class Run:
         mine = whole.with_name(f"{whole.name}-private") if private is None else private
         if not mine.is_dir():
             raise InvalidModel(
-                f"{mine} is not there: the studio needs the private folder of the run too; give `--private`.",
+                f"{mine} is not there: the studio needs the private folder of the run too; give `private`.",
                 code="E_PRIVATE",
             )
         self.name = whole.name
@@ -130,7 +130,7 @@ class Run:
             "kappa": self.about.get("kappa", self.pool.provenance.get("kappa")),
             "step_minutes": t.step_minutes,
             "start": t.start,
-            "instants": t.L,
+            "slots": t.L,
             **page_map(t.locations),
             "label": self._list("label"),
             "fakes": [

@@ -33,10 +33,10 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
     """All tables and figures of one publishing result."""
     sizes = result.get("sizes") or {}
     few = shareable and _few(sizes)
-    names = ("train", "fakes", "datasets", "dataset_size", "places", "instants")
-    real, made, datasets, size, places, instants = (number(sizes.get(name)) for name in names)
+    names = ("train", "fakes", "datasets", "dataset_size", "places", "slots")
+    real, made, datasets, size, places, slots = (number(sizes.get(name)) for name in names)
     intro = (
-        f"{real} real traces; {made} fakes in {datasets} datasets of {size}; {places} places, {instants} slots a "
+        f"{real} real traces; {made} fakes in {datasets} datasets of {size}; {places} places, {slots} slots a "
         "trace. Figures are means over the datasets, ± is their standard deviation. "
         "“Testing” is other real data: nobody can expect a fake to be closer than that."
     )

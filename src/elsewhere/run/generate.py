@@ -165,9 +165,8 @@ def fakes_of(
     draw = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(0,)))
     given = isinstance(model, FittedModel) or (model is not None and classes is not None)
     roles = split_users(traces, settings, alternates, draw, learnt=given, seeds=seeds)
-    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, executor, draw))
-    on_pairs = () if learnt.graph is None else learnt.graph.notes
-    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible), *on_pairs))
+    learnt = stages("model", lambda: _learn(roles, settings, kappa, classes, model, feasible, disjoint, draw))
+    roles = replace(roles, notes=(*roles.notes, *_on_moves(learnt, feasible)))
     if kappa == "auto" and classes is None and not isinstance(model, FittedModel):
         roles = replace(roles, notes=(*roles.notes, *_papers_number(learnt)))
     if settings.name == "deniable":
@@ -178,31 +177,8 @@ def fakes_of(
         if seeds is None or laboratory:
             return fakes
         return replace(fakes, certificate=fakes.certificate.with_condition(COINS, "asserted"))
-    roles = _with_known_places(roles, learnt)
-    known = learnt.translate(roles.seeds)
-    # a person with all their days is one seed; where the paper is reproduced, every trace is
-    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
-    test = _test(learnt, roles, known, people, settings)
-    work: Pairs | Attempts
-    if settings.name == "product":
-        work = _pairs(learnt, roles, people, settings, test, entropy, stages)
-    else:
-        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
-    shown = _days_shown(people, settings, per_seed, entropy)
-    # fakes of one number at a time: more of them per seed leave the first ones as they are
-    pieces = [
-        np.column_stack([rows, np.full(len(rows), number)])
-        for number in range(per_seed)
-        for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
-    ]
-    sent: list[Any] = pieces
-    if isinstance(work, Pairs):
-        sent = [Block(u, test.block(u[0, 0], u[-1, 0] + 1), shown[u[0, 1], u[:, 0]]) for u in pieces]
-    if progress is not None:
-        progress(0, len(pieces))
     with workers_or(executor, workers) as where:
-        made = map_over(work, sent, executor=where, progress=progress, stages=stages, name="blocks_of_fakes")
-    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
+        return _tested(traces, roles, learnt, settings, per_seed, entropy, laboratory, where, progress, stages)
 
 
 class Drawn(NamedTuple):
@@ -336,6 +312,45 @@ def _on_a_calendar(weekend: NDArray[np.bool_]) -> Ints:
     return out.ravel()
 
 
+def _tested(
+    traces: Traces,
+    roles: Roles,
+    learnt: FittedModel,
+    settings: Preset,
+    per_seed: int,
+    entropy: int,
+    laboratory: bool,
+    executor: Executor | None,
+    progress: Progress | None,
+    stages: Stages,
+) -> Fakes:
+    """Fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
+    roles = _with_known_places(roles, learnt)
+    known = learnt.translate(roles.seeds)
+    # a person with all their days is one seed; where the paper is reproduced, every trace is
+    people = People.of(known, m_min=settings.m_min, alone=settings.name == "paper")
+    test = _test(learnt, roles, known, people, settings)
+    work: Pairs | Attempts
+    if settings.name == "product":
+        work = _pairs(learnt, roles, people, settings, test, entropy, stages)
+    else:
+        work = Attempts(_maker(learnt, known, settings, entropy), test, known, settings.max_tries)
+    shown = _days_shown(people, settings, per_seed, entropy)
+    # fakes of one number at a time: more of them per seed leave the first ones as they are
+    pieces = [
+        np.column_stack([rows, np.full(len(rows), number)])
+        for number in range(per_seed)
+        for rows in np.split(np.arange(len(people)), np.arange(work.size, len(people), work.size))
+    ]
+    sent: list[Any] = pieces
+    if isinstance(work, Pairs):
+        sent = [Block(u, test.block(u[0, 0], u[-1, 0] + 1), shown[u[0, 1], u[:, 0]]) for u in pieces]
+    if progress is not None:
+        progress(0, len(pieces))
+    made = map_over(work, sent, executor=executor, progress=progress, stages=stages, name="blocks_of_fakes")
+    return _gathered(made, pieces, traces, people, shown, roles, learnt, settings, laboratory)
+
+
 def _gathered(
     made: list[Made],
     pieces: list[Ints],
@@ -387,7 +402,7 @@ def _gathered(
         preset=settings,
         kappa=learnt.classes.kappa,
         laboratory=laboratory,
-        notes=(*roles.notes, *_one_class(learnt)),
+        notes=(*roles.notes, *([ONE_CLASS] * (learnt.classes.kappa < 2))),
         published=np.zeros(len(fakes), dtype=bool),
         seed_rows=roles.seed_rows,
         weekend=_weekend(traces, people, seed, day),
@@ -441,10 +456,7 @@ def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
     return (f"{found} semantic classes, not the {PAPERS} of the paper: {places} visited places leave no more (E29).",)
 
 
-def _one_class(learnt: FittedModel) -> tuple[str, ...]:
-    if learnt.classes.kappa > 1:
-        return ()
-    return ("all places are in one class: fakes keep nothing of what their seeds' places mean; give more people.",)
+ONE_CLASS = "all places are in one class: fakes keep nothing of what their seeds' places mean; give more people."
 
 
 def _entropy(rng: np.random.Generator | None) -> int:
@@ -466,7 +478,6 @@ def _learn(
     model: AggregateModel | FittedModel | None,
     feasible: Any,
     disjoint: bool,
-    executor: Executor | None,
     rng: np.random.Generator,
 ) -> FittedModel:
     if settings.name == "deniable" and (model is not None or classes is not None) and not disjoint:
@@ -500,7 +511,7 @@ def _learn(
         learnt = FittedModel(model, given, settings, np.arange(model.R))
     else:
         assert roles.model is not None  # noqa: S101 - None only where both are given
-        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, executor=executor, rng=rng)
+        learnt = learn(roles.model, settings, kappa=kappa, feasible=feasible, carry=False, rng=rng)
         learnt = replace(learnt, model=model or learnt.model, classes=given or learnt.classes)
         require_one_map(learnt.model.locations, roles.seeds.locations)
         if settings.name == "deniable":

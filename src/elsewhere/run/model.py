@@ -15,7 +15,6 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +32,7 @@ from elsewhere.profiles.aggregate import AggregateModel, aggregate
 from elsewhere.profiles.markov import fit_profiles
 from elsewhere.run.presets import Kappa, Learning, LearningOptions, Preset, PresetName, preset_of
 from elsewhere.run.roles import Contributors
-from elsewhere.semantics.classes import SemanticClasses, most_telling, semantic_clustering
+from elsewhere.semantics.classes import SemanticClasses, most_informative, semantic_clustering
 from elsewhere.semantics.graph import LocationGraph, semantic_graph
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.maps import Moves, matrix_of, read_moves
@@ -244,7 +243,6 @@ def learn(
     kappa: Kappa = "auto",
     feasible: Any = None,
     carry: bool = True,
-    executor: Executor | None = None,
     rng: np.random.Generator | None = None,
     **options: Unpack[LearningOptions],
 ) -> FittedModel:
@@ -253,9 +251,9 @@ def learn(
 
     Places with fewer than `m_min` visitors are merged away first, so nothing learnt rests on fewer people (E31). In the
     deniable preset it carries archetypes and walk too, by which fakes are made without these people's traces; `carry`
-    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. On `executor` pairs of
-    users are looked at where there is a loop over pairs. `options` are parameters of the preset by which people are
-    learnt from, such as `m_min`; without `rng` the operating system's entropy is asked.
+    False leaves them out, which is faster. `feasible` forbids moves, as for `generate_fakes`. `options` are parameters
+    of the preset by which people are learnt from, such as `m_min`; without `rng` the operating system's entropy is
+    asked.
 
     Examples
     --------
@@ -285,7 +283,7 @@ def learn(
     # whoever was moved to a place because theirs is rare does not make it one that more people share
     model = model.visited_by(np.where(place == np.arange(len(place)), traces.visitors(), 0))
     finer = fit_profiles(shared, periods=_class_periods(settings), missing="skip")
-    graph = semantic_graph(finer, order=settings.order, mapping=settings.mapping, rng=rng, executor=executor)
+    graph = semantic_graph(finer)
     classes = _classes(graph, kappa, settings, shared, rng)
     learnt = FittedModel(model, classes, settings, place, graph, Contributors.of(traces))
     return carrying(learnt, traces, rng) if carry and settings.name == "deniable" else learnt
@@ -352,7 +350,7 @@ def _classes(
     graph: LocationGraph, kappa: int | str, settings: Preset, people: Traces, rng: np.random.Generator
 ) -> SemanticClasses:
     """
-    The classes of one clustering, or the most telling of `class_draws`, all of one number of classes.
+    The classes of one clustering, or the most informative of `class_draws`, all of one number of classes.
 
     That number is what the first one has: "auto" chooses once. What `c_min` merges away differs from draw to draw, and
     how people agree in few classes is not compared with how they do in many.
@@ -366,7 +364,7 @@ def _classes(
         warnings.simplefilter("ignore")  # the first has said how many classes there are
         asked = number if isinstance(kappa, str) else kappa
         found += [semantic_clustering(graph, kappa=asked, **named) for _ in range(settings.class_draws - 1)]
-    return most_telling([classes for classes in found if classes.kappa == number], people.r, rng)
+    return most_informative([classes for classes in found if classes.kappa == number], people.r, rng)
 
 
 def _class_periods(settings: Preset) -> int | tuple[float, ...]:

@@ -8,15 +8,15 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from elsewhere.errors import require_between, require_whole
+from elsewhere.errors import require_whole
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.deniable import release as deniable
 from elsewhere.privacy.deniable.carried import number_of_archetypes
-from elsewhere.privacy.deniable.count import LEAST_EPS0, margin
+from elsewhere.privacy.deniable.count import margin
 from elsewhere.privacy.private import release as private
 from elsewhere.privacy.private.sums import MOST_EPS, eps_of, gaussian_mu
-from elsewhere.run.presets import PRESETS, PresetName
-from elsewhere.run.roles import least_users
+from elsewhere.run.presets import PRESETS, NoisyCount, NoisySums, PresetName
+from elsewhere.run.roles import USUAL_USERS, least_users
 
 MOST_PEOPLE = 10**10
 GOOD = 4500.0  # people x mu above which the loss of TP-TV is .02 at most (docs/decisions/0050-parts-and-pools.md)
@@ -59,22 +59,26 @@ def plan(
 
     """
     require_whole("people", people, 0, MOST_PEOPLE)
-    require_between("eps0", eps0, LEAST_EPS0, math.inf, open_high=True)
-    require_between("eps", eps, 0, MOST_EPS, open_low=True)
-    require_between("delta", delta, 0, 0.1, open_low=True)
+    NoisyCount(eps0=eps0, k=k)  # which refuse what the presets would refuse
+    NoisySums(eps=eps, delta=delta)
     if k is not None:
         require_whole("k", k, 1)
     return (
         _without("paper", people, "to reproduce the paper; not for publishing."),
-        _without(
-            "product",
-            people,
-            "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all "
-            "that is known about privacy.",
-        ),
+        _without("product", people, _product(people)),
         _deniable(people, eps0, k),
         _private(people, eps, delta),
     )
+
+
+def _product(people: int) -> str:
+    words = (
+        "the most useful: each fake follows one seed; what attacks learn is measured after the run, and is all that is "
+        "known about privacy."
+    )
+    if people >= USUAL_USERS:
+        return words
+    return f"{words} Fewer than about {USUAL_USERS} people often share too few places: it may be refused for that."
 
 
 def _without(preset: PresetName, people: int, words: str) -> Planned:

@@ -171,10 +171,8 @@ class Learning:
 
     periods: int | tuple[float, ...] = 1  # E5, E24
     class_periods: int | tuple[float, ...] | None = None  # periods of the graph; None: those of the model
-    order: int = 0
-    mapping: str = "per-period"  # E19
     method: str = "kmeans"  # E28: how classes are found (docs/decisions/0001-classes.md)
-    class_draws: int = 1  # clusterings of which the most telling is taken (docs/decisions/0009-telling.md)
+    class_draws: int = 1  # clusterings of which the most informative is taken (docs/decisions/0009-telling.md)
     c_min: int = 1  # E30
     m_min: int = 1  # E31
     epsilon: float = 0.01  # E34
@@ -185,21 +183,12 @@ class Learning:
         for name in ("periods", "class_periods"):
             if isinstance(number := getattr(self, name), int):
                 require_whole(name, number, 1)
-        require_whole("order", self.order, 0, 1)
-        require_choice("mapping", self.mapping, ("per-period", "common"))
         require_choice("method", self.method, ("roles", "kmeans"))
         require_whole("class_draws", self.class_draws, 1, 1000)
         require_whole("c_min", self.c_min, 1)
         require_whole("m_min", self.m_min, 1)
         require_between("epsilon", self.epsilon, 0, math.inf, open_low=True, open_high=True)
         require_whole("n_min", self.n_min, 1)
-        if self.method == "roles" and (self.order, self.mapping) != (0, "per-period"):
-            raise InvalidParameter(
-                "`order` and `mapping` say how the moves of two people are compared for the weights of the location "
-                'graph, and classes by `method` = "roles" are found without these weights: leave them out, or give '
-                '`method="kmeans"` (E28).',
-                code="E_NOT_READ",
-            )
 
 
 @dataclass(frozen=True)
@@ -417,8 +406,6 @@ class LearningOptions(TypedDict, total=False):
 
     periods: int | tuple[float, ...]
     class_periods: int | tuple[float, ...] | None
-    order: int
-    mapping: str
     method: str
     class_draws: int
     c_min: int
@@ -502,6 +489,13 @@ class WholeJobOptions(PresetOptions, total=False):
 
 def check_names(parameters: dict[str, Any], beside: Sequence[str] = ()) -> dict[str, Any]:
     """Return `parameters` if each is one of some preset, else raise `InvalidParameter`; `beside` are others."""
+    if wrong := [f"`{name}`" for name in ("order", "mapping") if name in parameters]:
+        raise InvalidParameter(
+            f"{' and '.join(wrong)} would decide the classes of places alone: the privacy test compares visits, period "
+            "by period (order 0), since at order 1 every similarity is a search. Give classes of such a graph as "
+            '`classes`: `semantic_clustering(semantic_graph(profiles, order=1), method="kmeans")` (E21).',
+            code="E_NOT_READ",
+        )
     known = list(dict.fromkeys(name for part in _PARTS for name in _names(part)))
     wrong = []
     for name in (name for name in parameters if name not in known):

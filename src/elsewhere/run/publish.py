@@ -131,7 +131,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     unlinked = sum(str(label) not in wanted for label in fakes.labels)
     if unlinked:
         raise InvalidTraces(
-            f"`--links` must name the seed of every fake: {unlinked} of {len(fakes.labels)} are missing.",
+            f"`links` must name the seed of every fake: {unlinked} of {len(fakes.labels)} are missing.",
             code="E_LINKS",
         )
     rows_of: dict[str, list[int]] = {}
@@ -150,7 +150,7 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
         if np.any(index == fault):
             raise InvalidTraces(
-                f"`--links` names {what}, for {int((index == fault).sum())} fakes; columns are fake, seed, date, row.",
+                f"`links` names {what}, for {int((index == fault).sum())} fakes; columns are fake, seed, date, row.",
                 code="E_LINKS",
             )
     return index

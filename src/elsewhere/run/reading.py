@@ -6,7 +6,7 @@ Where there are too few people for any fake, errors carry advice: what there is,
 
 import math
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,7 +48,7 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     Only some people are learnt from, so a place needs more visitors than `m_min`: see `_shared`.
     """
     from elsewhere.run.presets import PRESETS
-    from elsewhere.run.roles import least_users
+    from elsewhere.run.roles import USUAL_USERS, least_users
 
     visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
@@ -58,10 +58,12 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
-        f'Preset "{settings.name}" needs {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) and '
-        f"{max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places (`c_min` = "
-        f"{settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
+        f'Preset "{settings.name}" needs at least {needed:,} people (`k` = {settings.k}, `m_min` = {settings.m_min}) '
+        f"and {max(2, settings.c_min):,} such places, {max(4, 2 * settings.c_min):,} for two classes of places "
+        f"(`c_min` = {settings.c_min}); of people, {', '.join(others[:-1])} and {others[-1]}."
     )
+    if settings.name == "product":
+        needs += f" About {USUAL_USERS} people usually share as many places."
     ways = []
     everybody = 0 if read is None else read.users + read.users_dropped
     if read is not None and read.users_usable < needed <= everybody:
@@ -210,16 +212,6 @@ def read_whole(
     those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too,
     and gaps up to an hour are filled before.
     """
-    from elsewhere.run.roles import least_users
-    from elsewhere.traces.read import read_traces
-    from elsewhere.traces.write import kept_in
-
-    if settings.name == "private" and kept_in(source) is not None:
-        raise InvalidParameter(
-            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
-            "own: give the file it was made from, with `grid`, `locations` or `regions`.",
-            code="E_MAP",
-        )
     from elsewhere.checkpoint import generator
     from elsewhere.profiles.markov import fill_slots, uncertain_slots
 
@@ -231,22 +223,51 @@ def read_whole(
         periods = 1 if settings.learning is None else settings.learning.periods
         return fill_slots(traces, periods=periods, rng=generator(coins, "missing"))
 
-    reports: list[Preparation] = []
+    by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
+    joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
+    joined = (lambda others: join_places(usable(others), settings)[0]) if joins else None
     keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
-    by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
-    joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
-    if settings.name == "deniable" and told is None and kept_in(source) is None:
-        from elsewhere.traces.together import read_apart
-
-        traces = read_apart(
-            source,
-            key=coins,
-            report=reports.append,
-            joined=(lambda others: join_places(usable(others), settings)[0]) if joins else None,
-            **keywords,
+    traces, read = _read(source, settings, keywords, coins if told is None else None, joined)
+    if missing == "gibbs":
+        uncertain = uncertain_slots(traces)
+        drawn = (
+            f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
+            f"{len(traces):,} days, were drawn by Gibbs sampling, each from its person's own days"
         )
+        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, drawn))
+    whole = _of_enough(usable, traces, read, settings, least)
+    notes = _without_a_day(whole, traces, read)
+    if joins and read.seeds is None:
+        whole, on_joined = join_places(whole, settings)
+        read = replace(read, places=whole.R, places_joined=bool(on_joined))
+        notes += on_joined
+    return whole, replace(read, notes=(*read.notes, *notes))
+
+
+def _read(
+    source: Any,
+    settings: "Preset",
+    keywords: Mapping[str, Any],
+    coins: bytes | None,
+    joined: "Callable[[Traces], Traces] | None",
+) -> "tuple[Traces, Preparation]":
+    """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
+    from elsewhere.traces.read import read_traces
+    from elsewhere.traces.together import read_apart
+    from elsewhere.traces.write import kept_in
+
+    prepared = kept_in(source) is not None
+    if settings.name == "private" and prepared:
+        raise InvalidParameter(
+            'preset "private" needs a map that these people have not shaped, and this folder was prepared with its '
+            "own: give the file it was made from, with `grid`, `locations` or `regions`.",
+            code="E_MAP",
+        )
+    reports: list[Preparation] = []
+    if settings.name == "deniable" and coins is not None and not prepared:
+        traces = read_apart(source, key=coins, report=reports.append, joined=joined, **keywords)
     else:
         traces = read_traces(source, report=reports.append, **keywords)
     if settings.name == "private" and reports[0].by == "slots":
@@ -256,35 +277,31 @@ def read_whole(
             "make `Traces` of them, and call `generate_fakes`.",
             code="E_SLOTS",
         )
-    # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
-    fewest = 1 if settings.name in PROVEN else least_users(settings)
-    read, least = reports[0], fewest if least is None else least
-    if missing == "gibbs":
-        uncertain = uncertain_slots(traces)
-        drawn = (
-            f"{int(uncertain.sum()):,} of {uncertain.size:,} slots, on {int(uncertain.any(axis=1).sum()):,} of "
-            f"{len(traces):,} days, were drawn by Gibbs sampling, each from its person's own days"
-        )
-        read = replace(read, users_usable=traces.U, missing=missing, notes=(*read.notes, drawn))
+    return traces, reports[0]
+
+
+def _of_enough(
+    usable: "Callable[[Traces], Traces]", traces: "Traces", read: "Preparation", settings: "Preset", least: int | None
+) -> "Traces":
+    """The usable days; refused where they are of fewer people than `least`, or all at one place."""
+    from elsewhere.run.roles import least_users
+
+    if least is None:
+        # where a theorem covers the fakes, how many people there are is no reason to refuse before the split says so
+        least = 1 if settings.name in PROVEN else least_users(settings)
     if read.users_usable == 0:
         raise InvalidTraces(_too_few(read, settings, least), code="E_GAPS")
     whole = usable(traces)
-    if read.users_usable < min(least, read.users + read.users_dropped):  # of people who are all usable it is not said
-        with advised(whole, settings):
+    with advised(whole, settings):
+        if read.users_usable < min(least, read.users + read.users_dropped):  # of people all usable it is not said
             raise NotEnoughUsers(_too_few(read, settings, least))
-    if read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
-        with advised(whole, settings):
+        if read.places_found > 1 and (whole.r == whole.r[0, 0]).all():
             raise InvalidTraces(
                 "no place is shared by enough people: joined until enough share them, all places are one; give more "
                 "people, or say with `places` or `locations` what the places are.",
                 code="E_SUPPRESSED",
             )
-    notes = _without_a_day(whole, traces, read)
-    if joins and read.seeds is None:
-        whole, joined = join_places(whole, settings)
-        read = replace(read, places=whole.R, places_joined=bool(joined))
-        notes += joined
-    return whole, replace(read, notes=(*read.notes, *notes))
+    return whole
 
 
 def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:

@@ -72,6 +72,7 @@ def _hash(key: bytes, label: Any) -> str:
 SEED_SHARE = 0.7  # of the users in the product preset; the others are alternates
 MOST_DAYS = 60  # of a person that a fake lives
 MODEL_USERS = 20  # the least the deniable preset learns from
+USUAL_USERS = 60  # of the product: fewer often share too few places (docs/decisions/0021-few-people.md)
 ENOUGH_USERS = 3 * MODEL_USERS  # of whom a coin for each leaves so many, but once in a hundred times
 
 
@@ -88,7 +89,9 @@ class Roles:
 
 def least_users(settings: Preset) -> int:
     """
-    Return how many users this preset needs (E60), where the model is learnt from them too.
+    Return how many users this preset needs at the very least (E60), where the model is learnt from them too.
+
+    Fewer than USUAL_USERS often share too few places for the product, which is then refused for that.
 
     Examples
     --------

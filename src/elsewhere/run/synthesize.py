@@ -3,13 +3,14 @@
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from elsewhere.checkpoint import derived, generator, going_on
+from elsewhere.checkpoint import Stages, derived, generator, going_on
 from elsewhere.errors import (
     InvalidParameter,
     PublicationRefused,
@@ -54,6 +55,7 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
+from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
 from elsewhere.traces.sources import opened_once
@@ -169,20 +171,12 @@ def synthesize(
     ('fakes.csv', 'fakes.parquet', 'pool.parquet', 'places.parquet', 'manifest.json')
 
     """
-    out = Path(out)
-    also = options.pop("also", ())
-    also, out_as = (also,) if isinstance(also, str) else tuple(also), options.pop("out_as", None)
-    check_forms(also, out_as)
-    per_seed, n = options.pop("per_seed", 1), options.pop("n", None)
-    feasible, executor = options.pop("feasible", None), options.pop("executor", None)
-    missing = require_choice("missing", options.pop("missing", "drop"), MISSING)
-    reading, parameters = _reading(dict(options))
-    settings = preset_of(preset, **parameters)
-    _check(settings, per_seed, n, kappa, workers, holdout, rng, laboratory)
-    require_given(feasible, settings)
-    moves = feasible
-    if feasible is not None and not is_data(feasible) and not hasattr(feasible, "shape"):
-        moves = read_moves(feasible, encoding=reading.encoding)  # refused before a large input is read
+    out, asked = Path(out), _Asked.of(dict(options))
+    settings = preset_of(preset, **asked.parameters)
+    _check(settings, asked, kappa, workers, holdout, rng, laboratory)
+    moves = asked.feasible
+    if moves is not None and not is_data(moves) and not hasattr(moves, "shape"):
+        moves = read_moves(moves, encoding=asked.reading.encoding)  # refused before a large input is read
     left = TimeLeft()
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -190,30 +184,28 @@ def synthesize(
         if progress is not None:
             progress(stage, done, total, left)
 
-    given = None if rng is None else rng.bytes(32)
-    mine = private_folder(out, None if private is None else Path(private), force=True)
-    spare = unfinished_folder(out, mine)
-    clean_up(spare)
-    stopped = spare.exists()  # what the folders hold may be its own
-    for folder in (out, mine):
-        check_folder(folder, force=force or stopped)
+    of_laboratory = None if rng is None else rng.bytes(32)
+    mine, spare = _folders(out, None if private is None else Path(private), force)
     tell(READ, 0, 0)
-    source = opened_once(source, allow_truncated=reading.allow_truncated)
-    what = {"per_seed": per_seed, "n": n, "kappa": kappa, "holdout": holdout, "missing": missing}
-    key = key_of(source, reading, settings, given, feasible, **what)
+    source = opened_once(source, allow_truncated=asked.reading.allow_truncated)
+    what = {"per_seed": asked.per_seed, "n": asked.n, "kappa": kappa, "holdout": holdout, "missing": asked.missing}
+    key = key_of(source, asked.reading, settings, of_laboratory, asked.feasible, **what)
     with going_on(spare, key, SPENT, force=force) as stages:
         force = force or in_place(stages, (mine, out))
         for folder in (out, mine):
             check_folder(folder, force=force)
-        secret = given or stages(SECRET, lambda: secrets.token_bytes(32))
+        secret = of_laboratory or stages(SECRET, lambda: secrets.token_bytes(32))
         coins = derived(secret, "coins", 32)
         traces, read = stages(
             READ,
-            lambda: read_whole(source, reading, settings, coins=coins, executor=executor, missing=missing),
+            lambda: read_whole(
+                source, asked.reading, settings, coins=coins, executor=asked.executor, missing=asked.missing
+            ),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
-        each = per_seed * _to_choose(settings)
+        to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
+        each = asked.per_seed * to_choose
         left.expect(usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report), {ATTACK: ATTACKS})
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
@@ -224,72 +216,114 @@ def synthesize(
                 stages=stages,
                 preset=settings,
                 per_seed=each,
-                n=n,
+                n=asked.n,
                 kappa=kappa,
                 feasible=moves,
-                executor=executor,
+                executor=asked.executor,
                 workers=workers,
                 progress=lambda done, total: tell(MAKE, done, total),
                 seeds=read.seeds,
             )
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
         with whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new):
-            pool, rows = publish_linked(
-                fakes, per_seed=per_seed, laboratory=rng is not None, secret=derived(secret, "pool", 32)
+            result = _published(
+                traces, fakes, read, aside, asked, secret, stages, tell if report else None, new, for_me
             )
-            told = summary(fakes, traces)
-            kept = write_links(traces, fakes, pool, rows, for_me)
-            written = write_fakes(pool, new, fakes.frame, also, out_as)
-            pool, notes = on_output(pool, fakes.frame, also, out_as)
-            told["notes"] += notes
-            told["read"] = counts(read)
-            judgement = None
-            if report:
-                tell(JUDGE, 0, 0)
-                judgement = judge_run(
-                    traces,
-                    fakes,
-                    pool,
-                    rows,
-                    holdout=aside,
-                    executor=executor,
-                    progress=lambda done, total: tell(ATTACK, done, total),
-                    rng=generator(secret, "judge"),
-                    stages=stages,
-                )
-                tell(WRITE, 0, 0)
-                shared, more = write_reports(judgement, traces, fakes, pool, new, for_me, opening(told["read"]))
-                written, kept = written + shared, kept + more
-                told |= verdicts(judgement)
-            written = seal(pool, new, written)
             about_to_write(stages, (for_me, new))
-    warn_of_strangers(out, (*FORMS, REPORT), written)
-    warn_of_strangers(mine, PRIVATE, kept)
-    if settings.name == "product":
+    warn_of_strangers(out, (*FORMS, REPORT), result.files)
+    warn_of_strangers(mine, PRIVATE, result.private_files)
+    return replace(result, out=out, private=mine)
+
+
+def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
+    """The private folder, and that of what is done until the job has ended; refused before any work."""
+    mine = private_folder(out, private, force=True)
+    spare = unfinished_folder(out, mine)
+    clean_up(spare)
+    stopped = spare.exists()  # what the folders hold may be its own
+    for folder in (out, mine):
+        check_folder(folder, force=force or stopped)
+    return mine, spare
+
+
+def _published(
+    traces: Traces,
+    fakes: Fakes,
+    read: Preparation,
+    aside: Traces | None,
+    asked: "_Asked",
+    secret: bytes,
+    stages: Stages,
+    tell: Callable[[str, int, int], None] | None,
+    out: Path,
+    private: Path,
+) -> Result:
+    """Publish fakes, judge what leaves the house and report on it; without `tell`, which hears of it, publish only."""
+    pool, rows = publish_linked(
+        fakes, per_seed=asked.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
+    )
+    told = summary(fakes, traces)
+    kept = write_links(traces, fakes, pool, rows, private)
+    written = write_fakes(pool, out, fakes.frame, asked.also, asked.out_as)
+    pool, notes = on_output(pool, fakes.frame, asked.also, asked.out_as)
+    told["notes"] += notes
+    told["read"] = counts(read)
+    judgement = None
+    if tell is not None:
+        tell(JUDGE, 0, 0)
+        judgement = judge_run(
+            traces,
+            fakes,
+            pool,
+            rows,
+            holdout=aside,
+            executor=asked.executor,
+            progress=lambda done, total: tell(ATTACK, done, total),
+            rng=generator(secret, "judge"),
+            stages=stages,
+        )
+        tell(WRITE, 0, 0)
+        shared, more = write_reports(judgement, traces, fakes, pool, out, private, opening(told["read"]))
+        written, kept = written + shared, kept + more
+        told |= verdicts(judgement)
+    if fakes.preset.name == "product":
         told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
-    return Result(fakes, pool, judgement, out, mine, tuple(written), tuple(kept), told)
+    return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, written)), tuple(kept), told)
 
 
-def _reading(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
-    """How the input is read, and the other options."""
-    reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
-    if not isinstance(reading, Reading):
-        raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
-    changes = {name: value for name, value in options.items() if name in names}
-    others = {name: value for name, value in options.items() if name not in names}
-    beside = names | {"also", "out_as", "per_seed", "n", "feasible", "missing", "executor"}
-    return replace(reading, **changes), check_names(others, sorted(beside))
+class _Asked(NamedTuple):
+    """The further keywords of `synthesize`, checked: forms of the output, the reading, and parameters of the preset."""
 
+    also: tuple[str, ...]
+    out_as: str | None
+    per_seed: int
+    n: int | None
+    feasible: Any
+    missing: str
+    executor: Executor | None
+    reading: Reading
+    parameters: dict[str, Any]
 
-def _to_choose(settings: Preset) -> int:
-    """How many fakes are made for each that is published."""
-    return TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
+    @staticmethod
+    def of(options: dict[str, Any]) -> "_Asked":
+        default = {"also": (), "out_as": None, "per_seed": 1, "n": None, "feasible": None, "missing": "drop"}
+        asked = {name: options.pop(name, value) for name, value in (default | {"executor": None}).items()}
+        asked["also"] = (asked["also"],) if isinstance(asked["also"], str) else tuple(asked["also"])
+        check_forms(asked["also"], asked["out_as"])
+        require_choice("missing", asked["missing"], MISSING)
+        reading, names = options.pop("reading", Reading()), {field.name for field in fields(Reading)}
+        if not isinstance(reading, Reading):
+            raise InvalidParameter(f"`reading` must be a `Reading`, got {type(reading).__name__}.")
+        changes = {name: value for name, value in options.items() if name in names}
+        others = {name: value for name, value in options.items() if name not in names}
+        return _Asked(
+            **asked, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | asked.keys()))
+        )
 
 
 def _check(
     settings: Preset,
-    per_seed: int,
-    n: int | None,
+    asked: _Asked,
     kappa: Kappa,
     workers: int,
     holdout: float,
@@ -297,10 +331,11 @@ def _check(
     laboratory: bool,
 ) -> None:
     """Refuse what cannot be, before a large input is read."""
-    require_whole("per_seed", per_seed, 1)
+    require_given(asked.feasible, settings)
+    require_whole("per_seed", asked.per_seed, 1)
     require_whole("workers", workers, 1)
-    if n is not None:
-        require_whole("n", n, 1)
+    if asked.n is not None:
+        require_whole("n", asked.n, 1)
     if not isinstance(kappa, str):
         require_whole("kappa", kappa, 2)
     elif kappa != "auto":

@@ -424,11 +424,11 @@ def beyond_chance(one: Ints, other: Ints) -> float:
     return float(told - expected_mutual_information(table, len(rows)))
 
 
-LIKE = 1 / 8  # of all people are a person's like
+NEIGHBOUR_SHARE = 1 / 8  # of all people: those who agree most with a person
 MOST_PEOPLE = 500  # that are compared with each other
 
 
-def most_telling(
+def most_informative(
     candidates: Sequence[SemanticClasses], r: NDArray[np.integer], rng: np.random.Generator
 ) -> SemanticClasses:
     """The classes of the largest `likeness` of traces (N, L); the first of equals. `rng` draws people if too many."""
@@ -450,7 +450,7 @@ def likeness(label: Ints) -> float:
         return 0.0
     agreement = _agreement(label)
     others = agreement[~np.eye(N, dtype=bool)].reshape(N, N - 1)
-    like = max(1, round(LIKE * N))
+    like = max(1, round(NEIGHBOUR_SHARE * N))
     return float(np.sort(others, axis=1)[:, -like:].mean() - others.mean())
 
 

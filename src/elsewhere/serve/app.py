@@ -42,7 +42,7 @@ from elsewhere.traces.model import Locations, Traces
 BUCKETS = 8  # that a device may have
 LONGEST_DAYS = 3650
 PAGE = ("pool.html", "pool.js", "map.js", "parts.js", "style.css", "icon.svg")
-# bytes that an instant takes at most, and a day beside its instants (see `write_traces`)
+# bytes that a slot takes at most, and a day beside its slots (see `write_traces`)
 WIDEST = {"geojson": (56, 160), "gpx": (120, 120)}
 JSON: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 MEDIA = {"json": "application/json", "geojson": "application/geo+json", "gpx": "application/gpx+xml"}
@@ -218,8 +218,8 @@ def bucket_file(about: dict[str, str], lives: list[str], size: int, kind: str) -
         **{name: clock[name] for name in ("step_minutes", "start", "tz")},
     )
     content = traces_file(traces, kind)
-    instant, day = WIDEST[kind]
-    return content.ljust(200 + size * int(about["most_days"]) * (day + instant * int(about["instants"])))
+    slot, day = WIDEST[kind]
+    return content.ljust(200 + size * int(about["most_days"]) * (day + slot * traces.L))
 
 
 def _as(request: Request, role: str) -> Device:

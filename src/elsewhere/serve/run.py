@@ -86,10 +86,9 @@ def serve(
     """
     with _stoppable() as stopped:
         try:
-            import uvicorn
+            import uvicorn  # noqa: F401 - so that its absence is said before anything is opened
 
             from elsewhere.serve.app import make_app
-            from elsewhere.serve.guard import LARGEST_HEAD, Impatient
         except ImportError:
             raise MissingExtra("the pool service needs FastAPI and uvicorn: pip install 'elsewhere[serve]'.") from None
         require_whole("port", port, 0, 65535)
@@ -101,8 +100,8 @@ def serve(
         reproducible = bool(pool.provenance.get("reproducible"))
         if reproducible and not local and not laboratory:
             raise PublicationRefused(
-                "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `--seed`, or "
-                "give `--i-know`."
+                "this is a laboratory pool: whoever knows its seed can repeat it. Publish one without `rng`, or give "
+                "`laboratory=True`."
             )
         lives = pool.traces.U
         size = min(lives, max(6, min(32, lives // 8))) if bucket is None else require_whole("bucket", bucket, 1, lives)
@@ -115,53 +114,62 @@ def serve(
             token = owner_token(live, new_owner_token)
             free = live.overview()["free"]
             with _listen(host, port) as listening:
+                app = make_app(live, pool, bucket=size, shared=shared, rate=rate)
+                server = _server(app, cert, key, stopped)
                 name = f"[{host}]" if ":" in host else host
-                scheme = "https" if cert else "http"
-                config = uvicorn.Config(
-                    make_app(live, pool, bucket=size, shared=shared, rate=rate),
-                    http=Impatient,
-                    lifespan="off",
-                    ws="none",
-                    access_log=False,
-                    log_config=None,
-                    server_header=False,
-                    proxy_headers=False,
-                    limit_concurrency=MOST_AT_ONCE,
-                    timeout_keep_alive=15,
-                    timeout_graceful_shutdown=5,
-                    h11_max_incomplete_event_size=LARGEST_HEAD,
-                    ssl_certfile=cert,
-                    ssl_keyfile=key,
-                )
-                logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
-                logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
-                try:
-                    config.load()
-                except OSError as error:
-                    raise InvalidParameter(f"`cert` and `key` cannot be used: {error.strerror or error}.") from None
-                kind = "PostgreSQL" if str(where).startswith("postgres") else str(where)
                 started(
                     Started(
-                        url=f"{scheme}://{name}:{listening.getsockname()[1]}",
+                        url=f"{'https' if cert else 'http'}://{name}:{listening.getsockname()[1]}",
                         lives=lives,
                         free=free,
                         bucket=size,
                         shared=shared,
-                        store=kind,
+                        store="PostgreSQL" if str(where).startswith("postgres") else str(where),
                         owner_token=token,
                         laboratory=reproducible,
                     )
                 )
-                server = uvicorn.Server(config)
-                tick = server.on_tick
-
-                async def on_tick(counter: int) -> bool:
-                    return bool(stopped) or await tick(counter)
-
-                server.on_tick = on_tick  # type: ignore[method-assign]
                 asyncio.run(server.serve(sockets=[listening]))
         finally:
             live.close()
+
+
+def _server(app: Any, cert: Path | None, key: Path | None, stopped: list[int]) -> Any:
+    """A server that is silent, waits for nobody long, and ends when something is in `stopped`."""
+    import uvicorn
+
+    from elsewhere.serve.guard import LARGEST_HEAD, Impatient
+
+    config = uvicorn.Config(
+        app,
+        http=Impatient,
+        lifespan="off",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MOST_AT_ONCE,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=5,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        ssl_certfile=cert,
+        ssl_keyfile=key,
+    )
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL + 1)
+    try:
+        config.load()
+    except OSError as error:
+        raise InvalidParameter(f"`cert` and `key` cannot be used: {error.strerror or error}.") from None
+    server = uvicorn.Server(config)
+    tick = server.on_tick
+
+    async def on_tick(counter: int) -> bool:
+        return bool(stopped) or await tick(counter)
+
+    server.on_tick = on_tick  # type: ignore[method-assign]
+    return server
 
 
 def owner_token(store: Store, renew: bool = False) -> str | None:
@@ -184,7 +192,7 @@ def check_host(host: str, cert: Path | None, key: Path | None) -> bool:
     if not local and cert is None:
         raise InvalidParameter(
             f"`host` must be this machine's own address (127.0.0.1, ::1, localhost), got {host!r}: other machines "
-            "reach the service by TLS only. Give `--cert` and `--key`, or put a TLS proxy in front."
+            "reach the service by TLS only. Give `cert` and `key`, or put a TLS proxy in front."
         )
     return local
 

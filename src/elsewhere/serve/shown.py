@@ -35,7 +35,7 @@ class Shown:
             "step_minutes": t.step_minutes,
             "start": t.start,
             "tz": t.tz,
-            "instants": t.L,
+            "slots": t.L,
             "days": self.days,
             "laboratory": self.laboratory,
             **page_map(t.locations),

@@ -118,7 +118,6 @@ class Store:
             "head": json.dumps(head, separators=(",", ":")),
             "largest": str(max(map(len, lives))),
             "most_days": str(max(map(len, pool.lives()))),
-            "instants": str(pool.traces.L),
         }
         with self.change():
             for table in TABLES:
@@ -132,7 +131,7 @@ class Store:
                 raise InvalidModel(f"the store has format {there.get('format')!r}, this version reads {FORMAT}.")
             elif there["pool"] != about["pool"]:
                 raise InvalidModel(
-                    "the store was filled from another pool, and knows what of it was given away: give `--store` "
+                    "the store was filled from another pool, and knows what of it was given away: give `store` "
                     "another path, or remove the store if no device uses its lives any more.",
                     code="E_MISMATCH",
                 )
@@ -183,7 +182,7 @@ class Store:
                 if len(drawn) < size:
                     raise PoolSpent(
                         f"fewer than {size} lives are left, the size of a bucket: publish a new pool, or let devices "
-                        "share lives (`--shared`)."
+                        "share lives (`shared`)."
                     )
                 places = [place for (place,) in drawn]
                 state = ALONE if alone else SHARED
@@ -331,7 +330,7 @@ def header(pool: Pool) -> dict[str, Any]:
 
 
 def life_text(pool: Pool, rows: Any) -> str:
-    """Return one life as JSON: its id, the dates of its days, and the place at each instant of them."""
+    """Return one life as JSON: its id, the dates of its days, and the place at each slot of them."""
     t = pool.traces
     dates = None if t.dates is None else [date.isoformat(day) for day in t.dates[rows].tolist()]
     life = {"id": str(t.labels[t.user[rows[0]]]), "dates": dates, "r": t.r[rows].tolist()}

@@ -81,7 +81,7 @@ def on_the_way(streets: Any, a: int, b: int, f: float) -> int:
 
 @njit
 def stay(out: Any, k: int, step: float, until: float, place: int) -> int:
-    """Be at `place` at every instant before minute `until`, from instant k on; the next instant."""
+    """Be at `place` in every slot that begins before minute `until`, from slot k on; return the next slot."""
     while k < len(out) and k * step < until:
         out[k] = place
         k += 1
@@ -90,7 +90,7 @@ def stay(out: Any, k: int, step: float, until: float, place: int) -> int:
 
 @njit
 def travel(out: Any, k: int, step: float, leave: float, arrive: float, streets: Any, a: int, b: int) -> int:
-    """Wait at `a`, leave, be on the road until `arrive`; the next instant."""
+    """Wait at `a`, leave, be on the road until `arrive`; return the next slot."""
     k = stay(out, k, step, leave, a)
     while k < len(out) and k * step < arrive:
         out[k] = on_the_way(streets, a, b, (k * step - leave) / (arrive - leave))
@@ -101,7 +101,7 @@ def travel(out: Any, k: int, step: float, leave: float, arrive: float, streets: 
 @njit
 def live(streets: Any, diaries: Any, people: Any, u: Any, step: float, out: Any) -> None:
     """
-    Fill `out` (n, D * L) with the places of n people at every instant of D days, the first of them a Monday.
+    Fill `out` (n, D * L) with the places of n people in every slot of D days, the first of them a Monday.
 
     `u` (n, D + 1, W) holds uniform numbers. The day before the first is lived too, and not written down: midnight
     must find night workers at work.

@@ -1,7 +1,7 @@
 """Read columns of times as UTC instants or wall clocks, and find the one local clock that slots are cut by."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -515,7 +515,7 @@ def plan_clock(
 
 
 def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
-    """Return the local clock of a table, as planned."""
+    """Return the local clock of a table, as planned: of local times beside UTC times, or of times in one column."""
     if "local" in plan.roles and "utc" in plan.roles:
         utc, local = (
             times(table, plan.roles[role], date_format=plan.date_format, form=plan.forms[plan.roles[role]])
@@ -528,13 +528,48 @@ def wall_clock(plan: ClockPlan, table: Table) -> WallClock:
         return WallClock(
             wall, utc.time, "UTC", local.exact, local.fixed, frozenset(offsets.tolist()), agree, int(seen.sum())
         )
-    return _shown(table, _written(plan, table), plan)
+    clock, tz = _written(plan, table), plan.tz
+    if clock.aware:
+        if plan.zone is None:
+            row = int(np.argmin(np.isnat(clock.time)))
+            raise table.refuse("a time with an offset among times without one.", "E_TZ", row)
+        if plan.alone and clock.zone != plan.zone and not np.all(np.isnat(clock.time)):
+            raise OtherOffsets
+        if plan.zone == "UTC":
+            return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed)
+        return WallClock(_in_zone(clock.time, plan.zone), clock.time, plan.zone, clock.exact, clock.fixed)
+    if plan.zone is not None and not np.all(np.isnat(clock.time)):
+        raise table.refuse(
+            "a time without an offset among times with one.", "E_TZ", int(np.argmin(np.isnat(clock.time)))
+        )
+    if tz is None:
+        return WallClock(clock.time, None, plan.named or "UTC", clock.exact, clock.fixed)
+    import pandas as pd
+
+    index, here, dated = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
+    first = np.ones(len(index), dtype=bool)
+    gone = dated & np.asarray(index.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
+    if gone.any():
+        row = int(np.argmax(gone))
+        raise table.refuse(
+            "a local time that `tz` skips when its clock is put forward: drop such rows, or read the clock as it is "
+            "written (`tz` = UTC).",
+            "E_DST",
+            row,
+        )
+    twice = dated & np.asarray(index.tz_localize(here, ambiguous="NaT").isna())
+    doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
+    return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})
 
 
-def zone_of_both(plan: ClockPlan, offsets: frozenset[int], agree: int, rows: int) -> tuple[str, tuple[str, ...]]:
-    """Return the zone of local times that stand beside UTC times, and a word where it is none."""
+def zone_of_all(plan: ClockPlan, clocks: Sequence[WallClock]) -> tuple[str, tuple[str, ...]]:
+    """Return the zone of all tables, and a word where local times stand beside UTC times and it is none."""
+    if not ("local" in plan.roles and "utc" in plan.roles):
+        return clocks[-1].tz if clocks else "UTC", ()
+    offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
     if len(offsets) == 1:
         return offset_zone(60 * next(iter(offsets))), ()
+    agree, rows = sum(clock.agree for clock in clocks), sum(clock.known for clock in clocks)
     if plan.named is not None and agree > SAME_CLOCK * rows:
         return plan.named, ()
     note = "local times have several offsets from UTC; they are read as they stand, the zone is not named (`tz`)"
@@ -592,43 +627,6 @@ def holds_time_of_day(table: Table, name: str) -> bool:
         return small and (pc.max(column).as_py() or 0) <= 24 and (pc.min(column).as_py() or 0) >= 0
     hours = pc.match_substring_regex(pc.utf8_trim_whitespace(column), r"^\d{1,2}(:\d\d.*)?$")
     return 2 * (pc.sum(hours).as_py() or 0) > table.rows
-
-
-def _shown(table: Table, clock: Clock, plan: ClockPlan) -> WallClock:
-    """Return a clock as its local wall clock: in the zone of the plan."""
-    import pandas as pd
-
-    tz = plan.tz
-    if clock.aware:
-        if plan.zone is None:
-            row = int(np.argmin(np.isnat(clock.time)))
-            raise table.refuse("a time with an offset among times without one.", "E_TZ", row)
-        if plan.alone and clock.zone != plan.zone and not np.all(np.isnat(clock.time)):
-            raise OtherOffsets
-        if plan.zone == "UTC":
-            return WallClock(clock.time, clock.time, "UTC", clock.exact, clock.fixed)
-        local = _in_zone(clock.time, str(plan.zone))
-        return WallClock(local, clock.time, str(plan.zone), clock.exact, clock.fixed)
-    if plan.zone is not None and not np.all(np.isnat(clock.time)):
-        raise table.refuse(
-            "a time without an offset among times with one.", "E_TZ", int(np.argmin(np.isnat(clock.time)))
-        )
-    if tz is None:
-        return WallClock(clock.time, None, plan.named or "UTC", clock.exact, clock.fixed)
-    wall, here, dated = pd.DatetimeIndex(clock.time), zone_of(tz), ~np.isnat(clock.time)
-    first = np.ones(len(wall), dtype=bool)
-    gone = dated & np.asarray(wall.tz_localize(here, ambiguous=first, nonexistent="NaT").isna())
-    if gone.any():
-        row = int(np.argmax(gone))
-        raise table.refuse(
-            "a local time that `tz` skips when its clock is put forward: drop such rows, or read the clock as it is "
-            "written (`tz` = UTC).",
-            "E_DST",
-            row,
-        )
-    twice = dated & np.asarray(wall.tz_localize(here, ambiguous="NaT").isna())
-    doubled = {"in the doubled hour": int(twice.sum())} if twice.any() else {}
-    return WallClock(clock.time, None, tz, clock.exact, {**clock.fixed, **doubled})
 
 
 def offset_zone(seconds: int) -> str:

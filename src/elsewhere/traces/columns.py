@@ -242,7 +242,6 @@ def meaning_of(
     headed: bool,
     records: Sequence[Sequence[str]],
     columns: Mapping[str, str | None] | None,
-    source: str = "the input",
 ) -> Meaning:
     """
     Return what columns of traces mean: by the caller's `columns`, by their names, and without names by what they hold.
@@ -250,7 +249,7 @@ def meaning_of(
     Where names say nothing, `kinds` tell what each column holds, so that a message can. Without names, nothing is taken
     that the values do not make certain, and all that is taken is said. Three columns of whole numbers are SGLT.
     """
-    roles = roles_of(names, columns, source, records)
+    roles = roles_of(names, columns, records=records)
     requested = check_columns(columns)
     labels = shown_names(names, records)
     kinds = {name: kind_of([r[i] for r in records]) for i, name in enumerate(names)} if records else {}

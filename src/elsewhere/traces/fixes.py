@@ -10,23 +10,22 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import InvalidParameter, InvalidTraces
+from elsewhere.errors import InvalidTraces
 from elsewhere.traces.clock import Times
-from elsewhere.traces.maps import Area, Box, Regions, in_box
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, nearest_places
+from elsewhere.traces.gaps import MOST_SLOTS
+from elsewhere.traces.maps import Box, in_box
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, users_per_place
 from elsewhere.traces.places import (
     MANY_ENOUGH,
     MOST_GRID_CELLS,
     anchored,
     as_keys,
     grid_cells,
-    make_grid,
-    stay_places,
 )
 from elsewhere.traces.sources import refuse_rows
 
@@ -38,8 +37,6 @@ LEAST_JUMP_KM = 10.0  # nearer, positions jitter: two networks place one phone d
 MOST_JUMPS = 0.2  # of the fixes: more are no single errors, but ids that several people share, or wrong times
 ENTRIES_A_POINT, SHARED_ENTRIES = 5, 0.9  # what makes few points exact places, see `are_places`
 POINTS = 1 << 16  # points that are looked at at a time
-MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
-PLACES = ("shared", "merge", "grid", "stays")
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +324,12 @@ def cleaned(
             part, calm = replace(part, lat=lat, lon=lon), calm + int(there.sum())
         cleaned.append(reduced(part, width, metres, box) if many and metres is not None else part)
         refuse_rows(sum(map(len, cleaned)), name, BYTES_AN_ENTRY)
-    refuse_jumps(jumps, rows, name)
+    if jumps > MOST_JUMPS * rows:
+        raise InvalidTraces(
+            f"{name}: {jumps} of {rows} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
+            f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
+            code="E_SPEED",
+        )
     columns: dict[str, Any] = {
         column: np.concatenate([each.columns()[column] for each in cleaned]) for column in cleaned[0].columns()
     }
@@ -391,9 +393,9 @@ def seconds_since_1970(times: Times) -> Ints:
     return np.asarray(times.astype("datetime64[s]").astype(np.int64))
 
 
-def _second_passing(instant: Ints, offset: NDArray[np.timedelta64]) -> Mask:
+def _second_passing(slot: Ints, offset: NDArray[np.timedelta64]) -> Mask:
     # the clock was put back within the slot: its offset is no longer that of the slot's first fix
-    _, first, group = np.unique(instant, return_index=True, return_inverse=True)
+    _, first, group = np.unique(slot, return_index=True, return_inverse=True)
     return np.asarray(offset != offset[first[group]])
 
 
@@ -434,16 +436,6 @@ def without_jumps(fixes: Fixes, seconds: Ints) -> tuple[Mask, int]:
     return stay, int(jump.sum()) - 2 * len(alone)
 
 
-def refuse_jumps(jumps: int, fixes: int, name: str) -> None:
-    """Refuse an input of which too many fixes are impossible."""
-    if jumps > MOST_JUMPS * fixes:
-        raise InvalidTraces(
-            f"{name}: {jumps} of {fixes} fixes are reached and left faster than {FASTEST_KMH:.0f} km/h, more "
-            f"than {MOST_JUMPS:.0%}: do several people share an id, or are the times wrong?",
-            code="E_SPEED",
-        )
-
-
 def are_places(entries: Fixes | Slots) -> bool:
     """
     Tell whether positions, which are `few_points`, are exact places that people share, not fixes that seldom repeat.
@@ -452,9 +444,7 @@ def are_places(entries: Fixes | Slots) -> bool:
     """
     assert entries.lat is not None and entries.lon is not None  # noqa: PT018, S101 - that is what makes them points
     points, at = np.unique(as_keys(entries.lat, entries.lon), return_inverse=True)
-    users = int(entries.user.max()) + 1
-    visitors = np.bincount(np.unique(at * users + entries.user) // users, minlength=len(points))
-    enough = visitors >= MANY_ENOUGH
+    enough = users_per_place(entries.user, at[:, None], len(points)) >= MANY_ENOUGH
     return len(at) >= ENTRIES_A_POINT * len(points) and float(np.mean(enough[at])) >= SHARED_ENTRIES
 
 
@@ -469,71 +459,3 @@ def few_points(entries: Fixes | Slots, most: int) -> bool:
         if len(seen) > most:
             return False
     return True
-
-
-class Located(NamedTuple):
-    """
-    The places, that of each fix and of each point on the way, -1 where a point is outside the map.
-
-    `grid` is the width of grid cells in metres, `by` the method, and `cells` how many places may be left, None where
-    all are to stay.
-    """
-
-    locations: Locations
-    place: Ints
-    on_the_way: Ints
-    grid: float | None
-    by: str
-    cells: int | None = None
-
-
-def locate(
-    entries: Fixes | Slots,
-    off: Mask,
-    second: Ints | None,
-    way: tuple[Floats, Floats] | None,
-    area: Area,
-    places: str,
-    regions: Regions | None,
-    grid_metres: float,
-    cells: int | None,
-    name: str,
-) -> Located:
-    """Find the places of fixes, or of slots (`second` None), that are not `off`, and of points on the `way`."""
-    north, east = (np.empty(0), np.empty(0)) if way is None else way
-    on, passing = ~off, area.holds(north, east)
-    place, passed = np.full(len(entries), -1), np.full(len(north), -1)
-
-    def made(
-        locations: Locations, of_fixes: Ints, of_way: Ints, grid: float | None, by: str, most: int | None
-    ) -> Located:
-        place[on], passed[passing] = of_fixes, of_way
-        return Located(locations, place, passed, grid, by, most)
-
-    lat, lon = entries.lat, entries.lon
-    north, east = north[passing], east[passing]
-    if regions is not None and lat is not None and lon is not None:
-        of_fixes, of_way = regions.place_of(lat[on], lon[on]), regions.place_of(north, east)
-        return made(regions.locations, of_fixes, of_way, None, "regions", None)
-    if entries.place is not None:
-        if entries.locations is None:
-            raise InvalidParameter("`place` needs `locations` to point into.")
-        of_way = nearest_places(entries.locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
-        return made(entries.locations, entries.place[on], of_way, None, "given", cells)
-    if lat is None or lon is None:
-        raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
-    lat, lon = lat[on], lon[on]
-    if places == "points":
-        both, of_both = np.unique(as_keys(np.append(lat, north), np.append(lon, east)), return_inverse=True)
-        n = len(lat)
-        return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
-    if places == "stays":
-        if second is None or not isinstance(entries, Fixes):
-            raise InvalidParameter('`places="stays"` needs times; numbered slots have none: use "shared" or "grid".')
-        locations, of_fixes, grid = stay_places(entries.user[on], second[on], lat, lon, grid_metres, name)
-        of_way = nearest_places(locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
-        return made(locations, of_fixes, of_way, grid, "stays", cells)
-    most = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS
-    locations, of_both, grid = make_grid(np.append(lat, north), np.append(lon, east), grid_metres, most)
-    n = len(lat)
-    return made(locations, of_both[:n], of_both[n:], grid, places, None if places == "grid" else cells)

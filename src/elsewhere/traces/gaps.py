@@ -3,18 +3,20 @@ Fill gaps between fixes: named policies, and how long a gap is filled.
 
 A slot is empty where a user has no fix in it. What happens then is a policy with a name, a default and words for it,
 so that a report can say what was done. Fakes are made of whole days alone, so the longest gap that is filled decides
-who can be used at all: the `Ladder` says how many people each length keeps.
+who can be used at all: `people_by_gap` says how many people each length keeps.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from elsewhere.errors import InvalidTraces
 from elsewhere.traces.model import Floats, Ints, Mask, in_space, on_globe
 
 SECONDS_PER_DAY = 86_400
 RUNGS = (1, 3, 6, 12, 24)  # hours that `max_gap="auto"` tries, the shortest first
 ENOUGH = 0.9  # of the people whom the longest rung keeps (docs/decisions/0012-gaps.md)
+MOST_SLOTS = 1 << 27  # of all rows together: 1.8 million days of 72, at 8 bytes and a little each
 LEAST_SLOTS = 2  # slots with a fix of their own that a day needs: one alone says nothing of how the day went
 GAPS = {
     "hold": "a slot without fixes keeps the place of the last fix, up to {max_gap}, and before the first fix of a day, "
@@ -88,26 +90,28 @@ def runs_of(mask: Mask) -> tuple[Ints, Ints, Ints]:
     return row, first, np.nonzero(ends)[1] - first + 1
 
 
-def fillable(runs: Runs, second: Ints, width: int, longest: int, policy: str) -> tuple[Ints, Ints]:
+def fillable(runs: Runs, second: Ints, off: Mask, width: int, longest: int, policy: str) -> tuple[Ints, Ints]:
     """
     Count the slots of each run that are filled: from the fix before on, and from the fix after backwards.
 
     A slot keeps the place of the last fix that is at most `longest` seconds old when it begins. Before the first fix of
     a day it takes the place of that fix, if it comes at most `longest` seconds after the slot's end and no earlier fix
-    is recent enough. "interpolate" fills a run as a whole, or not at all.
+    is recent enough. "interpolate" fills a run as a whole, or not at all. Nothing is filled by a fix that is `off` the
+    map: somebody who is elsewhere is not held anywhere.
     """
     none = np.zeros(len(runs.row), dtype=np.int64)
     if longest == 0:
         return none, none
+    by_before, by_after = (runs.before >= 0) & ~off[runs.before], (runs.after >= 0) & ~off[runs.after]
     if policy == "interpolate":
         apart = second[runs.after] - second[runs.before]
-        return np.where((runs.before >= 0) & (runs.after >= 0) & (apart <= longest), runs.length, 0), none
+        return np.where(by_before & by_after & (apart <= longest), runs.length, 0), none
     age = runs.start - second[runs.before]
     forward = np.where(runs.before >= 0, np.clip((longest - age) // width + 1, 0, runs.length), 0)
     # the slots that end too long before the fix after: those that begin earlier than longest + width before it
     early = -((runs.start + width + longest - second[runs.after]) // width)
-    backward = np.where((runs.slot == 0) & (runs.after >= 0), runs.length - np.clip(early, 0, runs.length), 0)
-    return forward, np.minimum(backward, runs.length - forward)
+    backward = np.where((runs.slot == 0) & by_after, runs.length - np.clip(early, 0, runs.length), 0)
+    return np.where(by_before, forward, 0), np.minimum(backward, runs.length - forward)
 
 
 def filled_slots(runs: Runs, forward: Ints, backward: Ints, width: int) -> tuple[Empty, Mask]:
@@ -120,34 +124,18 @@ def filled_slots(runs: Runs, forward: Ints, backward: Ints, width: int) -> tuple
     return Empty(runs.row[run], runs.slot[run] + nth, start, runs.before[run], runs.after[run]), by_before
 
 
-class Ladder(NamedTuple):
-    """How many people have a usable day if gaps of at most `seconds[i]` are filled: `people[i]`."""
-
-    seconds: tuple[int, ...]
-    people: tuple[int, ...]
-
-    def shortest(self) -> int:
-        """Return the shortest gap that keeps enough people: nine of ten of those whom the longest one keeps."""
-        enough = ENOUGH * max(self.people)
-        return next(g for g, kept in zip(self.seconds, self.people, strict=True) if kept >= enough)
-
-    def in_words(self) -> dict[str, int]:
-        """Return people by gap, as it is typed: {"1h": 5, "12h": 137}."""
-        return {f"{g // 3600}h": kept for g, kept in zip(self.seconds, self.people, strict=True)}
-
-
-def climb(
+def people_by_gap(
     runs: Runs,
     second: Ints,
+    off: Mask,
     width: int,
     policy: str,
     seconds: tuple[int, ...],
     *,
     user: Ints,
     observed: Mask,
-    off: Mask,
     min_coverage: float,
-) -> Ladder:
+) -> dict[int, int]:
     """
     Count the people with a usable day, one that is known from end to end, for each longest gap in `seconds`.
 
@@ -155,22 +143,16 @@ def climb(
     are not on it. The longer the gap, the more people.
     """
     L, own = observed.shape[1], observed.sum(axis=1)
-    people = []
+    people = {}
     for longest in seconds:
-        forward, backward = on_the_map(runs, *fillable(runs, second, width, longest, policy), off, policy)
+        forward, backward = fillable(runs, second, off, width, longest, policy)
         slots_known = own + np.bincount(runs.row, forward + backward, minlength=len(user)).astype(np.int64)
         usable = (slots_known == L) & (own >= least_slots(L, min_coverage))
         if policy == "drop":
             days = np.bincount(user)
             usable &= (np.bincount(user, slots_known) / np.maximum(1, days * L))[user] >= min_coverage
-        people.append(len(np.unique(user[usable])))
-    return Ladder(seconds, tuple(people))
-
-
-def on_the_map(runs: Runs, forward: Ints, backward: Ints, off: Mask, policy: str) -> tuple[Ints, Ints]:
-    """Leave out what a fix that is not on the map would fill: somebody who is elsewhere is not held anywhere."""
-    lost = off[runs.before] | (off[runs.after] if policy == "interpolate" else False)
-    return np.where(lost, 0, forward), np.where(off[runs.after], 0, backward)
+        people[longest] = len(np.unique(user[usable]))
+    return people
 
 
 def least_slots(L: int, min_coverage: float) -> int:
@@ -185,7 +167,7 @@ def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int)
     The way is a great circle: it crosses the antimeridian and the poles as any other line.
     """
     a, b = empty.before, empty.after
-    f = _share(empty, second, width)[:, None]
+    f = share_of_way(empty, second, width)[:, None]
     x = in_space(lat, lon)
     point = (1 - f) * x[a] + f * x[b]
     length = np.linalg.norm(point, axis=1, keepdims=True)
@@ -194,12 +176,8 @@ def on_the_way(empty: Empty, second: Ints, lat: Floats, lon: Floats, width: int)
     return np.where(still, lat[a], north), np.where(still, lon[a], east)
 
 
-def nearer(empty: Empty, second: Ints, width: int) -> Ints:
-    """Return the fix that is nearer in time to the middle of each slot; of equals the earlier."""
-    return np.where(_share(empty, second, width) <= 0.5, empty.before, empty.after)
-
-
-def _share(empty: Empty, second: Ints, width: int) -> Floats:
+def share_of_way(empty: Empty, second: Ints, width: int) -> Floats:
+    """Return how far from the fix before to the fix after, in time, the middle of each slot is, in [0, 1]."""
     apart = np.maximum(1, second[empty.after] - second[empty.before])
     return np.asarray(np.clip((empty.start + width / 2 - second[empty.before]) / apart, 0, 1))
 
@@ -226,26 +204,35 @@ def cut(r: Ints) -> tuple[Ints, Ints]:
     return pieces, row
 
 
+def refuse_slots(N: int, L: int, name: str) -> None:
+    """Refuse N rows of L slots that would not fit into memory."""
+    if N * L > MOST_SLOTS:
+        raise InvalidTraces(
+            f"{name}: {N} rows of {L} slots need {N * L * 16 / 2**30:.1f} GiB, more than the limit of "
+            f"{MOST_SLOTS * 16 / 2**30:.1f}; read it in parts, or with a longer `step`.",
+            code="E_TOO_LARGE",
+        )
+
+
 class Filling(NamedTuple):
     """
     Slots that are filled, and how that was decided.
 
     `r` (N, L) is -1 everywhere, `outside` (N, L) marks the slots outside the map; fix `source[i]` fills slot i of
-    `slots`. `second` is when each fix is, `ladder` who would be kept by which gap, `longest` the gap in seconds.
+    `slots`. `people` have a usable day by longest gap in seconds, `longest` is the gap that was taken.
     """
 
     r: Ints
     outside: Mask
     slots: Empty
     source: Ints
-    second: Ints
-    ladder: Ladder
+    people: dict[int, int]
     longest: int
 
 
 def filled(
-    r: Ints,
-    instant: Ints,
+    shape: tuple[int, int],
+    slot: Ints,
     off: Mask,
     rows: Ints,
     owner: Ints,
@@ -254,45 +241,42 @@ def filled(
     *,
     user: Ints,
     width: int,
-    gaps: str,
+    policy: str,
     longest: int | None,
     rungs: tuple[int, ...],
     min_coverage: float,
 ) -> Filling:
     """
-    Decide which empty slots of `r` (N, L) are filled, by which fix, and, without `longest`, up to which gap.
+    Decide which empty slots of N rows of L (`shape`) are filled, by which fix, and, without `longest`, up to which gap.
 
-    Entry i is in slot `instant[i]` of all, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
+    Entry i is in slot `slot[i]` of all N * L, at `second[i]`, stands for `weight[i]` fixes, and belongs to the rows of
     `owner[i]`; row j is day `rows[j, 1]` of owner `rows[j, 0]`, a day of `user[j]`.
     """
-    outside = np.zeros(r.shape, dtype=bool)
-    taken = np.zeros(r.shape, dtype=bool)
-    taken.reshape(-1)[instant] = True
+    outside = np.zeros(shape, dtype=bool)
+    taken = np.zeros(shape, dtype=bool)
+    taken.reshape(-1)[slot] = True
     if off.any():
-        where, most = most_common(instant, off.astype(np.int64), weight)
+        where, most = most_common(slot, off.astype(np.int64), weight)
         outside.reshape(-1)[where] = most == 1
     runs = empty_runs(taken, rows, owner, second, width)
-    ladder = climb(
-        runs,
-        second,
-        width,
-        gaps,
-        rungs,
-        user=user,
-        observed=taken & ~outside,
-        off=off,
-        min_coverage=min_coverage,
+    observed = taken & ~outside
+    people = people_by_gap(
+        runs, second, off, width, policy, rungs, user=user, observed=observed, min_coverage=min_coverage
     )
-    longest = ladder.shortest() if longest is None else longest
-    forward, backward = on_the_map(runs, *fillable(runs, second, width, longest, gaps), off, gaps)
-    slots, by_before = filled_slots(runs, forward, backward, width)
-    return Filling(r, outside, slots, np.where(by_before, slots.before, slots.after), second, ladder, longest)
+    if longest is None:
+        longest = next(gap for gap, kept in people.items() if kept >= ENOUGH * max(people.values()))
+    slots, by_before = filled_slots(runs, *fillable(runs, second, off, width, longest, policy), width)
+    source = np.where(by_before, slots.before, slots.after)
+    if policy == "interpolate":
+        # the fix that is nearer in time to the middle of each slot; of equals the earlier
+        source = np.where(share_of_way(slots, second, width) <= 0.5, slots.before, slots.after)
+    return Filling(np.full(shape, -1, dtype=np.int64), outside, slots, source, people, longest)
 
 
-def most_common(instant: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
+def most_common(slot: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
     """Return the slots that have fixes, and in each the place of most of them; of equals the one seen first."""
     R = int(place.max(initial=0)) + 1
-    pairs, first, group = np.unique(instant * R + place, return_index=True, return_inverse=True)
+    pairs, first, group = np.unique(slot * R + place, return_index=True, return_inverse=True)
     count = np.bincount(group, weight, len(pairs))
     order = np.lexsort((first, -count, pairs // R))
     taken, best = np.unique(pairs[order] // R, return_index=True)

@@ -58,7 +58,7 @@ def _inside(package: str, *parts: str) -> Path | None:
 
 
 def there() -> bool:
-    """Whether outlines and names are installed."""
+    """Tell whether outlines and names are installed."""
     return _outlines_home() is not None and _names_home() is not None
 
 
@@ -73,22 +73,22 @@ def _names_home() -> Path | None:
 
 def outlines(box: Box, wide_km: float) -> dict[str, list[Floats]]:
     """
-    Lines and rings (n, 2) in degrees that may touch the box, by layer; whole ones, shifted to the box's longitudes.
+    Return lines and rings (n, 2) in degrees that may touch the box, whole, by layer, shifted to the box's longitudes.
 
     Nothing where the package is not installed. Land comes as rings, lakes as further rings within it: filled by the
     even-odd rule.
     """
     home, scale = _outlines_home(), "10m" if wide_km < COARSE_KM else "50m"
-    found: dict[str, list[Floats]] = {}
+    lines: dict[str, list[Floats]] = {}
     for layer, name in LAYERS.items():
         path = None if home is None else home / scale / f"ne_{scale}_{name}.shp"
         if path is not None and path.exists():
-            found[layer] = list(_shapes(path.read_bytes(), box))
-    return found
+            lines[layer] = list(_shapes(path.read_bytes(), box))
+    return lines
 
 
 def _shapes(file: bytes, box: Box) -> Iterator[Floats]:
-    """The parts of the shapes of a shapefile whose frame meets the box, at each turn of the globe that does."""
+    """Yield the parts of shapes of a shapefile whose frame meets the box, at each turn of the globe that does."""
     at = 100
     while at + 52 <= len(file):
         (length,) = struct.unpack_from(">i", file, at + 4)
@@ -109,7 +109,7 @@ def _shapes(file: bytes, box: Box) -> Iterator[Floats]:
 
 def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
     """
-    The part of a filled ring within low <= point <= high, as a ring; empty where there is none.
+    Return the part of a filled ring within low <= point <= high, as a ring; empty where there is none.
 
     Cut at one side after the other (Sutherland and Hodgman). Parts that hang together only outside stay joined by
     lines along the sides, which enclose nothing.
@@ -139,7 +139,7 @@ def clip_ring(ring: Floats, low: Floats, high: Floats) -> Floats:
 
 def clip_line(line: Floats, low: Floats, high: Floats) -> list[Floats]:
     """
-    The pieces of a line within low <= point <= high, cut where it leaves (Liang and Barsky).
+    Return the pieces of a line within low <= point <= high, cut where it leaves (Liang and Barsky).
 
     Examples
     --------
@@ -172,7 +172,7 @@ def clip_line(line: Floats, low: Floats, high: Floats) -> list[Floats]:
 
 def thinned(points: Floats, grid: float) -> Floats:
     """
-    The points without those that share a cell of the grid with the one before; first and last stay.
+    Return the points without those that share a cell of the grid with the one before; first and last stay.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def thinned(points: Floats, grid: float) -> Floats:
 
 @cache
 def _names() -> tuple[list[str], Floats]:
-    """Every name, and latitude, longitude, inhabitants beside it."""
+    """Return every name, and latitude, longitude, inhabitants beside it."""
     path = _names_home()
     rows = [] if path is None else json.loads(gzip.decompress(path.read_bytes()))
     figures = [(row["latitude"], row["longitude"], row.get("population") or 0) for row in rows]
@@ -199,7 +199,7 @@ def _names() -> tuple[list[str], Floats]:
 
 
 def towns(box: Box, most: int = 400) -> list[Town]:
-    """The largest towns within the box, the largest first; none where the package of names is not installed."""
+    """Return the largest towns within the box, the largest first; none where their names are not installed."""
     names, figures = _names()
     lat, lon = figures[:, 0], box.west + (figures[:, 1] - box.west) % 360
     inside = np.flatnonzero((lat >= box.south) & (lat <= box.north) & (lon <= box.east))
@@ -211,21 +211,21 @@ def drawn_lines(
     box: Box, wide_km: float, placed: Callable[[Floats], Floats], low: Floats, high: Floats
 ) -> dict[str, list[Floats]]:
     """
-    Rings of land, and rivers and borders within a picture, in its units, by layer; {} where they are not installed.
+    Return land (rings), rivers and borders within a picture, in its units, by layer; {} where they are not installed.
 
     `placed` turns longitude and latitude into the units of the picture, which reaches from `low` to `high`.
     """
     made = {}
-    for layer, found in outlines(box, wide_km).items():
+    for layer, pieces in outlines(box, wide_km).items():
         if layer == "land":
-            made[layer] = [ring for each in found if len(ring := clip_ring(placed(each), low, high))]
+            made[layer] = [ring for each in pieces if len(ring := clip_ring(placed(each), low, high))]
         else:
-            made[layer] = [piece for each in found for piece in clip_line(placed(each), low, high)]
+            made[layer] = [piece for each in pieces for piece in clip_line(placed(each), low, high)]
     return _thin(made)
 
 
 def _thin(lines: dict[str, list[Floats]]) -> dict[str, list[Floats]]:
-    """The outlines without what the picture cannot show, on a coarser grid while they have too many points."""
+    """Return outlines without what the picture cannot show, on a coarser grid while they have too many points."""
     grid = GRID
     while True:
         made = {
@@ -271,9 +271,9 @@ def around(where: Locations) -> dict[str, Any]:
     box, unit = Box(low[0], low[1], high[0], high[1]), (high - low) / FINE
     wide_km = float(np.radians(high[0] - low[0])) * EARTH_RADIUS_KM
     lines = drawn_lines(box, wide_km, lambda degrees: (degrees - low) / unit, np.zeros(2), np.full(2, FINE))
-    told: dict[str, Any] = {
+    ground: dict[str, Any] = {
         layer: [np.round(low + piece * unit, 5).tolist() for piece in pieces] for layer, pieces in lines.items()
     }
-    told["towns"] = [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in towns(box, 60)]
-    told["sources"] = SOURCES
-    return told
+    ground["towns"] = [(t.name, round(t.lon, 4), round(t.lat, 4)) for t in towns(box, 60)]
+    ground["sources"] = SOURCES
+    return ground

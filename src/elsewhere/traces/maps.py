@@ -31,7 +31,7 @@ from elsewhere.errors import (
 )
 from elsewhere.traces.columns import roles_of
 from elsewhere.traces.formats import open_table
-from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, nearest_places, on_globe
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, in_space, nearest_places, numbers_of, on_globe
 from elsewhere.traces.places import cell_centres, grid_cells
 from elsewhere.traces.tables import labels, numbers
 
@@ -532,8 +532,7 @@ class Moves:
             return matrix_of(here, there, len(locations))
         assert self.ids is not None  # noqa: S101 - one of the two
         named = locations.names if locations.names is not None else [str(place) for place in range(len(locations))]
-        number = {name: place for place, name in enumerate(named) if name is not None}
-        here, there = (np.array([number.get(name, -1) for name in side], dtype=np.int64) for side in self.ids)
+        here, there = (numbers_of(side, named) for side in self.ids)
         known = (here >= 0) & (there >= 0)
         if not known.any():
             why = (

@@ -8,7 +8,7 @@ without a seam at the antimeridian or at the poles.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
@@ -358,6 +358,12 @@ def apart(model: Locations, here: Locations) -> str:
     )
 
 
+def numbers_of(names: Iterable[str], ids: Sequence[str]) -> Ints:
+    """Return the number among `ids` of each of these names, -1 where there is none; "" names nothing."""
+    number = {name: i for i, name in enumerate(ids) if name}
+    return np.array([number.get(name, -1) for name in names], dtype=np.int64)
+
+
 def numbers_on(here: Locations, there: Locations) -> Ints | None:
     """
     Return the number on the map `there` of each place of `here`, told by its name or its exact position.
@@ -372,8 +378,7 @@ def numbers_on(here: Locations, there: Locations) -> Ints | None:
     """
     names, ids_there = here.ids(), there.ids()
     if names is not None and ids_there is not None and any(names):
-        number = {name: i for i, name in enumerate(ids_there) if name}
-        by_name = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+        by_name = numbers_of(names, ids_there)
         if not (here.has_coordinates and there.has_coordinates):
             return by_name
         # ids may be each file's own: the same ones must lie at the same positions

@@ -24,6 +24,7 @@ from elsewhere.traces.model import (
     in_space,
     nearest_places,
     on_globe,
+    users_per_place,
 )
 
 MOST_GRID_CELLS = 20_000  # beyond that the grid is made coarser before anything is merged
@@ -54,7 +55,8 @@ def grid_cells(lat: Floats, lon: Floats, metres: float) -> Ints:
     Rows of equal height run from pole to pole; each is cut into the whole number of columns that makes its cells
     nearly square. Longitudes 180 and -180 are one meridian, and cells near a pole are no sliver (B18, B24, B25).
     """
-    row = np.clip(np.floor((lat + 90) / _row_height(metres)), 0, _row_count(metres) - 1).astype(np.int64)
+    rows = _row_count(metres)
+    row = np.clip(np.floor((lat + 90) / (180 / rows)), 0, rows - 1).astype(np.int64)
     columns = _column_count(row, metres)
     column = np.floor(((lon + 180) % 360) / 360 * columns).astype(np.int64) % columns
     return row << COLUMN_BITS | column
@@ -67,7 +69,7 @@ def cell_centres(cells: Ints, metres: float) -> tuple[Floats, Floats]:
     The middle, not the mean of the fixes: the mean of one person's fixes is that person's door.
     """
     row, column = cells >> COLUMN_BITS, cells & ((1 << COLUMN_BITS) - 1)
-    lat = -90 + (row + 0.5) * _row_height(metres)
+    lat = -90 + (row + 0.5) * (180 / _row_count(metres))
     lon = -180 + (column + 0.5) * 360 / _column_count(row, metres)
     return np.round(lat, 6), np.round(lon, 6)
 
@@ -82,20 +84,10 @@ def _row_count(metres: float) -> int:
     return max(1, round(np.pi * EARTH_RADIUS_KM * 1000 / metres))
 
 
-def _row_height(metres: float) -> float:
-    return 180 / _row_count(metres)
-
-
 def _column_count(row: Ints, metres: float) -> Ints:
-    middle = np.radians(-90 + (row + 0.5) * _row_height(metres))
+    middle = np.radians(-90 + (row + 0.5) * (180 / _row_count(metres)))
     around = 2 * np.pi * EARTH_RADIUS_KM * 1000 * np.cos(middle)
     return np.asarray(np.maximum(1, np.round(around / metres)), dtype=np.int64)
-
-
-def check_grid(metres: float) -> None:
-    """Refuse a width of grid cells that is none."""
-    if not 1 <= metres <= 100_000:
-        raise InvalidParameter(f"`grid_metres` must be in [1, 100000], got {metres!r}.")
 
 
 def make_grid(lat: Floats, lon: Floats, metres: float, most: int = MOST_GRID_CELLS) -> tuple[Locations, Ints, float]:
@@ -104,7 +96,6 @@ def make_grid(lat: Floats, lon: Floats, metres: float, most: int = MOST_GRID_CEL
 
     A grid that would have more than `most` visited cells is made twice as coarse until it has not.
     """
-    check_grid(metres)
     while True:
         cells, place = np.unique(grid_cells(lat, lon, metres), return_inverse=True)
         if len(cells) <= most:
@@ -188,10 +179,8 @@ def share_places(locations: Locations, place: Ints, user: Ints, *, cells: int) -
     x, into = _join(_points(locations), place, user, min(SHARED, len(np.unique(user)) // 2))
     kept, becomes = np.unique(into, return_inverse=True)
     if len(kept) > cells:
-        U = int(user.max()) + 1
-        pairs = np.unique(becomes[place] * U + user)
-        visitors = np.bincount(pairs // U, minlength=len(kept)).astype(np.float64)
-        x[kept], again = _merge(x[kept], visitors, cells)
+        visitors = users_per_place(user, becomes[place][:, None], len(kept))
+        x[kept], again = _merge(x[kept], visitors.astype(np.float64), cells)
         kept, becomes = np.unique(kept[again][becomes], return_inverse=True)
     return _placed(locations, x[kept], kept, becomes.reshape(n))
 
@@ -511,10 +500,10 @@ def evidence_of(
     R, L = len(locations), int(slot.max()) + 1
     key, group = np.unique((row[fix] * L + slot[fix]) * R + near[fix, choice], return_inverse=True)
     total = np.bincount(group, weight[fix, choice], len(key)).astype(np.float64)
-    instant = key // R
-    _, number, size = np.unique(instant, return_inverse=True, return_counts=True)
+    row_slot = key // R
+    _, number, size = np.unique(row_slot, return_inverse=True, return_counts=True)
     open_ = size[number] > 1
     if not open_.any():
         return None
-    key, total, instant = key[open_], total[open_], instant[open_]
-    return Evidence(instant // L, instant % L, (key % R).astype(np.int32), total)
+    key, total, row_slot = key[open_], total[open_], row_slot[open_]
+    return Evidence(row_slot // L, row_slot % L, (key % R).astype(np.int32), total)

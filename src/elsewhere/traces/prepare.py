@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,18 +16,14 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_between, r
 from elsewhere.traces.clock import Times
 from elsewhere.traces.fixes import (
     LEAST_JUMP_KM,
-    MOST_SLOTS,
-    PLACES,
     Coverage,
     Fixes,
-    Located,
     Preparation,
     Slots,
     are_places,
     cleaned,
     few_points,
     grouped,
-    locate,
     seconds_since_1970,
     spoken_length,
     stretched,
@@ -41,26 +38,30 @@ from elsewhere.traces.gaps import (
     filled,
     least_slots,
     most_common,
-    nearer,
     on_the_way,
+    refuse_slots,
 )
 from elsewhere.traces.maps import MAPS, Area, Box, Regions, area_of
-from elsewhere.traces.model import Evidence, Floats, Ints, Locations, Mask, Traces
+from elsewhere.traces.model import Floats, Ints, Locations, Mask, Traces, nearest_places
 from elsewhere.traces.places import (
     MANY_ENOUGH,
+    MOST_GRID_CELLS,
     STAY_METRES,
     STAY_SECONDS,
     Words,
     anchored,
-    check_grid,
+    as_keys,
     evidence_of,
     majority,
+    make_grid,
     place_visitors,
     reduce_places,
     share_places,
+    stay_places,
     with_areas,
 )
 
+PLACES = ("shared", "merge", "grid", "stays")
 MOST_CONFLICTS = 0.2  # of the rows of numbered slots: more are days that nothing tells apart
 WORTH_SAYING = 0.05  # of the positions: so many on an anchor are spoken of
 NEAR_ZERO = 5.0  # degrees from 0, 0 within which somebody must be for that point to be believed
@@ -155,7 +156,7 @@ class Settings:
         require_choice("places", self.places, PLACES)
         require_choice("map", self.map, MAPS)
         require_between("min_coverage", self.min_coverage, 0, 1)
-        check_grid(self.grid_metres)
+        require_between("grid_metres", self.grid_metres, 1, 100_000)
         if self.cells is not None:
             require_whole("cells", self.cells, 1)
         if self.evidence and self.gaps == "split":
@@ -183,6 +184,22 @@ class Settings:
         return "points" if are_places(entries) else "grid"
 
 
+class Located(NamedTuple):
+    """
+    The places, that of each fix and of each point on the way, -1 where a point is outside the map.
+
+    `grid` is the width of grid cells in metres, `by` the method, and `cells` how many places may be left, None where
+    all are to stay.
+    """
+
+    locations: Locations
+    place: Ints
+    on_the_way: Ints
+    grid: float | None
+    by: str
+    cells: int | None = None
+
+
 def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tuple[Traces, Preparation]:
     """
     Return fixes as traces: one row per user and local day, one place per slot of `step`.
@@ -193,35 +210,34 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
     Of two fixes of one user at one instant the first stays; a single fix that is reached and left faster than any
     airliner is dropped. Both are counted; `so_far` is what the reader has counted already.
     """
-    settings.require_equal_slots()
-    width, gaps, regions = settings.width, settings.gaps, settings.regions
+    width, name = settings.width, so_far.name
     evidence = settings.evidence and fixes.accuracy is not None  # without radii, positions are read as ever
     short = 0
     if fixes.until is not None:
-        fixes, short = stretched(fixes, width, so_far.name)
+        fixes, short = stretched(fixes, width, name)
     places = settings.made_of(fixes)
-    raw = evidence or regions is not None or places == "stays" or fixes.word is not None
+    raw = evidence or settings.regions is not None or places == "stays" or fixes.word is not None
     jitter = places == "shared" and fixes.place is None and not evidence
     fixes, fixed, jumps, fast, calm = cleaned(
-        fixes, width, None if raw else settings.grid_metres, settings.box, jitter, so_far.name
+        fixes, width, None if raw else settings.grid_metres, settings.box, jitter, name
     )
     fixed["visits too short for a slot of their own"] = short
-    area, nowhere, notes = _area(fixes, seconds_since_1970(fixes.wall) // width, settings.map, settings, so_far.name)
+    since_1970 = seconds_since_1970(fixes.wall) // width
+    area, off, nowhere, notes = _on_map(fixes, since_1970, settings.map, settings, name)
     notes += _on_jitter(calm)
     dropped = {"E_SPEED": jumps, "E_NULL_ISLAND": int(fixes.weight()[nowhere].sum())}
-    fixes = fixes.select(~nowhere) if nowhere.any() else fixes
+    if nowhere.any():
+        fixes, off = fixes.select(~nowhere), off[~nowhere]
 
-    second = seconds_since_1970(fixes.wall)
-    day, slot = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
+    second, L = seconds_since_1970(fixes.wall), SECONDS_PER_DAY // width
+    day, of_day = second // SECONDS_PER_DAY, second % SECONDS_PER_DAY // width
     _, first, row = grouped(fixes.user, day)
     rows = np.column_stack([fixes.user[first], day[first]])
-    L = SECONDS_PER_DAY // width
-    instant = row * L + slot
-    off = _off(fixes, area)
-    weight = fixes.weight()
+    refuse_slots(len(rows), L, name)
+    slot, weight = row * L + of_day, fixes.weight()
     fill = filled(
-        _unknown(len(rows), L, so_far.name).reshape(-1, L),
-        instant,
+        (len(rows), L),
+        slot,
         off,
         rows,
         fixes.user,
@@ -229,44 +245,39 @@ def prepare_fixes(fixes: Fixes, settings: Settings, so_far: Preparation) -> tupl
         weight,
         user=rows[:, 0],
         width=width,
-        gaps=gaps,
+        policy=settings.gaps,
         longest=settings.longest,
         rungs=tuple(3600 * hours for hours in RUNGS),
         min_coverage=settings.min_coverage,
     )
     way = None
-    if gaps == "interpolate" and fixes.lat is not None and fixes.lon is not None:
+    if settings.gaps == "interpolate" and fixes.lat is not None and fixes.lon is not None:
         way = on_the_way(fill.slots, second, fixes.lat, fixes.lon, width)
-    located = locate(fixes, off, second, way, area, places, regions, settings.grid_metres, settings.cells, so_far.name)
+    located = locate(fixes, off, second, way, area, places, settings, name)
     r = fill.r
-    taken, winner = most_common(instant[~off], located.place[~off], weight[~off])
+    taken, winner = most_common(slot[~off], located.place[~off], weight[~off])
     # a slot in which most fixes are outside the map stays unknown
     r.reshape(-1)[taken] = np.where(fill.outside.reshape(-1)[taken], -1, winner)
     observed = r >= 0
-    source = nearer(fill.slots, second, width) if gaps == "interpolate" else fill.source
-    r[fill.slots.row, fill.slots.slot] = located.place[source] if way is None else located.on_the_way
+    r[fill.slots.row, fill.slots.slot] = located.place[fill.source] if way is None else located.on_the_way
     uncertain = None
     if evidence and fixes.accuracy is not None and fixes.lat is not None and fixes.lon is not None:
-        uncertain = (row[~off], slot[~off], fixes.lat[~off], fixes.lon[~off], fixes.accuracy[~off])
+        uncertain = (row[~off], of_day[~off], fixes.lat[~off], fixes.lon[~off], fixes.accuracy[~off])
     if fast:
         notes.append(f"{fast} steps of more than {LEAST_JUMP_KM:.0f} km are faster than any airliner; they are kept")
     dropped["outside the map"] = int(weight[off].sum())
-    return finish(
-        r,
+    return _finish(
+        fill,
         observed,
-        fill.outside,
-        located.locations,
+        located,
+        fixes,
         user=rows[:, 0],
-        labels=fixes.labels,
         dates=rows[:, 1].astype("datetime64[D]"),
-        step_minutes=width / 60,
         start="00:00",
-        tz=fixes.tz,
-        cells=located.cells,
-        settings=settings,
-        all_places=(fixes.locations is not None and settings.cells is None) or regions is not None,
+        width=width,
+        all_places=(fixes.locations is not None and settings.cells is None) or settings.regions is not None,
         uncertain=uncertain,
-        words=_words(fixes, located.place),
+        settings=settings,
         so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
     )
 
@@ -282,57 +293,54 @@ def prepare_slots(
     with a date, from the day before; `max_gap="auto"` fills nothing where enough people have a day without a gap. Rows
     whose slots do not even overlap are refused (B44), unless they are known to be `aligned`.
     """
-    width = slots.width
-    named = slots.place is not None
+    width, name, named = slots.width, so_far.name, slots.place is not None
     n_rows, first, row = grouped(slots.user, slots.row)
     lowest, L = int(slots.slot.min()), int(np.ptp(slots.slot)) + 1
     if L * width > SECONDS_PER_DAY and slots.date is not None:
         raise InvalidTraces(
-            f"{so_far.name}: {L} slots of {spoken_length(width / 60)} are more than a day (`step`).", code="E_INDEX"
+            f"{name}: {L} slots of {spoken_length(width / 60)} are more than a day (`step`).", code="E_INDEX"
         )
-    instant = row * L + slots.slot - lowest
-    area, nowhere, notes = _area(slots, instant, "whole" if named else settings.map, settings, so_far.name)
-    off = _off(slots, area) | nowhere
+    slot = row * L + slots.slot - lowest
+    area, off, nowhere, notes = _on_map(slots, slot, "whole" if named else settings.map, settings, name)
     places = settings.made_of(slots)
     if places == "shared" and not named:
         slots, calm = _calmed(slots, row, width)
         notes += _on_jitter(calm)
-    located = locate(
-        slots, off, None, None, area, places, settings.regions, settings.grid_metres, settings.cells, so_far.name
-    )
+    located = locate(slots, off | nowhere, None, None, area, places, settings, name)
     place = located.place
-    taken, kept = np.unique(instant, return_index=True)
-    conflict = int((place[kept][np.searchsorted(taken, instant)] != place).sum())
+    taken, kept = np.unique(slot, return_index=True)
+    conflict = int((place[kept][np.searchsorted(taken, slot)] != place).sum())
     if conflict > MOST_CONFLICTS * len(slots):
         raise InvalidTraces(
-            f"{so_far.name}: {conflict} of {len(slots)} rows put a user at two places in one slot. If users have "
+            f"{name}: {conflict} of {len(slots)} rows put a user at two places in one slot. If users have "
             "several days, name the column that tells them apart: `columns`, date=NAME or trace=NAME.",
             code="E_CONFLICT",
         )
     fixed = {"repeated": len(slots) - len(taken) - conflict, "contradicted": conflict}
     if len(taken) < len(slots):
         notes.append(f"{len(slots) - len(taken):,} rows give a slot of a user again, and the first one counts")
-    known, outside = place[kept] >= 0, (off & ~nowhere)[kept]
+    off &= ~nowhere
+    known, outside = place[kept] >= 0, off[kept]
     seen = known | outside
-    unknown = _unknown(n_rows, L, so_far.name).reshape(-1, L)
+    refuse_slots(n_rows, L, name)
     if not aligned:
         whole = np.zeros(n_rows * L, dtype=bool)
         whole[taken[known]] = True
-        _refuse_disjoint(whole.reshape(-1, L), settings.min_coverage, so_far.name)
-    of_row, date = taken // L, None if slots.date is None else slots.date[first]
-    user = slots.user[first]
+        _refuse_disjoint(whole.reshape(-1, L), settings.min_coverage, name)
+    user, date = slots.user[first], None if slots.date is None else slots.date[first]
     rows = _days_in_a_row(user, date, L * width)
+    owner, day = rows[taken[seen] // L].T
     fill = filled(
-        unknown,
+        (n_rows, L),
         taken[seen],
         outside[seen],
         rows,
-        rows[of_row[seen], 0],
-        rows[of_row[seen], 1] * SECONDS_PER_DAY + taken[seen] % L * width + width // 2,
+        owner,
+        day * SECONDS_PER_DAY + taken[seen] % L * width + width // 2,
         np.ones(int(seen.sum()), dtype=np.int64),
         user=user,
         width=width,
-        gaps=settings.gaps,
+        policy=settings.gaps,
         longest=settings.longest,
         rungs=tuple(3600 * hours for hours in (0, *RUNGS)),
         min_coverage=settings.min_coverage,
@@ -340,25 +348,20 @@ def prepare_slots(
     r = fill.r
     r.reshape(-1)[taken[known]] = place[kept][known]
     observed = r >= 0
-    source = nearer(fill.slots, fill.second, width) if settings.gaps == "interpolate" else fill.source
-    r[fill.slots.row, fill.slots.slot] = place[kept][seen][source]
-    dropped = {"E_NULL_ISLAND": int(nowhere.sum()), "outside the map": int((off & ~nowhere).sum())}
-    return finish(
-        r,
+    r[fill.slots.row, fill.slots.slot] = place[kept][seen][fill.source]
+    dropped = {"E_NULL_ISLAND": int(nowhere.sum()), "outside the map": int(off.sum())}
+    return _finish(
+        fill,
         observed,
-        fill.outside,
-        located.locations,
+        located._replace(cells=None) if named else located,
+        slots,
         user=user,
-        labels=slots.labels,
         dates=date,
-        step_minutes=width / 60,
         start=slots.start,
-        tz=slots.tz,
-        cells=None if named else located.cells,
-        settings=settings,
+        width=width,
         all_places=named or settings.regions is not None,
         uncertain=None,
-        words=_words(slots, place),
+        settings=settings,
         so_far=_counted(so_far, settings, dropped, fixed, located, fill, area, notes),
     )
 
@@ -376,64 +379,99 @@ def _counted(
     """Return what the reader has counted, and what became of it on the way to places and filled slots."""
     return replace(
         so_far,
-        dropped=_some({**so_far.dropped, **dropped}),
-        fixed=_some({**so_far.fixed, **fixed}),
+        dropped={reason: n for reason, n in {**so_far.dropped, **dropped}.items() if n},
+        fixed={what: n for what, n in {**so_far.fixed, **fixed}.items() if n},
         grid_metres=located.grid,
         places_by=located.by,
         cells=settings.cells,
         max_gap_minutes=fill.longest / 60,
         max_gap_auto=settings.longest is None,
-        people_by_gap=fill.ladder.in_words(),
+        people_by_gap={f"{gap // 3600}h": people for gap, people in fill.people.items()},
         map=area.by,
         map_km=area.km,
         notes=(*so_far.notes, *notes),
     )
 
 
-def _area(
+def _on_map(
     entries: Fixes | Slots, slot: Ints, where: str, settings: Settings, name: str
-) -> tuple[Area, Mask, list[str]]:
-    """Return the map, the rows at 0, 0 that have no position (B20), and a word on them where they are kept."""
-    position, box, regions = _position(entries), settings.box, settings.regions
-    if position is None:
-        return area_of(where, box, regions, entries.user, slot, None, name), np.zeros(len(entries), dtype=bool), []
-    lat, lon = position
+) -> tuple[Area, Mask, Mask, list[str]]:
+    """Return the map, which entries are off it, which are at 0, 0 for want of a position (B20), and notes."""
+    box, regions, none = settings.box, settings.regions, np.zeros(len(entries), dtype=bool)
+    lat, lon = entries.lat, entries.lon
+    locations = entries.locations
+    if lat is None and entries.place is not None and locations is not None and locations.lat is not None:
+        there, somewhere = np.maximum(entries.place, 0), entries.place >= 0
+        lat, lon = (np.where(somewhere, np.asarray(side)[there], np.nan) for side in (locations.lat, locations.lon))
+    if lat is None or lon is None:
+        return area_of(where, box, regions, entries.user, slot, None, name), none, none, []
     real = np.isfinite(lat) & np.isfinite(lon)
     zero = (lat == 0) & (lon == 0)
     located = real & ~zero if np.any(real & ~zero) else real
     area = area_of(where, box, regions, entries.user[located], slot[located], (lat[located], lon[located]), name)
+    off = none.copy()
+    if area.by != "whole":
+        off[real] = ~area.holds(lat[real], lon[real])
     if not zero.any():
-        return area, zero, []
+        return area, off, zero, []
     here = bool(area.holds(np.zeros(1), np.zeros(1))[0])
     if here and where == "auto" and area.by == "whole":
         # nobody else is anywhere near
         here = bool(np.any((np.abs(lat[located]) < NEAR_ZERO) & (np.abs(lon[located]) < NEAR_ZERO)))
     kept = f"{int(zero.sum())} rows lie at 0, 0, mostly a sign of no position; a `box` drops them"
-    return area, zero & (not here), [kept] if here else []
+    return area, off, zero & (not here), [kept] if here else []
 
 
-def _position(entries: Fixes | Slots) -> tuple[Floats, Floats] | None:
-    """Return where each entry is, NaN where it is nowhere; None where places have no coordinates."""
-    if entries.lat is not None and entries.lon is not None:
-        return entries.lat, entries.lon
-    locations = entries.locations
-    if entries.place is None or locations is None or locations.lat is None or locations.lon is None:
-        return None
-    somewhere = entries.place >= 0
-    return np.where(somewhere, locations.lat[entries.place], np.nan), np.where(
-        somewhere, locations.lon[entries.place], np.nan
-    )
+def locate(
+    entries: Fixes | Slots,
+    off: Mask,
+    second: Ints | None,
+    way: tuple[Floats, Floats] | None,
+    area: Area,
+    places: str,
+    settings: Settings,
+    name: str,
+) -> Located:
+    """Find the `places` of fixes, or of slots (`second` None), that are not `off`, and of points on the `way`."""
+    regions, cells = settings.regions, settings.cells
+    north, east = (np.empty(0), np.empty(0)) if way is None else way
+    on, passing = ~off, area.holds(north, east)
+    place, passed = np.full(len(entries), -1), np.full(len(north), -1)
 
+    def made(
+        locations: Locations, of_fixes: Ints, of_way: Ints, grid: float | None, by: str, most: int | None
+    ) -> Located:
+        place[on], passed[passing] = of_fixes, of_way
+        return Located(locations, place, passed, grid, by, most)
 
-def _off(entries: Fixes | Slots, area: Area) -> Mask:
-    """Tell which entries are outside the map."""
-    position = None if area.by == "whole" else _position(entries)
-    if position is None:
-        return np.zeros(len(entries), dtype=bool)
-    real = np.isfinite(position[0]) & np.isfinite(position[1])
-    off = np.zeros(len(entries), dtype=bool)
-    off[real] = ~area.holds(position[0][real], position[1][real])
-    return off
+    lat, lon = entries.lat, entries.lon
+    north, east = north[passing], east[passing]
+    if regions is not None and lat is not None and lon is not None:
+        of_fixes, of_way = regions.place_of(lat[on], lon[on]), regions.place_of(north, east)
+        return made(regions.locations, of_fixes, of_way, None, "regions", None)
+    if entries.place is not None:
+        if entries.locations is None:
+            raise InvalidParameter("`place` needs `locations` to point into.")
+        of_way = nearest_places(entries.locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
+        most = cells if isinstance(entries, Fixes) else None  # numbered places of slots are never merged
+        return made(entries.locations, entries.place[on], of_way, None, "given", most)
+    if lat is None or lon is None:
+        raise InvalidParameter("fixes must have `lat` and `lon`, or `place` and `locations`.")
+    lat, lon = lat[on], lon[on]
+    if places == "points":
+        both, of_both = np.unique(as_keys(np.append(lat, north), np.append(lon, east)), return_inverse=True)
+        n = len(lat)
+        return made(Locations(both.real, both.imag), of_both[:n], of_both[n:], None, "points", None)
+    if places == "stays":
+        if second is None or not isinstance(entries, Fixes):
+            raise InvalidParameter('`places="stays"` needs times; numbered slots have none: use "shared" or "grid".')
+        locations, of_fixes, grid = stay_places(entries.user[on], second[on], lat, lon, settings.grid_metres, name)
+        of_way = nearest_places(locations, north, east) if len(north) else np.empty(0, dtype=np.int64)
+        return made(locations, of_fixes, of_way, grid, "stays", cells)
+    most = min(cells, MOST_GRID_CELLS) if places == "grid" and cells is not None else MOST_GRID_CELLS
+    locations, of_both, grid = make_grid(np.append(lat, north), np.append(lon, east), settings.grid_metres, most)
+    n = len(lat)
+    return made(locations, of_both[:n], of_both[n:], grid, places, None if places == "grid" else cells)
 
 
 def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
@@ -443,24 +481,6 @@ def _days_in_a_row(user: Ints, date: Times | None, length: int) -> Ints:
         return alone
     rows = np.column_stack([user, date.astype("datetime64[D]").astype(np.int64)])
     return rows if len(np.unique(rows, axis=0)) == len(rows) else alone
-
-
-def _words(entries: Fixes | Slots, place: Ints) -> Words | None:
-    return None if entries.word is None else Words(entries.user, place, entries.word, entries.words)
-
-
-def _unknown(n_rows: int, L: int, name: str) -> Ints:
-    if n_rows * L > MOST_SLOTS:
-        raise InvalidTraces(
-            f"{name}: {n_rows} rows of {L} slots need {n_rows * L * 16 / 2**30:.1f} GiB, more than the limit of "
-            f"{MOST_SLOTS * 16 / 2**30:.1f}; read it in parts, or with a longer `step`.",
-            code="E_TOO_LARGE",
-        )
-    return np.full(n_rows * L, -1, dtype=np.int64)
-
-
-def _some(counts: Mapping[str, int]) -> dict[str, int]:
-    return {reason: count for reason, count in counts.items() if count}
 
 
 def _on_jitter(calm: float) -> list[str]:
@@ -490,34 +510,90 @@ def _refuse_disjoint(known: Mask, min_coverage: float, name: str) -> None:
         raise InvalidTraces(f"{name}: the rows have no slot in common.", code="E_ALIGN")
 
 
-def finish(
-    r: Ints,
+def _finish(
+    fill: Filling,
     observed: Mask,
-    outside: Mask,
-    locations: Locations,
+    located: Located,
+    entries: Fixes | Slots,
     *,
     user: Ints,
-    labels: tuple[str, ...],
     dates: Times | None,
-    step_minutes: float,
     start: str,
-    tz: str,
-    cells: int | None,
-    settings: Settings,
+    width: int,
     all_places: bool,
     uncertain: tuple[Ints, Ints, Floats, Floats, Floats] | None,
-    words: Words | None,
+    settings: Settings,
     so_far: Preparation,
 ) -> tuple[Traces, Preparation]:
     """Drop thin days or users and unvisited places that are not given, merge places, and count everything."""
-    gaps, min_coverage = settings.gaps, settings.min_coverage
+    enough, so_far = _days_kept(fill, observed, entries, user, dates, width, settings, so_far)
+    seen = int(observed.sum() + fill.outside.sum())
+    gone = len(np.setdiff1d(user[fill.outside.any(axis=1)], user[(fill.r >= 0).any(axis=1)]))
+    r, observed, row = fill.r[enough], observed[enough], np.flatnonzero(enough)
     known = r >= 0
-    coverage = Coverage(user, labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
+    locations, number, visited, notes = _fewer_places(located, r, user[row], all_places)
+    r = number[r]
+    if entries.word is not None:
+        words = Words(entries.user, number[located.place], entries.word, entries.words)
+        locations = locations.called(**majority(words, len(locations)))
+        named = [word for word in locations.categories or () if word]
+        notes.append(
+            f"{len(named)} of {len(locations)} places have a category, that of most people there; "
+            f"{len(set(named))} differ"
+        )
+    evidence = None
+    if uncertain is not None:
+        of_row, slot, lat, lon, radius = uncertain
+        stay, number_of = enough[of_row], np.cumsum(enough) - 1
+        evidence = evidence_of(locations, number_of[of_row[stay]], slot[stay], lat[stay], lon[stay], radius[stay])
+    usable = len(np.unique(user[enough][known.all(axis=1)]))
+    if settings.gaps == "split":
+        r, piece = cut(r)
+        row = row[piece]
+    traces = Traces(
+        r,
+        locations,
+        users=[entries.labels[u] for u in user[row]],
+        dates=None if dates is None else dates[row],
+        step_minutes=width / 60,
+        start=start,
+        tz=entries.tz,
+        evidence=evidence,
+    )
+    visitors = traces.visitors()
+    made = replace(
+        so_far,
+        users=traces.U,
+        users_dropped=so_far.users_dropped - traces.U,
+        users_usable=usable,
+        days=int(enough.sum()),
+        slots_observed=int(observed.sum()),
+        slots_held=int((known & ~observed).sum()),
+        slots_missing=int((~known).sum()),
+        places_found=visited,
+        places=len(locations),
+        places_rare=int(((visitors > 0) & (visitors < MANY_ENOUGH)).sum()),  # E31
+    )
+    return traces, replace(made, notes=(*made.notes, *notes, *_notes(made, seen, gone)))
+
+
+def _days_kept(
+    fill: Filling,
+    observed: Mask,
+    entries: Fixes | Slots,
+    user: Ints,
+    dates: Times | None,
+    width: int,
+    settings: Settings,
+    so_far: Preparation,
+) -> tuple[Mask, Preparation]:
+    """Return which days have enough known slots, and the counts of those that have not; refused where none has."""
+    gaps, min_coverage, outside, known = settings.gaps, settings.min_coverage, fill.outside, fill.r >= 0
+    coverage = Coverage(user, entries.labels, dates, known.mean(axis=1), observed.mean(axis=1), known[:, 0])
     share = coverage.by_user()[user] if gaps == "drop" else coverage.known
-    single = observed.sum(axis=1) < least_slots(r.shape[1], min_coverage)
+    single = observed.sum(axis=1) < least_slots(known.shape[1], min_coverage)
     enough = known.any(axis=1) & (share >= min_coverage) & ~single
     away = outside.any(axis=1)
-    seen, gone = int(observed.sum() + outside.sum()), len(np.setdiff1d(user[away], user[known.any(axis=1)]))
     tenth = np.minimum(9, (coverage.by_user()[np.unique(user)] * 10).astype(np.int64))
     so_far = replace(
         so_far,
@@ -530,67 +606,45 @@ def finish(
         users_outside=len(np.unique(user[away])),
         gaps=gaps,
         min_coverage=min_coverage,
-        step_minutes=step_minutes,
-        tz=tz,
+        step_minutes=width / 60,
+        tz=entries.tz,
         coverage=replace(coverage, kept=enough),
     )
     if not enough.any():
-        who = f"{len(np.unique(user))} users" if gaps == "drop" else f"{len(r)} days"
+        who = f"{len(np.unique(user))} users" if gaps == "drop" else f"{len(known)} days"
         raise InvalidTraces(
             f"{so_far.name or 'the input'}: none of {who} has {min_coverage:.0%} of its slots known "
             f"(`min_coverage`): {'; '.join(so_far.in_the_way())}.",
             code="E_EMPTY",
         )
-    r, observed, known, row = r[enough], observed[enough], known[enough], np.flatnonzero(enough)
-    visits = np.bincount(r[known], minlength=len(locations))
-    visited_places = int((visits > 0).sum())
-    number = np.append(np.arange(len(locations)), -1)  # of each place that was found; the last is that of -1
+    return enough, so_far
+
+
+def _fewer_places(located: Located, r: Ints, user: Ints, all_places: bool) -> tuple[Locations, Ints, int, list[str]]:
+    """
+    Leave out unvisited places, unless `all_places` stay, and merge the others.
+
+    Returns the places that remain; for each old one the number of what it is now part of, and -1 after the last; how
+    many were visited; notes.
+    """
+    locations = located.locations
+    notes: list[str] = []
+    visits = np.bincount(r[r >= 0], minlength=len(locations))
+    count, number = int((visits > 0).sum()), np.append(np.arange(len(locations)), -1)
     if not all_places and (locations.has_coordinates or locations.names is not None):  # plain numbers stay
         visited = np.flatnonzero(visits)
         number[:-1] = np.where(visits > 0, np.cumsum(visits > 0) - 1, -1)
         locations, visits = locations.select(visited), visits[visited]
-    notes: list[str] = []
-    if cells is not None and locations.has_coordinates:
-        visited, visitor = place_visitors(number[r], user[row])
+    if located.cells is not None and locations.has_coordinates:
+        visited, visitor = place_visitors(number[r], user)
         if locations.names is not None:
-            locations, becomes, notes = with_areas(locations, visited, visitor, cells=cells)
-        elif so_far.places_by in ("shared", "stays"):
-            locations, becomes = share_places(locations, visited, visitor, cells=cells)
+            locations, becomes, notes = with_areas(locations, visited, visitor, cells=located.cells)
+        elif located.by in ("shared", "stays"):
+            locations, becomes = share_places(locations, visited, visitor, cells=located.cells)
         else:
-            locations, becomes = reduce_places(locations, visits, cells=cells)
+            locations, becomes = reduce_places(locations, visits, cells=located.cells)
         number = np.where(number >= 0, becomes[number], -1)
-    r = number[r]
-    whole = known.all(axis=1)
-    if words is not None:
-        locations = locations.called(**majority(words._replace(place=number[words.place]), len(locations)))
-        notes += [_on_words(locations)]
-    if gaps == "split":
-        r, piece = cut(r)
-        row = row[piece]
-    traces = Traces(
-        r,
-        locations,
-        users=[labels[u] for u in user[row]],
-        dates=None if dates is None else dates[row],
-        step_minutes=step_minutes,
-        start=start,
-        tz=tz,
-        evidence=None if uncertain is None else _evidence(locations, enough, *uncertain),
-    )
-    made = replace(
-        so_far,
-        users=traces.U,
-        users_dropped=so_far.users_dropped - traces.U,
-        users_usable=len(np.unique(user[enough][whole])),
-        days=int(enough.sum()),
-        slots_observed=int(observed.sum()),
-        slots_held=int((known & ~observed).sum()),
-        slots_missing=int((~known).sum()),
-        places_found=visited_places,
-        places=len(locations),
-        places_rare=_rare(traces),
-    )
-    return traces, replace(made, notes=(*made.notes, *notes, *_notes(made, seen, gone)))
+    return locations, number, count, notes
 
 
 def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
@@ -641,24 +695,3 @@ def _notes(p: Preparation, seen: int, gone: int) -> list[str]:
 
 def _share(share: float) -> str:
     return f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
-
-
-def _on_words(locations: Locations) -> str:
-    words = [word for word in locations.categories or () if word]
-    return (
-        f"{len(words)} of {len(locations)} places have a category, that of most people there; {len(set(words))} differ"
-    )
-
-
-def _evidence(
-    locations: Locations, enough: Mask, row: Ints, slot: Ints, lat: Floats, lon: Floats, radius: Floats
-) -> Evidence | None:
-    kept = enough[row]
-    number = np.cumsum(enough) - 1
-    return evidence_of(locations, number[row[kept]], slot[kept], lat[kept], lon[kept], radius[kept])
-
-
-def _rare(traces: Traces) -> int:
-    """Count the places that somebody visits, but fewer than five users (E31)."""
-    users = traces.visitors()
-    return int(((users > 0) & (users < MANY_ENOUGH)).sum())

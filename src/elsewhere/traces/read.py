@@ -30,6 +30,21 @@ from elsewhere.traces.sources import shown
 from elsewhere.traces.tables import Parts, Table, labels
 from elsewhere.traces.write import kept_in, refuse_pool
 
+A_DAY = np.timedelta64(1, "D")
+OF_SETTINGS = ("gaps", "max_gap", "min_coverage", "map", "places", "grid_metres", "evidence")
+# of the options that are no `Settings`
+DEFAULTS = {
+    "start": None,
+    "regions": None,
+    "date_format": None,
+    "encoding": "utf-8",
+    "max_bad": 0.01,
+    "box": None,
+    "lon360": False,
+    "any_date": False,
+    "allow_truncated": False,
+}
+
 
 class ReadingOptions(TypedDict, total=False):
     """Further keywords of `read_traces`, which most inputs do not need."""
@@ -169,26 +184,19 @@ def read_traces(
     Traces(1 users, 1 rows of 72 slots, 2 places)
 
     """
-    given = _checked_names(options)
-    start, date_format = given.pop("start", None), given.pop("date_format", None)
-    encoding, max_bad = given.pop("encoding", "utf-8"), given.pop("max_bad", 0.01)
-    lon360, any_date = given.pop("lon360", False), given.pop("any_date", False)
-    allow_truncated = given.pop("allow_truncated", False)
-    require_between("max_bad", max_bad, 0, 1)
     refuse_pool(source)
     kept = kept_in(source)
     if kept is not None:
         # prepared before: everything is decided, and stays as it is
-        source, step, start, tz, locations = kept.path, kept.step, kept.start, kept.tz, Map(kept.locations)
+        source, step, tz, locations = kept.path, kept.step, kept.tz, Map(kept.locations)
         cells, columns = None, None
-        given |= {"gaps": "hold", "min_coverage": 0.0, "regions": None, "box": None, "max_gap": 0, "map": "whole"}
-    if tz is not None:
-        zone_of(tz)
-    check_columns(columns)
-    _check_options(start, date_format, encoding)
-    box, regions = parsed_box(given.pop("box", None)), given.pop("regions", None)
-    regions = None if regions is None else read_regions(regions)
-    settings = Settings(step=step, cells=cells, box=box, regions=regions, **given)
+        options |= {"start": kept.start, "gaps": "hold", "max_gap": 0, "min_coverage": 0.0, "map": "whole"}
+        options |= {"regions": None, "box": None}
+    reading = _checked(options, tz, columns)
+    encoding, date_format, max_bad = reading["encoding"], reading["date_format"], reading["max_bad"]
+    regions = None if reading["regions"] is None else read_regions(reading["regions"])
+    of_settings = {name: reading[name] for name in OF_SETTINGS if name in reading}
+    settings = Settings(step=step, cells=cells, box=parsed_box(reading["box"]), regions=regions, **of_settings)
     own_map = None if locations is None else read_places(locations, encoding=encoding)
     parts = open_parts(
         source,
@@ -196,62 +204,70 @@ def read_traces(
         encoding=encoding,
         roles=lambda names, headed, records: meaning_of(names, headed, records, columns),
         plain_times=date_format is None,
-        allow_truncated=allow_truncated,
+        allow_truncated=reading["allow_truncated"],
         executor=executor,
     )
-    roles = _roles(parts.sample, format)
+    roles, start = _roles(parts.sample, format), reading["start"]
     if people is not None and "user" in roles:
         parts = _of_people(parts, roles["user"], people)
     if {*CELL} <= roles.keys():
         parts, roles = with_cells(parts, roles)
-    wide = None
+    table = parts.sample
     if f"{WIDE}0" in roles:
-        wide, roles, first, seconds = long_table(parts.joined(max_bad=1.0), roles)
+        table, roles, first, seconds = long_table(parts.joined(unequal=True), roles)
         start = start or first
         if step == "auto" and seconds is not None:
             settings = replace(settings, step=seconds / 60)
-    more_notes: list[str] = []
+    notes: tuple[str, ...] = ()
     if own_map is None and "place" in roles:
-        ids = () if "lat" in roles else labels(parts.sample if wide is None else wide, roles["place"])[1]
+        ids = () if "lat" in roles else labels(table, roles["place"])[1]
         if (beside := places_beside(source, ids, encoding)) is not None:
-            own_map, more_notes = beside[0], [f"places are where {shown(beside[1].name)} says"]
+            own_map, notes = beside[0], (f"places are where {shown(beside[1].name)} says",)
+    if own_map is not None:
+        settings = replace(settings, map="whole")
+    if "slot" in roles and table is parts.sample:
+        table = parts.joined(unequal=True)
     shape = Shape(
-        wide or (parts.sample if "slot" not in roles else parts.joined(max_bad=1.0)),
+        table,
         roles,
         tz,
         date_format,
         max_bad,
         chosen=frozenset(columns or ()),
         box=settings.box,
-        lon360=lon360,
-        latest=None if any_date else _tomorrow(),
+        lon360=reading["lon360"],
+        # a day of grace: a wall clock may be ahead of UTC (B31)
+        latest=None if reading["any_date"] else np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us") + A_DAY,
     )
-    if own_map is not None:
-        settings = replace(settings, map="whole")
-    if "slot" in roles:
-        base = 1 if shape.table.format == "sglt" else 0
-        width = None if settings.step == "auto" else settings.width
-        slots, counted = slots_of(shape, own_map, width, start, base=base)
-        traces, prepared = prepare_slots(slots, settings, counted, aligned=kept is not None)
-    else:
-        # the sample has told what there is: all that can be refused is, before the input is read
-        settings = replace(settings, step="20min") if settings.step == "auto" else settings
-        settings.require_equal_slots()
-        fixes, counted = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
-        counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
-        if own_map is not None:
-            settings = replace(settings, cells=None)
-        handed = [fixes]
-        del fixes  # so that they can go as soon as they are reduced
-        traces, prepared = prepare_fixes(handed.pop(), settings, counted)
+    traces, prepared = _prepared(shape, parts, own_map, settings, start, aligned=kept is not None)
     if report is not None:
-        by = "slots" if "slot" in roles else "fixes"
-        report(replace(prepared, by=by, notes=(*prepared.notes, *more_notes)))
+        report(replace(prepared, notes=(*prepared.notes, *notes)))
     return traces if kept is None else traces.on(kept.locations)
 
 
-def _checked_names(options: ReadingOptions) -> dict[str, Any]:
-    """Return the further keywords, or refuse one that is none, with the nearest that is."""
+def _prepared(
+    shape: Shape, parts: Parts, own_map: Map | None, settings: Settings, start: str | None, *, aligned: bool
+) -> tuple[Traces, Preparation]:
+    """Return the traces of an input of slots or of fixes, and what became of it."""
+    if "slot" in shape.roles:
+        base = 1 if shape.table.format == "sglt" else 0
+        width = None if settings.step == "auto" else settings.width
+        slots, counted = slots_of(shape, own_map, width, start, base=base)
+        return prepare_slots(slots, settings, replace(counted, by="slots"), aligned=aligned)
+    # the sample has told what there is: all that can be refused is, before the input is read
+    settings = replace(settings, step="20min") if settings.step == "auto" else settings
+    settings.require_equal_slots()
+    fixes, counted = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
+    counted = replace(counted, notes=(*counted.notes, *_pace(fixes, settings.width)))
+    if own_map is not None:
+        settings = replace(settings, cells=None)
+    handed = [fixes]
+    del fixes  # so that they can go as soon as they are reduced
+    return prepare_fixes(handed.pop(), settings, counted)
+
+
+def _checked(options: ReadingOptions, tz: str | None, columns: Any) -> dict[str, Any]:
+    """Return the further keywords with their defaults; what no input can make right is refused before one is read."""
     known = [*ReadingOptions.__annotations__, *inspect.signature(read_traces).parameters]
     for name in options:
         if name not in known:
@@ -259,7 +275,25 @@ def _checked_names(options: ReadingOptions) -> dict[str, Any]:
             perhaps = f", perhaps `{near[0]}`" if near else ""
             fault = f"`{name}` is no keyword of read_traces{perhaps}; see help(read_traces)."
             raise InvalidParameter(fault, code="E_CALL")
-    return dict(options)
+    reading: dict[str, Any] = {**DEFAULTS, **options}
+    require_between("max_bad", reading["max_bad"], 0, 1)
+    if tz is not None:
+        zone_of(tz)
+    check_columns(columns)
+    if reading["start"] is not None:
+        clock_minutes(reading["start"])
+    date_format, encoding = reading["date_format"], reading["encoding"]
+    if date_format is not None:
+        try:
+            datetime.strptime("", date_format)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
+                raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
+    return reading
 
 
 def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Parts:
@@ -283,22 +317,6 @@ def _of_people(parts: Parts, column: str, people: Callable[[str], bool]) -> Part
     return replace(parts, sample=sample, tables=tables)
 
 
-def _check_options(start: str | None, date_format: str | None, encoding: str) -> None:
-    """Refuse options that no input can make right, before a large one is read."""
-    if start is not None:
-        clock_minutes(start)
-    if date_format is not None:
-        try:
-            datetime.strptime("", date_format)
-        except (ValueError, TypeError) as error:
-            if isinstance(error, TypeError) or "directive" in str(error) or "stray" in str(error):
-                raise InvalidParameter(f"`date_format` must be as for strptime, got {date_format!r}.") from None
-    try:
-        codecs.lookup(encoding)
-    except (LookupError, ValueError):
-        raise InvalidParameter(f'`encoding` must be that of a text such as "utf-8", got {encoding!r}.') from None
-
-
 def _roles(table: Table, requested: str) -> dict[str, str]:
     """Return what the columns mean; of SGLT, three columns of whole numbers without names, that is known."""
     meaning = table.meaning
@@ -308,11 +326,6 @@ def _roles(table: Table, requested: str) -> dict[str, str]:
     if {"arrived", "date"} <= roles.keys() and not holds_time_of_day(table, roles["arrived"]):
         del roles["date"]  # arrivals that tell their day themselves
     return roles
-
-
-def _tomorrow() -> np.datetime64:
-    # a day of grace: a wall clock may be ahead of UTC (B31)
-    return np.datetime64((datetime.now(UTC) + timedelta(days=1)).replace(tzinfo=None), "us")
 
 
 def _pace(fixes: Fixes, width: int) -> list[str]:
@@ -326,17 +339,14 @@ def _pace(fixes: Fixes, width: int) -> list[str]:
     gaps = gaps[gaps > np.timedelta64(0)]
     if len(gaps) == 0:
         return []
-    usual = float(np.median(gaps) / np.timedelta64(1, "s"))
-    if usual < width / 2:
-        return [f"fixes come every {_length(usual)}, finer than `step`: a slot takes the place of most of its fixes"]
-    if usual > 2 * width:
+    seconds = float(np.median(gaps) / np.timedelta64(1, "s"))
+    unit, name = next((u, n) for u, n in ((86400, "d"), (3600, "h"), (60, "min"), (0, "s")) if seconds >= u)
+    usual = f"{seconds / (unit or 1):.3g} {name}"
+    if seconds < width / 2:
+        return [f"fixes come every {usual}, finer than `step`: a slot takes the place of most of its fixes"]
+    if seconds > 2 * width:
         return [
-            f"fixes come every {_length(usual)}, coarser than `step`: most slots have no fix of their own; if they are "
+            f"fixes come every {usual}, coarser than `step`: most slots have no fix of their own; if they are "
             'events such as check-ins, `out_as="events"` writes the fakes as events too'
         ]
     return []
-
-
-def _length(seconds: float) -> str:
-    unit, name = next((u, n) for u, n in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0, "s")) if seconds >= u)
-    return f"{seconds / (unit or 1):.3g} {name}"

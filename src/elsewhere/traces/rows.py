@@ -8,7 +8,7 @@ say how many, the first line and the code.
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from elsewhere.traces.clock import (
     plan_clock,
     times,
     wall_clock,
-    zone_of_both,
+    zone_of_all,
 )
 from elsewhere.traces.columns import AT_ITS_END, CELL, FILE, WIDE, Meaning, missing_roles, what_is_missing
 from elsewhere.traces.fixes import Fixes, Preparation, Slots, spoken_length
@@ -60,10 +60,6 @@ class Tally:
     """Rows of an input, those that are dropped by reason, and where the first of each stands."""
 
     def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin again."""
         self.rows = self.kept = 0
         self.dropped: dict[str, int] = {}
         self.first: dict[str, str] = {}
@@ -120,7 +116,6 @@ class Shape:
     box: tuple[float, float, float, float] | None = None
     lon360: bool = False
     latest: np.datetime64 | None = None
-    tally: Tally = field(default_factory=Tally)
 
     def require_all(self) -> None:
         """Refuse a table that lacks a role, with all that are missing, all columns, and what to type."""
@@ -137,8 +132,11 @@ class Shape:
             odd |= (wall < EARLIEST) | (wall > self.latest)
         return odd
 
-    def counted(self, fixed: Mapping[str, int], tz: str, times: str, notes: list[str]) -> Preparation:
+    def counted(self, tally: Tally, fixed: Mapping[str, int], tz: str, times: str, notes: list[str]) -> Preparation:
         """Return what is known before the traces are made; `times` is how they were written, for `write_traces`."""
+        extra = [
+            self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
+        ]
         names = self.table.names or tuple(self.table.columns)
         role_of = {name: role for role, name in self.roles.items() if role != "accuracy" and name in self.table.columns}
         tabular = self.table.format in (*TABLES, "frame", "json") and self.table.headed
@@ -147,28 +145,23 @@ class Shape:
             columns.pop("date", None)  # arrivals are written with their days
         if columns.get("user") == FILE:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
+        if extra and tabular:
+            listed = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
+            notes = [*notes, f"{len(extra)} columns were not read: {listed}"]  # the output will not have them
         # a name that could be somebody's data must not become one of the output
         named = tabular and not any(self.table.shown(n) != n for n in role_of)
         return Preparation(
             name=self.table.name,
-            rows=self.tally.rows,
-            dropped=self.tally.dropped,
+            rows=tally.rows,
+            dropped=tally.dropped,
             fixed=fixed,
             tz=tz,
             times=times,
             # only a table has columns that can be written again, in the order of the file
             columns=columns if named and "end_time" not in self.roles else {},
             format=self.table.format,
-            notes=(*notes, *(self._left_out() if tabular else ())),
+            notes=tuple(notes),
         )
-
-    def _left_out(self) -> list[str]:
-        """Return a word on columns that nobody asked for: the output will not have them."""
-        extra = [
-            self.table.shown(name) for name in self.table.names if name not in self.roles.values() and name != FILE
-        ]
-        listed = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
-        return [f"{len(extra)} columns were not read: {listed}"] if extra else []
 
 
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
@@ -213,12 +206,6 @@ def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
     lat, lon = position
     number = np.isfinite(lat) & np.isfinite(lon)
     return {"E_NUMBER": ~number, "E_OUTSIDE": number & ((np.abs(lat) > 90) | (np.abs(lon) > 180))}
-
-
-def odd_positions(here: tuple[Floats, Floats] | None) -> list[str]:
-    """Return a word on positions that are possible and seldom meant (B25)."""
-    pole = 0 if here is None else int((np.abs(here[0]) > 85).sum())
-    return [f"{pole} rows lie within 5 degrees of a pole"] if pole else []
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
@@ -356,97 +343,112 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
 def _gathered(
     shape: Shape, parts: Parts, own_map: Map | None, plan: ClockPlan, named: bool, accuracy: bool, notes: list[str]
 ) -> tuple[Fixes, Preparation]:
-    shape.tally.clear()
-    roles = shape.roles
-    users, places, categories = _Ids(), _Ids(), _Ids()
+    """Return the good rows of all tables as fixes, times read as planned."""
+    tally, ids = Tally(), {"user": _Ids(), "place": _Ids(), "word": _Ids()}
     kept: dict[str, list[NDArray[Any]]] = {}
     fixed: Counter[str] = Counter()
     table_notes: dict[str, set[str]] = {}
-    both: list[WallClock] = []
-    exact, tz, n = False, "UTC", 0
+    clocks: list[WallClock] = []
+    n = 0
     for table in parts:
-        user, names = labels(table, roles["user"])
-        position = positions(shape, table)
         clock = wall_clock(plan, table)
-        faults = {
-            "E_ENCODING": user == -2,
-            "E_USER": user < 0,
-            "E_DATE": shape.odd_times(clock.wall),
-        } | position_faults(position)
-        row: dict[str, NDArray[Any]] = {"user": users.add(user, names), "wall": clock.wall}
-        if clock.utc is not None and clock.utc is not clock.wall:
-            row["utc"] = clock.utc
-        if named:
-            place, place_names = labels(table, roles["place"])
-            faults |= {"E_ENCODING": (user == -2) | (place == -2), "E_INDEX": place < 0}
-            row["place"] = places.add(place, place_names)
-        if position is not None:
-            row["lat"], row["lon"] = position
-        if "left" in roles:
-            row["until"] = departures(plan, table, clock)
-            faults["E_DATE"] = faults["E_DATE"] | shape.odd_times(row["until"]) | (row["until"] < clock.wall)
-        if "category" in roles:
-            word, said_words = words(table, roles["category"])
-            row["word"] = categories.add(np.full(table.rows, -1) if word is None else word, said_words)
-        if accuracy and "accuracy" in roles:
-            row["accuracy"] = numbers(table, roles["accuracy"])
-        good = shape.tally.keep(table, faults)
-        line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
-        row = {name: values[good] for name, values in row.items()} if line is None else _along(row, line, good)
-        if line is not None:
-            table_notes.setdefault(
-                f"a line of points is read as a point every {LINE_SECONDS} s from its time on", set()
-            )
+        row, line = _good_rows(shape, table, clock, plan, ids, tally, named=named, accuracy=accuracy)
+        if line:
+            note = f"a line of points is read as a point every {LINE_SECONDS} s from its time on"
+            table_notes.setdefault(note, set())
         n += len(row["user"])
         for name, values in row.items():
             kept.setdefault(name, []).append(values)
         refuse_rows(n, parts.name)
-        if 2 * sum(shape.tally.dropped.values()) > shape.tally.rows > MANY:
-            shape.tally.check(shape.max_bad)  # it will not get better
-        exact, tz = exact or clock.exact, clock.tz
-        both.append(replace(clock, wall=clock.wall[:0], utc=None))
+        if 2 * sum(tally.dropped.values()) > tally.rows > MANY:
+            tally.check(shape.max_bad)  # it will not get better
+        clocks.append(replace(clock, wall=clock.wall[:0], utc=None))
         fixed.update(clock.fixed)
         fixed.update(table.fixed)
         for note in table.notes:
             table_notes.setdefault(note, set()).add(table.name)
-    shape.tally.check(shape.max_bad)
+    tally.check(shape.max_bad)
     all_notes = list(parts.notes)
     all_notes += [
         f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in table_notes.items()
     ]
     all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
-    if "local" in plan.roles and "utc" in plan.roles:
-        tz, heard = _zone_of_both(plan, both)
-        all_notes += heard
-    columns = {name: _concatenated(kept.pop(name)) for name in list(kept)}
-    who, names = users.sorted(columns["user"])
-    here = (columns["lat"], columns["lon"]) if "lat" in columns else None
-    notes = [*all_notes, *notes, *odd_positions(here)]
-    locations, at = None, None
+    tz, zone_notes = zone_of_all(plan, clocks)
+    columns = {name: np.concatenate(kept.pop(name)) for name in list(kept)}  # pieces go as soon as they are joined
+    user, user_ids = ids["user"].sorted(columns["user"])
+    lat, lon = columns.get("lat"), columns.get("lon")
+    here = None if lat is None or lon is None else (lat, lon)
+    notes = [*all_notes, *zone_notes, *notes]
+    if here is not None and (polar := int((np.abs(here[0]) > 85).sum())):
+        notes.append(f"{polar} rows lie within 5 degrees of a pole")  # possible, and seldom meant (B25)
+    locations, place = None, None
     if named:
-        codes, place_names = places.sorted(columns["place"])
-        locations, at = number_places(shape, None, codes.astype(np.int64), place_names, own_map, here)
+        codes, place_names = ids["place"].sorted(columns["place"])
+        locations, place = number_places(shape, None, codes.astype(np.int64), place_names, own_map, here)
     elif own_map is not None and here is not None:
-        locations, at = own_map.locations, own_map.place_of(*here)
-    by_word, said_by = categories.sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
-    in_utc = plan.zone is not None or "utc" in plan.roles
+        locations, place = own_map.locations, own_map.place_of(*here)
+    word, categories = ids["word"].sorted(columns["word"]) if "word" in columns else (np.empty(0, np.int32), ())
     fixes = Fixes(
-        user=who,  # of 4 bytes: `prepare_fixes` widens those of some users at a time
-        labels=names,
+        user=user,  # of 4 bytes: `cleaned` widens those of some users at a time
+        labels=user_ids,
         wall=columns["wall"],
-        utc=columns.get("utc", columns["wall"]) if in_utc else None,
-        lat=None if here is None else here[0],
-        lon=None if here is None else here[1],
-        place=at,
+        utc=columns.get("utc", columns["wall"]) if plan.zone is not None or "utc" in plan.roles else None,
+        lat=lat,
+        lon=lon,
+        place=place,
         locations=locations,
         tz=tz,
-        exact=exact,
+        exact=any(clock.exact for clock in clocks),
         accuracy=columns.get("accuracy"),
-        word=None if not said_by else by_word.astype(np.int64),
-        words=said_by,
+        word=word.astype(np.int64) if categories else None,
+        words=categories,
         until=columns.get("until"),
     )
-    return fixes, shape.counted(dict(fixed), tz, plan.times, [*notes, *_look_alikes(names)])
+    return fixes, shape.counted(tally, dict(fixed), tz, plan.times, [*notes, *_look_alikes(user_ids)])
+
+
+def _good_rows(
+    shape: Shape,
+    table: Table,
+    clock: WallClock,
+    plan: ClockPlan,
+    ids: Mapping[str, "_Ids"],
+    tally: Tally,
+    *,
+    named: bool,
+    accuracy: bool,
+) -> tuple[dict[str, NDArray[Any]], bool]:
+    """Return the columns of the rows of a table that can be read, the others counted; whether rows were lines."""
+    roles = shape.roles
+    user, names = labels(table, roles["user"])
+    position = positions(shape, table)
+    faults = {
+        "E_ENCODING": user == -2,
+        "E_USER": user < 0,
+        "E_DATE": shape.odd_times(clock.wall),
+    } | position_faults(position)
+    row: dict[str, NDArray[Any]] = {"user": ids["user"].add(user, names), "wall": clock.wall}
+    if clock.utc is not None and clock.utc is not clock.wall:
+        row["utc"] = clock.utc
+    if named:
+        place, place_names = labels(table, roles["place"])
+        faults |= {"E_ENCODING": (user == -2) | (place == -2), "E_INDEX": place < 0}
+        row["place"] = ids["place"].add(place, place_names)
+    if position is not None:
+        row["lat"], row["lon"] = position
+    if "left" in roles:
+        row["until"] = departures(plan, table, clock)
+        faults["E_DATE"] = faults["E_DATE"] | shape.odd_times(row["until"]) | (row["until"] < clock.wall)
+    if "category" in roles:
+        word, categories = words(table, roles["category"])
+        row["word"] = ids["word"].add(np.full(table.rows, -1) if word is None else word, categories)
+    if accuracy and "accuracy" in roles:
+        row["accuracy"] = numbers(table, roles["accuracy"])
+    good = tally.keep(table, faults)
+    line = lines(table, roles["geometry"]) if "geometry" in roles and "left" not in roles else None
+    if line is not None:
+        return _along(row, line, good), True
+    return {name: values[good] for name, values in row.items()}, False
 
 
 def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str, str]]:
@@ -491,17 +493,6 @@ def _along(row: dict[str, NDArray[Any]], line: tuple[Floats, Floats, Ints], good
     )
 
 
-def _zone_of_both(plan: ClockPlan, clocks: list[WallClock]) -> tuple[str, tuple[str, ...]]:
-    offsets = frozenset[int]().union(*(clock.offsets for clock in clocks))
-    return zone_of_both(plan, offsets, sum(clock.agree for clock in clocks), sum(clock.known for clock in clocks))
-
-
-def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-    pieces.clear()
-    return whole
-
-
 def slots_of(
     shape: Shape, own_map: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
@@ -531,8 +522,9 @@ def slots_of(
     if "date" in roles:
         date = times(table, roles["date"], date_format=shape.date_format).time.astype("datetime64[D]")
         faults["E_DATE"] = np.isnat(date)
-    good = shape.tally.keep(table, faults)
-    shape.tally.check(shape.max_bad)
+    tally = Tally()
+    good = tally.keep(table, faults)
+    tally.check(shape.max_bad)
     user, slot = user[good], slot[good]
     if slot.min() < 0:
         row = int(np.flatnonzero(good)[np.argmax(slot < 0)])
@@ -572,7 +564,7 @@ def slots_of(
     )
     fixed = {**table.fixed, **(clock.fixed if clock is not None else {})}
     notes = [*table.notes, *(table.meaning.notes if table.meaning is not None else ()), *notes, *_look_alikes(names)]
-    return slots, shape.counted(fixed, "UTC" if clock is None else clock.tz, written, notes)
+    return slots, shape.counted(tally, fixed, "UTC" if clock is None else clock.tz, written, notes)
 
 
 def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str, str], str | None, int | None]:
@@ -628,9 +620,7 @@ def _clock_of_slots(shape: Shape) -> tuple[WallClock | None, str]:
         if shape.chosen & {"time", "utc", "local"}:
             raise
         return None, "local"
-    if "local" in plan.roles and "utc" in plan.roles:
-        clock = replace(clock, tz=_zone_of_both(plan, [clock])[0])
-    return clock, plan.times
+    return replace(clock, tz=zone_of_all(plan, [clock])[0]), plan.times
 
 
 def _day_begun(wall: Times | None, slot: Ints, width: int) -> Times | None:
@@ -750,8 +740,7 @@ def _start(shape: Shape, slot: Ints, wall: Times | None, width: int, base: int) 
 
 
 def _look_alikes(names: tuple[str, ...]) -> list[str]:
-    def plain(name: str) -> str:
-        return unicodedata.normalize("NFKC", name).strip().casefold().translate(_LATIN)
-
-    alike = len(names) - len({plain(name) for name in names})
+    """Return a word on user ids that a reader would take for one."""
+    plain = {unicodedata.normalize("NFKC", name).strip().casefold().translate(_LATIN) for name in names}
+    alike = len(names) - len(plain)
     return [f"{alike} user ids differ from another one only by blanks, case or look-alike letters"] if alike else []

@@ -192,7 +192,7 @@ def open_source(source: str | os.PathLike[str], *, allow_truncated: bool = False
         raw = _read_on(sys.stdin.buffer, "standard input")
         return _known(Source("standard input", "one", raw, allow_truncated=allow_truncated))
     path = Path(source)
-    return _opened(path, shown(path.name), _stem(path), allow_truncated)
+    return _opened(path, shown(path.name), _user_of(path), allow_truncated)
 
 
 def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False) -> list[Source]:
@@ -215,12 +215,10 @@ def open_folder(source: str | os.PathLike[str], *, allow_truncated: bool = False
         raise InvalidTraces(f"{shown(root.name)} cannot be opened: {error.strerror}.", code="E_OPEN") from None
     if not paths:
         raise InvalidTraces(f"{shown(root.name)} is a folder without files.", code="E_OPEN")
-    sources = []
-    for number, path in enumerate(paths, 1):
-        inside = path.relative_to(root).parts
-        user = _above_trajectory(path) or (inside[0] if len(inside) > 1 else _stem(path))
-        sources.append(_opened(path, f"{shown(root.name)}, file {number} of {len(paths)}", user, allow_truncated))
-    return sources
+    return [
+        _opened(path, f"{shown(root.name)}, file {number} of {len(paths)}", _user_of(path, root), allow_truncated)
+        for number, path in enumerate(paths, 1)
+    ]
 
 
 def shown(name: str) -> str:
@@ -228,14 +226,14 @@ def shown(name: str) -> str:
     return name if name.isprintable() else ascii(name)
 
 
-def _stem(path: Path) -> str:
-    above = _above_trajectory(path)
-    stem = path.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")
-    return above or stem[0] or stem[2]
-
-
-def _above_trajectory(path: Path) -> str | None:
-    return path.absolute().parent.parent.name if path.absolute().parent.name == "Trajectory" else None
+def _user_of(path: Path, folder: Path | None = None) -> str:
+    """Return whose a file is: of the folder above `Trajectory` (GeoLife), of its first subfolder, or of its name."""
+    here = path.absolute().parent
+    if here.name == "Trajectory" and here.parent.name:
+        return here.parent.name
+    inside = () if folder is None else path.relative_to(folder).parts
+    stem, _, ending = path.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")
+    return inside[0] if len(inside) > 1 else stem or ending
 
 
 def _opened(path: Path, name: str, user: str, allow_truncated: bool) -> Source:

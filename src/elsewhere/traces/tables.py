@@ -160,7 +160,7 @@ def records_in(text: str, delimiter: str, quotes: bool = True) -> Iterator[tuple
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileOptions:
     """
     How files are to be read, the same for all files of a folder.
 
@@ -175,9 +175,6 @@ class Reading:
     allow_truncated: bool = False
     cut: bool = False
     sample: bool = False
-
-
-AS_IT_COMES = Reading()
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,22 +194,13 @@ class Parts:
     def __iter__(self) -> Iterator[Table]:
         return self.tables()
 
-    def joined(self, max_bad: float = 0.0) -> Table:
-        """Return all tables as one; at most the share `max_bad` of the lines may have another number of fields."""
+    def joined(self, *, unequal: bool = False) -> Table:
+        """Return all tables as one; lines of more or fewer fields than the first are refused unless allowed (B8)."""
         tables = list(self)
         joined = joined_tables(tables, self.name, list(self.notes))
-        refuse_unequal(tables, joined.rows, joined.unequal, max_bad)
+        if joined.unequal and not (unequal and joined.rows):
+            raise next(table.fault for table in tables if table.fault is not None)
         return joined
-
-
-def refuse_unequal(tables: Iterable[Table], rows: int, unequal: int, max_bad: float) -> None:
-    """Refuse an input of which too many lines have more or fewer fields than the first of their file (B8)."""
-    if unequal > max_bad * (rows + unequal) or (unequal and not rows):
-        fault = next(table.fault for table in tables if table.fault is not None)
-        most = (
-            f" {unequal} of {rows + unequal} lines are so; at most {max_bad:.2%} may be (`max_bad`)." if max_bad else ""
-        )
-        raise InvalidTraces(f"{fault.args[0]}{most}", code=fault.code)
 
 
 def joined_tables(tables: list[Table], name: str, notes: Sequence[str] = ()) -> Table:

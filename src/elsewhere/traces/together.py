@@ -39,6 +39,7 @@ from elsewhere.traces.model import (
     clock_minutes,
     clock_text,
     in_space,
+    numbers_of,
 )
 from elsewhere.traces.read import read_traces
 from elsewhere.traces.rows import SAME_PLACE_KM
@@ -198,8 +199,10 @@ class First:
         near, km = first.locations.select(visited).nearest(fine.locations.points())
         cell = visited[near]
         # a name says which place it is even where its coordinates were measured otherwise
-        number = {name: i for i, name in enumerate(first.locations.names or ()) if name and becomes[i] >= 0}
-        called = np.array([number.get(name, -1) for name in fine.locations.names or [""] * fine.R])
+        visited_names = [
+            name if at >= 0 else "" for name, at in zip(first.locations.names or (), becomes, strict=False)
+        ]
+        called = numbers_of(fine.locations.names or [""] * fine.R, visited_names)
         if not _same_names(fine.locations, first.locations, called):
             called[:] = -1
         cell, km = np.where(called >= 0, called, cell), np.where(called >= 0, 0.0, km)
@@ -276,9 +279,8 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
     if all(names is None for names, _ in sides) or any(names is None and located for names, located in sides):
         return None
     own, others = (each.names or tuple(str(i) for i in range(len(each))) for each in (here, there))
-    number = {name: i for i, name in enumerate(others) if name}
     visited = np.unique(traces.r[traces.r >= 0])
-    place = np.array([number.get(name, -1) for name in own], dtype=np.int64)
+    place = numbers_of(own, others)
     known, unknown = visited[place[visited] >= 0], visited[place[visited] < 0]
     if len(known) == 0 or not _same_names(here, there, place):
         return None  # another set of names altogether

@@ -102,9 +102,9 @@ class Stamps:
 
 
 @dataclass(frozen=True, eq=False)
-class Instants:
+class Entries:
     """
-    Instants of traces: row, slot, place (-1 missing), local wall clock, UTC (NaT where the clock skips it).
+    Entries of traces: row, slot, place (-1 missing), local wall clock, UTC (NaT where the clock skips it).
 
     Where they are stays, these are those of the arrival, and `left_wall` and `left_utc` those of the departure.
     """
@@ -117,10 +117,10 @@ class Instants:
     left_wall: Times | None = None
     left_utc: Times | None = None
 
-    def select(self, chosen: Any) -> "Instants":
-        """Return the instants of a mask."""
+    def select(self, chosen: Any) -> "Entries":
+        """Return the entries of a mask."""
         parts: list[Any] = [None if part is None else part[chosen] for part in vars(self).values()]
-        return Instants(*parts)
+        return Entries(*parts)
 
 
 def write_traces(
@@ -202,8 +202,8 @@ def write_traces(
     if kind == "sglt":
         files = _sglt(traces, path, one_user_per_row=ids is not None)
     elif kind in TRACKS:
-        write: Callable[[Traces, list[str], Instants], str] = TRACKS[kind]
-        files = {path.name: write(traces, names, _instants(traces, names)).encode()}
+        write: Callable[[Traces, list[str], Entries], str] = TRACKS[kind]
+        files = {path.name: write(traces, names, _entries(traces, names)).encode()}
     else:
         table = _table(traces, names, columns, out_as, times)
         files = {path.name: _parquet(table) if kind == "parquet" else _csv(table, "\t" if kind == "tsv" else ",")}
@@ -243,17 +243,17 @@ def _dates(traces: Traces, names: list[str]) -> Times:
     return np.asarray(NO_DATE + _number_in_user(names) if traces.dates is None else traces.dates)
 
 
-def _instants(traces: Traces, names: list[str]) -> Instants:
+def _entries(traces: Traces, names: list[str]) -> Entries:
     N, L = traces.r.shape
     seconds = 60 * clock_minutes(traces.start) + 60 * traces.step_minutes * np.arange(L)
     offset = np.round(seconds * 1e6).astype("timedelta64[us]")
     wall = (_dates(traces, names).astype("datetime64[us]")[:, None] + offset).ravel()
     row, slot = np.divmod(np.arange(N * L), L)
-    return Instants(row, slot, traces.r.ravel().astype(np.int64), wall, _in_utc(wall, traces.tz))
+    return Entries(row, slot, traces.r.ravel().astype(np.int64), wall, _in_utc(wall, traces.tz))
 
 
 def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
-    """Return the instants of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
+    """Return the UTC times of a wall clock; of a doubled hour the first, of a skipped one what `skipped` says."""
     import pandas as pd
 
     if tz == "UTC":
@@ -263,17 +263,17 @@ def _in_utc(wall: Times, tz: str, skipped: str = "NaT") -> Times:
     return np.asarray(localized.tz_convert("UTC").tz_localize(None), dtype="datetime64[us]")
 
 
-def _stays(traces: Traces, instants: Instants) -> Instants:
+def _stays(traces: Traces, entries: Entries) -> Entries:
     """Return one entry per stay: as long as the place of a row does not change."""
     r = traces.r.astype(np.int64)
     begins, ends = np.ones(r.shape, dtype=bool), np.ones(r.shape, dtype=bool)
     begins[:, 1:] = ends[:, :-1] = r[:, 1:] != r[:, :-1]
     first, last = (np.flatnonzero((side & (r >= 0)).ravel()) for side in (begins, ends))
     step = np.timedelta64(round(traces.step_minutes * 60e6), "us")
-    left = instants.wall[last] + step
-    arrived = _in_utc(instants.wall[first], traces.tz, "shift_forward")
+    left = entries.wall[last] + step
+    arrived = _in_utc(entries.wall[first], traces.tz, "shift_forward")
     stays = replace(
-        instants.select(first), utc=arrived, left_wall=left, left_utc=_in_utc(left, traces.tz, "shift_forward")
+        entries.select(first), utc=arrived, left_wall=left, left_utc=_in_utc(left, traces.tz, "shift_forward")
     )
     return stays.select(np.asarray(stays.left_utc) > arrived)  # a stay in the hour that the clock skips is none
 
@@ -337,44 +337,44 @@ def _table(
     columns = _columns(traces, names, requested, out_as)
     if times == "clock" and not {"time", "date"} <= columns.keys():
         times = "local"  # a time of day alone is no time
-    instants = _instants(traces, names)
+    entries = _entries(traces, names)
     if out_as != "slots":
-        instants = _stays(traces, instants)
+        entries = _stays(traces, entries)
         if out_as == "events":
-            instants = instants.select(instants.slot > 0)
+            entries = entries.select(entries.slot > 0)
     elif "slot" not in columns:
         # an instant that is unknown, or that the clock skipped, has no line
-        instants = instants.select((instants.place >= 0) & ~np.isnat(instants.utc))
-    return [(role, name, _values(role, traces, names, instants, times)) for role, name in columns.items()]
+        entries = entries.select((entries.place >= 0) & ~np.isnat(entries.utc))
+    return [(role, name, _values(role, traces, names, entries, times)) for role, name in columns.items()]
 
 
-def _values(role: str, traces: Traces, names: list[str], instants: Instants, times: str) -> Any:
+def _values(role: str, traces: Traces, names: list[str], entries: Entries, times: str) -> Any:
     if role == "user":
-        return np.array(names, dtype=object)[instants.row]
+        return np.array(names, dtype=object)[entries.row]
     if role == "accuracy":  # nobody has measured a fake
-        return np.full(len(instants.row), np.nan)
+        return np.full(len(entries.row), np.nan)
     if role == "date":
-        return _dates(traces, names)[instants.row]
+        return _dates(traces, names)[entries.row]
     if role == "trace":
-        return _number_in_user(names)[instants.row]
+        return _number_in_user(names)[entries.row]
     if role in ("lat", "lon", "geometry"):
-        lat, lon = (np.append(side, np.nan)[instants.place] for side in _degrees(traces))
+        lat, lon = (np.append(side, np.nan)[entries.place] for side in _degrees(traces))
         if role == "geometry":
             return np.array([f"POINT ({x} {y})" for x, y in zip(lon.tolist(), lat.tolist(), strict=True)], dtype=object)
         return lat if role == "lat" else lon
     if role in CELL:
-        return _cells(traces)[instants.place, CELL.index(role)]
+        return _cells(traces)[entries.place, CELL.index(role)]
     if role == "place":
-        return _called(traces)[instants.place]
+        return _called(traces)[entries.place]
     if role == "category":
-        return np.array([*(traces.locations.categories or [""] * traces.R), ""], dtype=object)[instants.place]
+        return np.array([*(traces.locations.categories or [""] * traces.R), ""], dtype=object)[entries.place]
     if role == "slot":
-        return instants.slot
+        return entries.slot
     if role == "left":
-        assert instants.left_wall is not None and instants.left_utc is not None  # noqa: PT018, S101 - stays have both
-        return Stamps(instants.left_wall, instants.left_utc, traces.tz, times)
+        assert entries.left_wall is not None and entries.left_utc is not None  # noqa: PT018, S101 - stays have both
+        return Stamps(entries.left_wall, entries.left_utc, traces.tz, times)
     as_named = {"local": "local", "utc": times if times.startswith("unix") else "utc"}
-    return Stamps(instants.wall, instants.utc, traces.tz, as_named.get(role, times))
+    return Stamps(entries.wall, entries.utc, traces.tz, as_named.get(role, times))
 
 
 def _called(traces: Traces) -> Any:
@@ -480,36 +480,36 @@ def _sglt(traces: Traces, path: Path, *, one_user_per_row: bool) -> dict[str, by
     return files
 
 
-def _stretches(traces: Traces, instants: Instants) -> list[Ints]:
-    """Return the known instants of each row."""
-    known = (instants.place >= 0) & ~np.isnat(instants.utc)
+def _stretches(traces: Traces, entries: Entries) -> list[Ints]:
+    """Return the known entries of each row."""
+    known = (entries.place >= 0) & ~np.isnat(entries.utc)
     return [np.flatnonzero(part) + row * traces.L for row, part in enumerate(known.reshape(-1, traces.L))]
 
 
-def _geojson(traces: Traces, names: list[str], instants: Instants) -> str:
+def _geojson(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return GeoJSON (RFC 7946): a LineString per row (a Point for one slot), with the UTC time of each vertex."""
-    stamps = _stamps(instants.utc, after="Z")
-    return _features(traces, names, instants, lambda i: [], lambda known: {"datetimes": [stamps[i] for i in known]})
+    stamps = _stamps(entries.utc, after="Z")
+    return _features(traces, names, entries, lambda i: [], lambda known: {"datetimes": [stamps[i] for i in known]})
 
 
-def _kepler(traces: Traces, names: list[str], instants: Instants) -> str:
+def _kepler(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return trips of kepler.gl: the same lines with altitude 0 and the seconds since 1970 as fourth coordinate."""
-    seconds = instants.utc.astype("datetime64[s]").astype(np.int64).tolist()
-    return _features(traces, names, instants, lambda i: [0, seconds[i]], lambda known: {})
+    seconds = entries.utc.astype("datetime64[s]").astype(np.int64).tolist()
+    return _features(traces, names, entries, lambda i: [0, seconds[i]], lambda known: {})
 
 
 def _features(
     traces: Traces,
     names: list[str],
-    instants: Instants,
+    entries: Entries,
     more: Callable[[int], list[int]],
     extra: Callable[[Ints], dict[str, Any]],
 ) -> str:
     """Return a feature per row, with `more` coordinates of each instant and what is `extra` of a line."""
     lat, lon = (np.round(side, 6) for side in _degrees(traces))
     features = []
-    for name, known in zip(names, _stretches(traces, instants), strict=True):
-        line = [[float(lon[instants.place[i]]), float(lat[instants.place[i]]), *more(i)] for i in known]
+    for name, known in zip(names, _stretches(traces, entries), strict=True):
+        line = [[float(lon[entries.place[i]]), float(lat[entries.place[i]]), *more(i)] for i in known]
         shape: dict[str, Any] = {"type": "LineString", "coordinates": line}
         if len(line) == 1:
             shape = {"type": "Point", "coordinates": line[0]}
@@ -518,17 +518,17 @@ def _features(
     return json.dumps({"type": "FeatureCollection", "features": features}, separators=(",", ":"))
 
 
-def _gpx(traces: Traces, names: list[str], instants: Instants) -> str:
+def _gpx(traces: Traces, names: list[str], entries: Entries) -> str:
     """Return GPX 1.1: one track per row, a new segment after every gap, times in UTC."""
     lat, lon = _degrees(traces)
     at = [f'<trkpt lat="{y:.6f}" lon="{x:.6f}"><time>' for y, x in zip(lat.tolist(), lon.tolist(), strict=True)]
-    stamps = _stamps(instants.utc, after="Z")
+    stamps = _stamps(entries.utc, after="Z")
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     lines.append('<gpx version="1.1" creator="elsewhere" xmlns="http://www.topografix.com/GPX/1/1">')
-    for name, known in zip(names, _stretches(traces, instants), strict=True):
+    for name, known in zip(names, _stretches(traces, entries), strict=True):
         lines.append(f"<trk><name>{escape(NOT_IN_XML.sub('?', name))}</name>")
         for segment in np.split(known, np.flatnonzero(np.diff(known) > 1) + 1):
-            points = [f"{at[instants.place[i]]}{stamps[i]}</time></trkpt>" for i in segment]
+            points = [f"{at[entries.place[i]]}{stamps[i]}</time></trkpt>" for i in segment]
             lines += ["<trkseg>", *points, "</trkseg>"]
         lines.append("</trk>")
     return "\n".join([*lines, "</gpx>", ""])

@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 
 from elsewhere._version import __version__
 from elsewhere.errors import InvalidParameter, public, require_between, require_whole
-from elsewhere.evaluation.attacks.candidates import TooManyPlaces, background, best_explained, reidentification
+from elsewhere.evaluation.attacks.candidates import background, best_explained, reidentification
 from elsewhere.evaluation.attacks.copies import copied_days, copies, copies_of_role, few_in_the_file, unique_places
-from elsewhere.evaluation.attacks.deniable import CannotAudit, behind, count_audit
+from elsewhere.evaluation.attacks.deniable import behind, count_audit
 from elsewhere.evaluation.attacks.finding import (
     FOR_REVIEW,
     LEARNT,
@@ -39,6 +39,7 @@ from elsewhere.evaluation.attacks.finding import (
     RUN,
     UNCLEAR,
     WITHIN,
+    CannotRun,
     Finding,
 )
 from elsewhere.evaluation.attacks.inputs import AttackInputs
@@ -171,12 +172,6 @@ REVIEWS = {
 }
 
 
-def entry(attack: str) -> Finding:
-    """The line of an attack that does not run here."""
-    title, words = REVIEWS[attack]
-    return Finding(attack, title, status=REVIEW, words=words)
-
-
 def behind_decoys(attack: str) -> Callable[[AttackInputs], Finding]:
     """An attack of the location-based service, loaded when it runs."""
 
@@ -247,7 +242,7 @@ def run(attack: str, inputs: AttackInputs) -> Finding:
     for role, there in inputs.roles.items():
         try:
             found[role] = there if isinstance(there, str) else replace(EVERYBODY[attack](there), title=seeds.title)
-        except TooManyPlaces as error:
+        except CannotRun as error:
             found[role] = f"it needs {error.args[0]}"
     ran = {role: f for role, f in found.items() if isinstance(f, Finding) and f.status == RUN}
     worst = min(ran, key=lambda role: (WORST.index(ran[role].outcome), -_beyond_chance(ran[role])), default=SEEDS)
@@ -277,8 +272,9 @@ def _of_role(found: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]
 
 
 def _run(attack: str, inputs: AttackInputs) -> Finding:
-    if attack not in ATTACKS:
-        return entry(attack)
+    if attack in REVIEWS:
+        title, words = REVIEWS[attack]
+        return Finding(attack, title, status=REVIEW, words=words)
     title, attempt, needs = ATTACKS[attack]
     missing = [f"`{name}`" for name in needs if name not in inputs.given]
     if missing:
@@ -289,7 +285,7 @@ def _run(attack: str, inputs: AttackInputs) -> Finding:
         return not_run(attack, title, " and ".join(missing))
     try:
         return replace(attempt(inputs), title=title)
-    except (TooManyPlaces, CannotAudit) as error:
+    except CannotRun as error:
         return not_run(attack, title, str(error.args[0]))
 
 
@@ -578,7 +574,7 @@ def audit(
         "seed_users": inputs.seeds.U,
         "holdout_users": 0 if inputs.holdout is None else inputs.holdout.U,
         "fakes": len(inputs.fakes),
-        "instants": inputs.fakes.shape[1],
+        "slots": inputs.fakes.shape[1],
         "places": inputs.R,
     }
     return AuditResult(tuple(findings), sizes, (*inputs.notes, f"elsewhere {__version__}"))

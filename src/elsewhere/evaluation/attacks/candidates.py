@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks._attacks_kernels import move_likelihoods, single_matches
 from elsewhere.evaluation.attacks.finding import (
     LEVEL,
+    CannotRun,
     Finding,
     Fresh,
     Rate,
@@ -95,17 +95,12 @@ def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], I
         return (R, R), fakes, people
     (n, (theirs,)), (m, (mine,)) = compact(R, people), compact(R, fakes)
     if n * m > MOST_CELLS:
-        raise TooManyPlaces(
+        raise CannotRun(
             f"{n} places of people x {m} of fakes need {n * m * 16 / 1e9:.1f} GB, and at most "
-            f"{MOST_CELLS * 16 / 1e9:.1f} are used; give fewer people, or larger places."
+            f"{MOST_CELLS * 16 / 1e9:.1f} are used; give fewer people, or larger places.",
+            code="E_TOO_LARGE",
         )
     return (n, m), mine, theirs
-
-
-class TooManyPlaces(InvalidParameter):
-    """More visited places than an attack can hold in memory; it is listed as not run."""
-
-    code = "E_TOO_LARGE"
 
 
 def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
@@ -401,7 +396,7 @@ def background(inputs: AttackInputs) -> Finding:
             gaps[name] = difference(mine, theirs, level=level)
             shares[name] = [float(mine.mean()), float(theirs.mean())]
             own[name] = float((found[:, i] == maker[:, None]).mean())
-    # the most telling kind: the largest difference in units of its own uncertainty
+    # the most informative kind: the largest difference in units of its own uncertainty
     worst = max(gaps, key=lambda name: gaps[name].value / max(gaps[name].high - gaps[name].low, 1e-12))
     (main, control_share), gap = shares[worst], gaps[worst]
     return Finding(

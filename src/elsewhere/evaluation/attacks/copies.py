@@ -11,7 +11,7 @@ the model without any seed may go to places of few seed users too, the more the 
 reach, and only more places than these would be a failure.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from elsewhere.traces.model import Ints
 
 MEASURES = ("aligned", "shared", "run")
 KS_LEVEL = 0.01
+EXACT = 500  # people: of more the limit law is as good, and the exact one overflows
 
 
 def common_with_owner(link: Link, R: int) -> Ints:
@@ -96,8 +97,9 @@ def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
     """p of "fakes are not closer to the seeds than strangers are", one-sided Kolmogorov-Smirnov, per measure."""
     from scipy.stats import ks_2samp
 
+    method: Literal["exact", "asymp"] = "exact" if max(len(fakes), len(strangers)) <= EXACT else "asymp"
     return {
-        name: float(ks_2samp(fakes[:, i], strangers[:, i], alternative="less").pvalue)
+        name: float(ks_2samp(fakes[:, i], strangers[:, i], alternative="less", method=method).pvalue)
         for i, name in enumerate(MEASURES)
     }
 
@@ -160,17 +162,7 @@ def copies(inputs: AttackInputs) -> Finding:
     main, control, null = (rate(common, 1) for common in (own, pretended, free))
     worst = user_rate((own[:, 1] > 0).astype(np.float64), link.user, rng)[1]
     aligned, *by_chance = (rate(common, 0) for common in (own, pretended, free))
-    # one fake per user, so that the two samples are of independent people
-    one = _one_per_user(link.user, rng)
-    near = common_with_any(link.fakes[one], link.user[one], inputs.seeds, R)
-    # strangers meet as many people as a fake does: all but one
-    stranger = _one_per_user(inputs.strangers.user, rng)
-    left_out = rng.integers(inputs.seeds.U, size=len(stranger))
-    far = common_with_any(inputs.strangers.r[stranger], left_out, inputs.seeds, R)
-    walks = common_with_any(inputs.null.fakes[one], link.user[one], inputs.seeds, R)
-    p, p_walks = above(near, far), above(near, walks)
-    # walks of popular places come close to people without knowing any: that alone is no finding
-    closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
+    anybody = _anybody(inputs, rng)
     copied, chance = verbatim(link.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
     # the own seed: nothing in common; what strangers, or walks that know no seed, have in common too is no pass either
     clean = bool(main.value == 0)
@@ -200,8 +192,8 @@ def copies(inputs: AttackInputs) -> Finding:
             f"{percent(float(chance.mean()))})",
         ),
     }
-    if closer:
-        found["anybody"] = _closer(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
+    if anybody.closer is not None:
+        found["anybody"] = anybody.closer
     how = next((name for name, told in found.items() if told.shows), "own seed")
     told = found[how]
     return Finding(
@@ -226,13 +218,43 @@ def copies(inputs: AttackInputs) -> Finding:
             "own_points_aligned": float(own[:, 0].sum() / link.fakes.size),
             "own_longest_run": int(own[:, 2].max()),
             "verbatim": int(copied.sum()),
-            "ks_p": p,
-            "ks_p_against_walks": p_walks,
-            "closest": {name: float(near[:, i].mean()) for i, name in enumerate(MEASURES)},
-            "closest_strangers": {name: float(far[:, i].mean()) for i, name in enumerate(MEASURES)},
-            "closest_maximum": {name: int(near[:, i].max()) for i, name in enumerate(MEASURES)},
+            **anybody.details,
         },
     )
+
+
+class Anybody(NamedTuple):
+    """What fakes have in common with the person nearest to them, where it is more than by chance; and the figures."""
+
+    closer: Told | None
+    details: dict[str, Any]
+
+
+def _anybody(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
+    """Compare fakes, strangers and walks without a seed, each with the person nearest to them."""
+    link, R = inputs.main, inputs.R
+    # one fake per user, so that the two samples are of independent people
+    one = _one_per_user(link.user, rng)
+    near = common_with_any(link.fakes[one], link.user[one], inputs.seeds, R)
+    # strangers meet as many people as a fake does: all but one
+    stranger = _one_per_user(inputs.strangers.user, rng)
+    left_out = rng.integers(inputs.seeds.U, size=len(stranger))
+    far = common_with_any(inputs.strangers.r[stranger], left_out, inputs.seeds, R)
+    walks = common_with_any(inputs.null.fakes[one], link.user[one], inputs.seeds, R)
+    p, p_walks = above(near, far), above(near, walks)
+    # walks of popular places come close to people without knowing any: that alone is no finding
+    closer = [name for name in MEASURES if p[name] <= KS_LEVEL and p_walks[name] <= KS_LEVEL]
+    details = {
+        "ks_p": p,
+        "ks_p_against_walks": p_walks,
+        "closest": {name: float(near[:, i].mean()) for i, name in enumerate(MEASURES)},
+        "closest_strangers": {name: float(far[:, i].mean()) for i, name in enumerate(MEASURES)},
+        "closest_maximum": {name: int(near[:, i].max()) for i, name in enumerate(MEASURES)},
+    }
+    if not closer:
+        return Anybody(None, details)
+    told = _closer(closer[0], (near, link.fakes[one]), (far, inputs.strangers.r[stranger]), walks)
+    return Anybody(told, details)
 
 
 def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Told:

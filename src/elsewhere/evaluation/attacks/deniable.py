@@ -25,16 +25,12 @@ from numpy.typing import NDArray
 
 from elsewhere.errors import ElsewhereError, InvalidParameter, require_between
 from elsewhere.evaluation.attacks.candidates import blocks
-from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, percent, user_rate
+from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate, percent, user_rate
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.deniable.count import K_DELTA, laboratory, noisy_count, number_of_fakes
 from elsewhere.traces.model import Floats, Ints
 
 REFUSED = -(2**40)  # what the auditor notes of a release that was refused
-
-
-class CannotAudit(InvalidParameter):
-    """The release cannot be audited on these seeds; the line of the attack says what it needs."""
 
 
 class Event(NamedTuple):
@@ -179,11 +175,11 @@ def count_audit(inputs: AttackInputs) -> Finding:
     """Audit the noisy count on releases of two neighbouring inputs (A9)."""
     p, sampler, rng = inputs.parameters, inputs.sampler, inputs.rng("A9")
     if not hasattr(sampler, "codes") or not hasattr(sampler, "A"):
-        raise CannotAudit("a `sampler` of this package, with the archetypes of its seeds")
+        raise CannotRun("a `sampler` of this package, with the archetypes of its seeds")
     claimed, runs = p["eps0"], p["count_runs"]
     without = found_without_noise(runs)
     if without <= claimed:
-        raise CannotAudit(f"more `count_runs` than {runs}: a count without noise would not be found out either")
+        raise CannotRun(f"more `count_runs` than {runs}: a count without noise would not be found out either")
     codes = sampler.codes(inputs.seeds_given, inputs.seeds.user)
     proven = Neighbours.of(codes, sampler.A, claimed).audit(runs, rng)
     found = proven.eps
@@ -233,7 +229,7 @@ def behind(inputs: AttackInputs) -> Finding:
     """Count the seeds that could stand behind each fake (A8)."""
     rng, k, user = inputs.rng("A8"), inputs.parameters["k"], inputs.main.user
     if k is None:
-        raise CannotAudit("`k`, the number of seeds that should stand behind every fake")
+        raise CannotRun("`k`, the number of seeds that should stand behind every fake")
     count = members(inputs)
     few = (count < k).astype(np.float64)
     main, worst = user_rate(few, user, rng)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elsewhere.errors import InvalidParameter
 from elsewhere.traces.model import Floats, Ints
 
 RESAMPLES = 1000
@@ -135,6 +136,10 @@ def _placement(values: Floats, others: Floats) -> Floats:
 
 def _variance(values: Floats) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else 0.25
+
+
+class CannotRun(InvalidParameter):
+    """What an attack needs and does not have, or cannot hold in memory; it is listed as not run."""
 
 
 RUN, NOT_RUN, REVIEW = "run", "not run", "review"

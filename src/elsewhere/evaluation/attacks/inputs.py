@@ -99,6 +99,28 @@ class AttackInputs:
         }
         return frozenset(name for name, value in inputs.items() if value is not None)
 
+    @cached_property
+    def seed_days(self) -> Traces:
+        """The seed people as `Traces`, under labels that no hold-out person has."""
+        return self.as_traces(self.seeds, "seeds")
+
+    @cached_property
+    def stranger_days(self) -> Traces:
+        """The hold-out people as `Traces`."""
+        return self.as_traces(self.strangers, "holdout")
+
+    def as_traces(self, people: People, group: str) -> Traces:
+        """These people with the clock of the audit and the dates of their `group`; labels are (group, user)."""
+        start = f"{int(self.minutes[0]) // 60:02d}:{int(self.minutes[0]) % 60:02d}"
+        return Traces(
+            people.r,
+            self.locations,
+            users=[(group, u) for u in people.user.tolist()],
+            dates=self.dates.get(group),
+            step_minutes=self.step_minutes,
+            start=start,
+        )
+
     def rng(self, attack: str) -> np.random.Generator:
         """The stream of one attack, from its beginning: its result depends on neither other attacks nor a first try."""
         return self._stream(int(attack[1:]))

@@ -253,7 +253,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
     free_best = _upright(max(null_curves.values(), key=lambda rate: abs(rate.value - 0.5)))
     tpr = max(early.values(), key=lambda rate: rate.value)
     null_tpr = max(null_early.values(), key=lambda rate: rate.value)
-    telling = verdict(tpr, TPR_BAR, null_tpr)
+    early_passed = verdict(tpr, TPR_BAR, null_tpr)
     includes, chance, beyond = _includes_half(best, free_best), free_best, ""
     closer = curves[name].value < 0.5
     if closer and inputs.parameters["holdout_met"]:
@@ -267,7 +267,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
             f"{chance.value:.3f}"
         )
     members, strangers = unlike_others(people, U, inputs.R, inputs.hour)
-    found_early = telling is False and tpr.low > null_tpr.high
+    found_early = early_passed is False and tpr.low > null_tpr.high
     return Finding(
         "A10",
         main=best.value,
@@ -277,7 +277,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
         baseline=0.5,
         null=chance,
         bar=0.5,
-        passed=False if telling is False else includes,
+        passed=False if early_passed is False else includes,
         leaks=True if found_early else None,
         reachable=chance.low <= 0.5,
         worst_decile=_upright(auc(found[name][members], found[name][strangers])).value,
@@ -294,7 +294,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
             "auc": curves,
             "tpr_at_1_percent": tpr,
             "tpr_bar": TPR_BAR,
-            "tpr_passed": telling,
+            "tpr_passed": early_passed,
             "tpr_reachable": null_tpr.high <= TPR_BAR,
         },
     )

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.deniable import CannotAudit, Proven, eps_lower_bound
-from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate
+from elsewhere.evaluation.attacks.deniable import Proven, eps_lower_bound
+from elsewhere.evaluation.attacks.finding import LEVEL, CannotRun, Finding, Rate
 from elsewhere.evaluation.attacks.inputs import AttackInputs
 from elsewhere.privacy.private.release import Mechanism, sums_of
 from elsewhere.privacy.private.sums import SIGMA, Below, discrete_gaussian, eps_of, from_generator
@@ -118,7 +118,7 @@ def sum_audit(inputs: AttackInputs, mechanism: Mechanism) -> Finding:
     runs, rng, claimed = inputs.parameters["count_runs"], inputs.rng("A9"), mechanism.eps
     without = found_without_noise(runs, mechanism.delta)
     if without <= claimed:
-        raise CannotAudit(f"more `count_runs` than {runs}: sums without noise would not be found out either")
+        raise CannotRun(f"more `count_runs` than {runs}: sums without noise would not be found out either")
     pair = SumNeighbours.of(mechanism, rng)
     proven = pair.audit(runs, rng)
     found, length = proven.eps, float(np.linalg.norm(pair.change)) / (mechanism.mu * SIGMA)

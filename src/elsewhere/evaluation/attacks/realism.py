@@ -583,7 +583,7 @@ def real_or_fake(inputs: AttackInputs) -> Finding:
         worst_decile=max((t.worst for t in told.values()), default=None),
         words=f"A classifier that looks at {len(NAMES)} features of a day tells fakes from real people with AUC "
         f"{main.value:.3f}; real people from other real people with {chance.value:.3f}. By twelve features that a "
-        f"generator may be taught it is {best(twelve).value:.3f}. The most telling of them alone is "
+        f"generator may be taught it is {best(twelve).value:.3f}. The most informative of them alone is "
         f"{top.replace('_', ' ')} ({singles[top].value:.3f}).{few}"
         + ("" if few else flagged_too(passed, fresh, f"an AUC of {chance.value:.3f}")),
         details={

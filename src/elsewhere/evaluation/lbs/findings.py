@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.evaluation.attacks.finding import NOT_RUN, Finding, Rate, percent, verdict
+from elsewhere.evaluation.attacks.finding import CannotRun, Finding, Rate, percent, verdict
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
-from elsewhere.evaluation.lbs.days import DAYS, ENOUGH, Company, OverDays, over_days
+from elsewhere.evaluation.lbs.days import DAYS, ENOUGH, Company, over_days
 from elsewhere.evaluation.lbs.generators import PoolGenerator, from_pool
 from elsewhere.evaluation.lbs.scenario import ATTACKS, BAR, LbsResult, evaluate_lbs
 from elsewhere.traces.model import Ints, Traces
@@ -24,23 +24,18 @@ REPEATS = (2, 3)  # many users tell more than many runs
 MOST_USERS = 200
 MARGIN = 0.05
 OF_OTHERS = "fakes of at least two seed users"
-TITLES = {
-    "A17": "localization and tracking behind decoys",
-    "A18": "intersection over many days",
-    "A19": "the service holds the pool",
-}
 
 
 def attack_A17(inputs: AttackInputs) -> Finding:
     """Localization and tracking with 1, 5, 10 fakes sent along; the adversary knows how people move."""
     numbers = _numbers(inputs)
     if not numbers:
-        return _not_run("A17", OF_OTHERS)
+        raise CannotRun(OF_OTHERS)
     rng = inputs.rng("A17")
     ours, strangers = _decoys(inputs)
-    served = _served(inputs.seeds, inputs.strangers, ours, inputs, numbers, rng)
+    served = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng)
     main = {n: _success(served, n, "aggregate") for n in numbers}
-    other = _served(inputs.strangers, inputs.seeds, strangers, inputs, numbers, rng)
+    other = _served(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng)
     control = {n: _success(other, n, "aggregate") for n in numbers}
     real = _real_decoys(inputs, numbers, rng)
     bars = {n: 1 - BAR * n / (n + 1) for n in numbers}
@@ -49,7 +44,6 @@ def attack_A17(inputs: AttackInputs) -> Finding:
     beside = f", and {percent(real[n].value)} among real people's days" if n in real else ""
     return Finding(
         "A17",
-        TITLES["A17"],
         main=main[n].value,
         interval=main[n],
         control=control[n].value,
@@ -73,12 +67,13 @@ def _fakes(n: int) -> str:
 def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
     """The same with real days of half of the hold-out people as decoys; the adversary learns from the other half."""
     people = inputs.strangers
-    half = rng.permutation(people.U)[people.user] % 2
-    known, decoys = (People(people.r[half == side], people.user[half == side], people.U) for side in (0, 1))
-    few = tuple(n for n in numbers if n <= len(decoys.r))
-    if not few or len(known.r) == 0:
+    half = rng.permutation(people.U) % 2
+    decoys = people.r[half[people.user] == 1]
+    few = tuple(n for n in numbers if n <= len(decoys))
+    if not few or half.all():
         return {}
-    found = _served(inputs.seeds, known, from_pool(decoys.r), inputs, few, rng)
+    known = inputs.stranger_days.of_users(np.flatnonzero(half == 0))
+    found = _served(inputs.seed_days, known, from_pool(decoys), few, rng)
     return {n: _success(found, n, "aggregate") for n in few}
 
 
@@ -86,19 +81,18 @@ def attack_A19(inputs: AttackInputs) -> Finding:
     """The same with a service that holds the pool and strikes out every trace of it that fits; documented, no bar."""
     numbers = _numbers(inputs)
     if not numbers:
-        return _not_run("A19", OF_OTHERS)
+        raise CannotRun(OF_OTHERS)
     rng = inputs.rng("A19")
     ours, strangers = _decoys(inputs)
     pool = inputs.fakes if inputs.pool is None else inputs.pool.r.astype(np.int64)
-    main = _served(inputs.seeds, inputs.strangers, ours, inputs, numbers, rng, pool)
-    control = _served(inputs.strangers, inputs.seeds, strangers, inputs, numbers, rng, pool)
+    main = _served(inputs.seed_days, inputs.stranger_days, ours, numbers, rng, pool)
+    control = _served(inputs.stranger_days, inputs.seed_days, strangers, numbers, rng, pool)
     n = numbers[-1]
     figure, other = (_success(found, n, "pool") for found in (main, control))
     # the same service, of the same people, without the pool: what it adds is what the pool tells
     without = _success(main, n, "aggregate")
     return Finding(
         "A19",
-        TITLES["A19"],
         main=figure.value,
         interval=figure,
         control=other.value,
@@ -117,19 +111,13 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     """Home and main place by what recurs, or by which line lives like a person, over 1, 7 and 28 days."""
     rng = inputs.rng("A18")
     numbers = [n for n in N_FAKES if n < len(np.unique(inputs.life))]
-    sides = {"main": (inputs.seeds, "seeds"), "control": (inputs.strangers, "holdout")}
-    lives = _lives(inputs)
+    lives = inputs.as_traces(People(inputs.fakes, inputs.life, 0), "fakes")  # the days of one under one user
     maker = np.full(lives.U, -1)
     maker[lives.user] = inputs.main.user
-    company = {"main": Company.of(lives, maker), "control": Company.of(lives)}
-
-    def watched(side: str, n: int, among: Company) -> OverDays | None:
-        people, name = sides[side]
-        return over_days(_traces(people, inputs, side, inputs.dates[name]), among, n=n, rng=rng)
-
-    found = {n: told for n in numbers if (told := watched("main", n, company["main"])) is not None}
+    company = Company.of(lives, maker)
+    found = {n: told for n in numbers if (told := over_days(inputs.seed_days, company, n=n, rng=rng)) is not None}
     if not found or max(max(told.users) for told in found.values()) < 2:
-        return _not_run("A18", f"at least {ENOUGH} seed users with {DAYS[1]} days or more, and {OF_OTHERS}")
+        raise CannotRun(f"at least {ENOUGH} seed users with {DAYS[1]} days or more, and {OF_OTHERS}")
     cases = {
         (n, place, days): rate
         for n, told in found.items()
@@ -140,13 +128,12 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     # the strongest case, by how far it is above guessing
     n, place, days = max(cases, key=lambda case: cases[case].value - 1 / (case[0] + 1))
     main, told, bar = cases[n, place, days], found[n], 1 / (n + 1) + MARGIN
-    strangers = watched("control", n, company["control"])
+    strangers = over_days(inputs.stranger_days, Company.of(lives), n=n, rng=rng)
     control = None if strangers is None else strangers.found["persona"][place].get(days)
-    real = _among_people(inputs, sides["main"][0], n, place, days, rng)
+    real = _among_people(inputs, n, place, days, rng)
     first = told.found["persona"][place].get(1)
     return Finding(
         "A18",
-        TITLES["A18"],
         main=main.value,
         interval=main,
         control=None if control is None else control.value,
@@ -168,22 +155,13 @@ def attack_A18(inputs: AttackInputs) -> Finding:
     )
 
 
-def _among_people(
-    inputs: AttackInputs, people: People, n: int, place: str, days: int, rng: np.random.Generator
-) -> Rate | None:
+def _among_people(inputs: AttackInputs, n: int, place: str, days: int, rng: np.random.Generator) -> Rate | None:
     """The same with real lives of hold-out people as decoys: what a persona can reach at best."""
-    real = _traces(inputs.strangers, inputs, "decoys", inputs.dates["holdout"])
+    real = inputs.stranger_days
     if real.U < n or max(np.bincount(real.user)) < days:
         return None
-    told = over_days(
-        _traces(people, inputs, "main", inputs.dates["seeds"]), Company.of(real), n=n, days=[days], rng=rng
-    )
+    told = over_days(inputs.seed_days, Company.of(real), n=n, days=[days], rng=rng)
     return None if told is None else told.found["persona"][place].get(days)
-
-
-def _lives(inputs: AttackInputs) -> Traces:
-    """The fakes, the days of one life under one user."""
-    return _traces(People(inputs.fakes, inputs.life, 0), inputs, "fakes", inputs.dates["fakes"])
 
 
 def _decoys(inputs: AttackInputs) -> tuple[PoolGenerator, PoolGenerator]:
@@ -197,38 +175,24 @@ def _numbers(inputs: AttackInputs) -> tuple[int, ...]:
     return tuple(n for n in N_FAKES if n <= most)
 
 
-def _not_run(attack: str, needs: str) -> Finding:
-    return Finding(attack, TITLES[attack], status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
-
-
-def _traces(people: People, inputs: AttackInputs, group: str, dates: Any = None) -> Traces:
-    # labels of their own: a seed and a hold-out user of one number are two people
-    start = f"{int(inputs.minutes[0]) // 60:02d}:{int(inputs.minutes[0]) % 60:02d}"
-    labels = [(group, u) for u in people.user.tolist()]
-    return Traces(people.r, inputs.locations, users=labels, dates=dates, step_minutes=inputs.step_minutes, start=start)
-
-
 def _served(
-    people: People,
-    others: People,
+    people: Traces,
+    others: Traces,
     generator: Callable[..., Any],
-    inputs: AttackInputs,
     numbers: tuple[int, ...],
     rng: np.random.Generator,
     pool: Ints | None = None,
 ) -> LbsResult:
     """The scenario on some of `people`, the adversary knowing `others`."""
     chosen = np.sort(rng.permutation(people.U)[:MOST_USERS])
-    rows = np.isin(people.user, chosen)
-    test = _traces(People(people.r[rows], people.user[rows], people.U), inputs, "attacked")
-    train = _traces(others, inputs, "known")
+    test = people if len(chosen) == people.U else people.of_users(chosen)
 
     def decoys(user: int, n: int, rng: np.random.Generator) -> Any:
         # the scenario counts the users it attacks after those it knows, the audit by themselves
-        return generator(test.labels[user - train.U][1], n, rng)
+        return generator(test.labels[user - others.U][1], n, rng)
 
     return evaluate_lbs(
-        train, test, {"decoys": decoys}, pool=pool, n_fakes=numbers, beta=BETA, repeats=REPEATS, rng=rng
+        others, test, {"decoys": decoys}, pool=pool, n_fakes=numbers, beta=BETA, repeats=REPEATS, rng=rng
     )
 
 

@@ -244,7 +244,7 @@ def two_days(traces: Traces) -> tuple[Traces, Traces]:
     if several.sum() < FEWEST:
         raise NotEnoughUsers(
             f"{int(several.sum())} users have two days, {FEWEST} are needed: give the second day as another file "
-            "(`--test`), or traces of several days.",
+            "(`test`), or traces of several days.",
             code="E_DAYS",
         )
     first, second = (order[(rank == k) & several[user]] for k in (0, 1))

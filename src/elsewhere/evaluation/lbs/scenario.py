@@ -163,8 +163,8 @@ def attack(
     weight = np.zeros(size)
     seen = log.seen
     if worth is not None:
-        instant = np.repeat(np.arange(L), np.diff(start))
-        weight = np.where(seen[instant], worth[instant, chain.place[place]], 0.0)
+        slot = np.repeat(np.arange(L), np.diff(start))
+        weight = np.where(seen[slot], worth[slot, chain.place[place]], 0.0)
     posterior, path = np.empty(size), np.empty(L, dtype=np.int64)
     total = localize(start, place, weight, chain.first, chain.p, chain.log_p, chain.pair, posterior)
     track(start, place, weight, chain.first, chain.log_p, chain.pair, path)
@@ -186,9 +186,9 @@ def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
         return dict.fromkeys(("diversity", "semantic", "guess"), np.nan)
     found = {"diversity": float(sent.mean()), "semantic": np.nan, "guess": float((1 - 1 / sent).mean())}
     if label is not None:
-        instant = np.repeat(np.arange(len(log.start) - 1), np.diff(log.start))
+        slot = np.repeat(np.arange(len(log.start) - 1), np.diff(log.start))
         kind = label[log.place] + 1
-        found["semantic"] = len(np.unique(instant * (label.max() + 2) + kind)) / len(sent)
+        found["semantic"] = len(np.unique(slot * (label.max() + 2) + kind)) / len(sent)
     return found
 
 
@@ -441,7 +441,7 @@ def evaluate_lbs(
             "between": between,
             "users": stage.test.U,
             "places": stage.test.R,
-            "instants": stage.test.L,
+            "slots": stage.test.L,
             "pool": 0 if stage.pool is None else len(stage.pool),
         },
         notes=stage.notes,

@@ -252,9 +252,9 @@ def move_weights(profiles: Profiles) -> Floats:
     T, R = profiles.T, profiles.R
     who = np.repeat(np.arange(len(profiles)), np.diff(profiles.visit_start))
     place = profiles.support[profiles.support_start[who] + profiles.visit_k]
-    instants = np.bincount(who, profiles.visit_count)
+    slots = np.bincount(who, profiles.visit_count)
     pi = np.zeros((T, R))
-    np.add.at(pi, (profiles.visit_tau, place), profiles.visit_count / instants[who] / len(profiles))
+    np.add.at(pi, (profiles.visit_tau, place), profiles.visit_count / slots[who] / len(profiles))
     mover = np.repeat(np.arange(len(profiles)), np.diff(profiles.move_start))
     origin = profiles.support[profiles.support_start[mover] + profiles.move_origin]
     moves = np.zeros((T, T, R))

@@ -277,7 +277,7 @@ def evaluate_publishing(
             "datasets": len(chosen),
             "dataset_size": len(chosen[0]),
             "places": scene.R,
-            "instants": scene.real.shape[1],
+            "slots": scene.real.shape[1],
             "periods": scene.T,
         },
         aggregate=aggregate_figures(scene, chosen, epsilon),

@@ -1,5 +1,5 @@
 """
-Archetypes: groups of MODEL users by where, in terms of classes, they are at each instant. A seed's code is its group.
+Archetypes: groups of MODEL users by where, in terms of classes, they are at each slot. A seed's code is its group.
 
 All that a release takes from its seeds is how many are of each archetype, with noise. So the groups are chosen for what
 their number says: how much likelier than anybody's a member's class at t is the group's own. All groups are kept near
@@ -38,14 +38,14 @@ class Archetypes:
     def __post_init__(self) -> None:
         if self.share.ndim != 3 or not np.allclose(self.share.sum(axis=2), 1) or self.share.min() < 0:
             raise InvalidParameter(
-                "`archetypes` must be an array (groups, instants, classes) whose last axis sums to 1.", code="E_SHAPE"
+                "`archetypes` must be an array (groups, slots, classes) whose last axis sums to 1.", code="E_SHAPE"
             )
 
     def nearest(self, classes: NDArray[np.integer], user: NDArray[np.integer] | None = None) -> Ints:
         """
         The group of each user of (S, L) class sequences, in order of `user`; None: every row is another's.
 
-        Unknown instants (-1) say nothing; of whom nothing at all is known the group is -1.
+        Unknown slots (-1) say nothing; of whom nothing at all is known the group is -1.
         """
         total, known = scores(classes, self.score), (classes >= 0).any(axis=1)
         if user is not None:
@@ -58,7 +58,7 @@ class Archetypes:
 
 
 def scores(classes: NDArray[np.integer], table: Floats) -> Floats:
-    """(S, A) sum over instants of `table[a, t, class at t]`."""
+    """(S, A) sum over slots of `table[a, t, class at t]`."""
     total = np.zeros((len(classes), len(table)))
     for t in range(classes.shape[1]):
         total += np.where(classes[:, t, None] >= 0, table[:, t].T[np.maximum(classes[:, t], 0)], 0.0)
@@ -77,7 +77,7 @@ def learn_archetypes(
     """
     `n` groups of the (N, L) class sequences of MODEL users.
 
-    Each group has one class per instant, the one that sets it apart most, and takes the people who agree with these
+    Each group has one class per slot, the one that sets it apart most, and takes the people who agree with these
     beyond what anybody would, at prices that keep all groups near one size; the best of several starts by expected
     agreement.
 

@@ -120,7 +120,7 @@ class Carried:
             found = _archetypes([arrays[f"archetypes.{part}"] for part in OF_ARCHETYPES], n, kappa)
             habits = _habits(arrays, numbers, R if places is None else len(places))
             if found.share.shape[1] != habits.instants:
-                raise InvalidModel("archetypes and walk must be of one number of instants.")
+                raise InvalidModel("archetypes and walk must be of one number of slots.")
             return Carried(found, habits, places)
         except (InvalidParameter, InvalidTraces) as error:
             raise InvalidModel(error.args[0]) from None
@@ -173,7 +173,7 @@ def carry(
 def _archetypes(parts: list[NDArray[Any]], n: int, kappa: int) -> Archetypes:
     share = parts[0]
     if share.ndim != 3 or share.shape[0] != n or share.shape[1] < 1 or share.shape[2] != kappa:
-        raise InvalidModel(f"shares of {n} archetypes must be an array (archetypes, instants, {kappa} classes).")
+        raise InvalidModel(f"shares of {n} archetypes must be an array (archetypes, slots, {kappa} classes).")
     shapes = (share.shape, share.shape, (n,), (n,))
     if any(
         a.dtype != np.float64 or a.shape != s or not np.isfinite(a).all() for a, s in zip(parts, shapes, strict=True)

@@ -6,9 +6,9 @@ The pool is drawn from the walk alone, so it says nothing of any seed. Archetype
     P_a(f) = n_f sigma(x_a(f)) / Z_a,     x_a(f) = b s_a(f) + theta . phi(f) - c_a,
 
 n_f how often f is in the pool, s_a(f) how much likelier than anybody people of archetype a are to be in the class of f,
-summed over the instants, sigma the logistic function. Of all laws that make no walk more than A exp(STRENGTH) times
+summed over the slots, sigma the logistic function. Of all laws that make no walk more than A exp(STRENGTH) times
 likelier than the pool does, these agree most with their archetypes, up to a softness 1 / b, while all archetypes
-together keep the features phi: how often each place is visited, as the pool has it; each class at each instant, how
+together keep the features phi: how often each place is visited, as the pool has it; each class at each slot, how
 many make so many moves, see so many places and spend so long at one, as pool and people have it together; how many end
 where they start, as people do. theta and c solve the convex dual; ridges say how closely each kind is kept.
 """
@@ -118,7 +118,7 @@ class Laws:
         r = np.asarray(getattr(r, "r", r))  # of `Traces`, or a table
         if r.shape[1] != self.archetypes.share.shape[1]:
             raise InvalidTraces(
-                f"the archetypes were learnt for {self.archetypes.share.shape[1]} instants, got {r.shape[1]}.",
+                f"the archetypes were learnt for {self.archetypes.share.shape[1]} slots, got {r.shape[1]}.",
                 code="E_MISMATCH",
             )
         classes = np.where(r >= 0, self.label[r], -1)
@@ -188,7 +188,7 @@ def _check(walk: Tables, archetypes: Archetypes, label: NDArray[np.integer]) -> 
         )
     if archetypes.share.shape[1] != len(walk.slot):
         raise InvalidParameter(
-            f"`archetypes` must have the {len(walk.slot)} instants of the walk, got {archetypes.share.shape[1]}.",
+            f"`archetypes` must have the {len(walk.slot)} slots of the walk, got {archetypes.share.shape[1]}.",
             code="E_MISMATCH",
         )
     if label.max(initial=-1) >= archetypes.share.shape[2]:
@@ -199,7 +199,7 @@ def _check(walk: Tables, archetypes: Archetypes, label: NDArray[np.integer]) -> 
 class _Sharing:
     """theta and c of the dual, found on some of the pool."""
 
-    score: Floats  # (A, L, C) b s, per instant and class
+    score: Floats  # (A, L, C) b s, per slot and class
     place: Floats  # (R,)
     slot: Floats  # (L, C)
     life: Floats  # (4, L + 1)
@@ -288,7 +288,7 @@ class _Sharing:
 
 def _goals(r: NDArray[np.int32], life: Ints, column: Ints, share: Floats, walk: Tables) -> tuple[Floats, Floats]:
     """
-    What all archetypes together are to keep of classes at each instant, (L C,), and of lives, (4 (L + 1),).
+    What all archetypes together are to keep of classes at each slot, (L C,), and of lives, (4 (L + 1),).
 
     People know what no step of a walk does: the hour, how they have lived so far, where the day began. But they are
     few, and walks are many: the goal is what people and TRUST people like the walks do together. Whether a day ends at

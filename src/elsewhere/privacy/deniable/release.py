@@ -126,7 +126,7 @@ def release_fakes(
     archetypes = carried.archetypes
     if kinds.shape[1] != archetypes.share.shape[1]:
         raise InvalidTraces(
-            f"the model was learnt for {archetypes.share.shape[1]} instants a day, got {kinds.shape[1]}.",
+            f"the model was learnt for {archetypes.share.shape[1]} slots a day, got {kinds.shape[1]}.",
             code="E_MISMATCH",
         )
     _, user = np.unique(user, return_inverse=True)

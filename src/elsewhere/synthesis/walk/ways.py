@@ -57,6 +57,12 @@ class Ways:
         # from each goal along the moves turned round: what comes before a place there comes after it on the way
         turned = sparse.csr_array((weight, (at[there], at[here])), shape=(P, P))
         after = dijkstra(turned, return_predecessors=True)[1].T
+        if not np.any((after >= 0) & (after.T >= 0)):
+            raise InvalidParameter(
+                "`feasible` allows no way back: whoever leaves a place could never return to it, and days begin and "
+                "end at home. A line of a table allows one direction; give the other too, or allow more moves.",
+                code="E_FEASIBLE",
+            )
         return Ways(at, places, np.where(after >= 0, after, np.arange(P)[:, None]).astype(np.int32))
 
     def keep(self, r: NDArray[np.integer]) -> Places:

@@ -30,8 +30,8 @@ from elsewhere.traces.sources import Source, is_folder, is_workbook, open_folder
 from elsewhere.traces.tables import (
     CUT,
     TABLES,
+    FileOptions,
     Parts,
-    Reading,
     Table,
     check_names,
     first_records,
@@ -106,7 +106,7 @@ STREAMS: dict[str, Callable[..., Iterator[Table]]] = {
     "foursquare": read_foursquare,
 }
 
-DOCUMENTS: dict[str, Callable[[Source, Reading], Table]] = {
+DOCUMENTS: dict[str, Callable[[Source, FileOptions], Table]] = {
     "excel": read_workbook,
     "geojson": read_geojson,
     "google": read_google,
@@ -127,21 +127,11 @@ AT_ONCE, BATCH = (
 )  # files in a piece of work, of SMALL bytes together at most; pieces that are asked for at a time
 
 
-def open_table(
-    source: Any,
-    *,
-    container: str = "auto",
-    encoding: str = "utf-8",
-    roles: Roles | None = None,
-    plain_times: bool = True,
-    max_bad: float = 0.0,
-    allow_truncated: bool = False,
-) -> Table:
+def open_table(source: Any, *, encoding: str = "utf-8", allow_truncated: bool = False) -> Table:
     """
     Return the columns of a file, a folder of files of one format, or a frame (pandas, polars, Arrow, dict of arrays).
 
-    At most the share `max_bad` of the lines may have another number of fields than the first; the rest is as for
-    `open_parts`.
+    All lines must have as many fields as the first; the rest is as for `open_parts`.
 
     Examples
     --------
@@ -149,15 +139,7 @@ def open_table(
     2
 
     """
-    parts = open_parts(
-        source,
-        container=container,
-        encoding=encoding,
-        roles=roles,
-        plain_times=plain_times,
-        allow_truncated=allow_truncated,
-    )
-    return parts.joined(max_bad)
+    return open_parts(source, encoding=encoding, allow_truncated=allow_truncated).joined()
 
 
 def open_parts(
@@ -178,29 +160,29 @@ def open_parts(
     `allow_truncated`. The files of a folder are read on `executor`, which must find them at the same path.
     """
     require_choice("format", container, CONTAINERS)
-    reading = Reading(container, encoding, roles, plain_times, allow_truncated)
+    options = FileOptions(container, encoding, roles, plain_times, allow_truncated)
     if isinstance(source, Source):
-        return _file(source, reading)
+        return _file(source, options)
     if not isinstance(source, (str, os.PathLike)):
-        return _one(_asked(_frame(source), reading))
+        return _one(_asked(_frame(source), options))
     if is_folder(source):
-        return _folder(source, reading, executor)
-    return _file(open_source(source, allow_truncated=allow_truncated), reading)
+        return _folder(source, options, executor)
+    return _file(open_source(source, allow_truncated=allow_truncated), options)
 
 
 def _one(table: Table) -> Parts:
     return Parts(table.name, table, lambda: iter((table,)), list(table.notes))
 
 
-def _file(source: Source, reading: Reading) -> Parts:
+def _file(source: Source, options: FileOptions) -> Parts:
     kind = recognise(source.head(HEAD), source.name)
-    requested = reading.container
+    requested = options.container
     if requested not in ("auto", kind) and {requested, kind} != {"csv", "sglt"}:
         code = "E_PARQUET" if requested == "parquet" else "E_FORMAT"
         raise InvalidTraces(f"{source.name} is not {requested}; it looks like {kind}.", code=code)
     large = kind in STREAMS and (source.packed or source.size > SMALL)
     try:
-        tables = list(_read_as(kind, source, replace(reading, sample=large)))
+        tables = list(_read_as(kind, source, replace(options, sample=large)))
     except InvalidTraces as error:
         # no text, and by its name it should not be: say what is missing rather than what was found
         ending = next((end for end in PROMISES if source.name.lower().endswith(end)), None)
@@ -210,59 +192,53 @@ def _file(source: Source, reading: Reading) -> Parts:
         raise
     notes: list[str] = []
     if large:
-        return Parts(source.name, joined_tables(tables, source.name), lambda: _read_as(kind, source, reading), notes)
+        return Parts(source.name, joined_tables(tables, source.name), lambda: _read_as(kind, source, options), notes)
     return Parts(source.name, joined_tables(tables, source.name), lambda: iter(tables), notes)
 
 
-def _read_as(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
+def _read_as(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:
     """Yield the tables of a file of a known format; of one that is cut off, what is whole, if that is allowed (B8)."""
     if kind in DOCUMENTS:
-        yield _document(kind, source.held(), reading)
+        yield _document(kind, source.held(), options)
         return
-    tables = read_text(source, reading, like) if kind == "csv" else STREAMS[kind](source, reading)
+    tables = read_text(source, options, like) if kind == "csv" else STREAMS[kind](source, options)
     for table in tables:
-        yield _of_file(_asked(table, reading), source)
+        yield _asked(table, options, source.user)
 
 
-def _document(kind: str, source: Source, reading: Reading) -> Table:
-    if reading.allow_truncated and kind != "excel":
+def _document(kind: str, source: Source, options: FileOptions) -> Table:
+    if options.allow_truncated and kind != "excel":
         whole = whole_characters(source.content)
         source = replace(source, raw=whole, packed=False, cut=True) if len(whole) < len(source.content) else source
     try:
-        table = DOCUMENTS[kind](source, replace(reading, cut=source.cut))
+        table = DOCUMENTS[kind](source, replace(options, cut=source.cut))
     except InvalidTraces as error:
-        if error.code != "E_TRUNCATED" or not reading.allow_truncated or source.cut:
+        if error.code != "E_TRUNCATED" or not options.allow_truncated or source.cut:
             raise
         source = replace(source, cut=True)
-        table = DOCUMENTS[kind](source, replace(reading, cut=True))
+        table = DOCUMENTS[kind](source, replace(options, cut=True))
     if table.rows == 0:
         raise InvalidTraces(f"{source.name} holds no position with a time.", code="E_EMPTY")
-    table = _asked(table, reading)
-    return _of_file(replace(table, notes=(*table.notes, CUT)) if source.cut else table, source)
+    return _asked(replace(table, notes=(*table.notes, CUT)) if source.cut else table, options, source.user)
 
 
-def _asked(table: Table, reading: Reading) -> Table:
-    """Return the table, told what its columns mean if that is asked and not known yet."""
-    if reading.roles is None or table.meaning is not None:
-        return table
-    records = first_records(table) if table.format in ("frame", "json", "excel") else ()
-    return replace(table, meaning=reading.roles(table.names, table.headed, records))
+def _asked(table: Table, options: FileOptions, user: str | None = None) -> Table:
+    """Return the table with what its columns mean, if that is asked, and a column of `user` where that is the file."""
+    if options.roles is not None and table.meaning is None:
+        records = first_records(table) if table.format in ("frame", "json", "excel") else ()
+        table = replace(table, meaning=options.roles(table.names, table.headed, records))
+    by_file = user is not None and table.meaning is not None and table.meaning.roles.get("user") == FILE
+    return _with_user(table, str(user)) if by_file else table
 
 
-def _of_file(table: Table, source: Source) -> Table:
-    """Return the table with a column that says its file's user in every row, where that is the user."""
-    by_file = table.meaning is not None and table.meaning.roles.get("user") == FILE
-    return _with_user(table, source.user) if by_file else table
-
-
-def _folder(source: str | os.PathLike[str], reading: Reading, executor: Executor | None) -> Parts:
+def _folder(source: str | os.PathLike[str], options: FileOptions, executor: Executor | None) -> Parts:
     """Return all files of the commonest format, one after the other; without users in them, a file or folder is one."""
-    sources = open_folder(source, allow_truncated=reading.allow_truncated)
+    sources = open_folder(source, allow_truncated=options.allow_truncated)
     name = sources[0].name.partition(",")[0]
     kinds = [recognise(s.head(HEAD), s.name) if s.size else "empty" for s in sources]
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds) if kind != "empty"}
-    if reading.container != "auto":
-        counts = {kind: n for kind, n in counts.items() if kind == reading.container}
+    if options.container != "auto":
+        counts = {kind: n for kind, n in counts.items() if kind == options.container}
     if not counts:
         raise InvalidTraces(f"{sources[0].name}: no file of the folder can be read.", code="E_EMPTY")
     # a tie is broken in favour of what is no plain text: notes and labels lie beside tracks
@@ -271,23 +247,23 @@ def _folder(source: str | os.PathLike[str], reading: Reading, executor: Executor
     few = chosen if len(chosen) <= FEW else [chosen[i * (len(chosen) - 1) // (FEW - 1)] for i in range(FEW)]
     samples, like = [], None
     for one in few:
-        samples += [t for t in _tables_of(kind, one, replace(reading, sample=True)) if has_positions(t.meaning)]
+        samples += [t for t in _tables_of(kind, one, replace(options, sample=True)) if has_positions(t.meaning)]
     if not samples:
         # say of the longest what is wrong with it
-        samples = [t for one in few for t in _tables_of(kind, one, replace(reading, sample=True))]
+        samples = [t for one in few for t in _tables_of(kind, one, replace(options, sample=True))]
         samples = sorted(samples, key=lambda t: -t.rows)[:1]
     if not samples:
         raise InvalidTraces(f"{name}: no file of the folder holds a row.", code="E_EMPTY")
     first = samples[0]
     if kind == "csv" and first.dialect is not None:
         meaning = first.meaning or Meaning({})
-        if reading.roles is not None and not first.headed:
+        if options.roles is not None and not first.headed:
             names = first.dialect.names
             alike = [t.dialect for t in samples if t.dialect is not None and t.dialect.names == names]
-            meaning = reading.roles(names, False, [r for dialect in alike for r in dialect.records])
+            meaning = options.roles(names, False, [r for dialect in alike for r in dialect.records])
         like = (first.dialect, meaning)
     notes: list[str] = []
-    opening = _Opening(kind, reading, like)
+    opening = _Opening(kind, options, like)
     return Parts(name, joined_tables(samples, name), lambda: _each(sources, chosen, opening, executor, notes), notes)
 
 
@@ -296,14 +272,14 @@ class _Opening:
     """The tables of some files of a folder, of each file a list."""
 
     kind: str
-    reading: Reading = field(repr=False)
+    options: FileOptions = field(repr=False)
     like: Any = field(repr=False)
 
     def __call__(self, some: list[Source]) -> list[list[Table]]:
         return [list(self.one_by_one(source)) for source in some]
 
     def one_by_one(self, source: Source) -> Iterator[Table]:
-        return _tables_of(self.kind, source, self.reading, self.like)
+        return _tables_of(self.kind, source, self.options, self.like)
 
 
 def _opened(chosen: list[Source], opening: _Opening, executor: Executor | None) -> Iterator[Iterator[Table]]:
@@ -319,10 +295,10 @@ def _opened(chosen: list[Source], opening: _Opening, executor: Executor | None) 
         pieces[-1].append(source)
     for first in range(0, len(pieces), BATCH):
         batch = pieces[first : first + BATCH]
-        found = each_of(opening, [some for some in batch if _is_small(some)], executor=executor)
+        results = each_of(opening, [some for some in batch if _is_small(some)], executor=executor)
         for some in batch:
             try:
-                yield from map(iter, next(found)) if _is_small(some) else map(opening.one_by_one, some)
+                yield from map(iter, next(results)) if _is_small(some) else map(opening.one_by_one, some)
             except InvalidTraces as error:
                 if error.code == "E_OPEN":
                     error.add_note(
@@ -355,10 +331,10 @@ def _each(
     notes += [f"{empty} files of the folder hold no rows"] if empty else []
 
 
-def _tables_of(kind: str, source: Source, reading: Reading, like: Any = None) -> Iterator[Table]:
+def _tables_of(kind: str, source: Source, options: FileOptions, like: Any = None) -> Iterator[Table]:
     """Return the tables of a file of a folder, none if it is empty; without a user of their own the file is one."""
     try:
-        for table in _read_as(kind, source, reading, like):
+        for table in _read_as(kind, source, options, like):
             if kind in TABLES and table.meaning is not None and "user" not in table.meaning.roles:
                 table = _with_user(table, source.user)
             yield table

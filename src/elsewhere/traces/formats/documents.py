@@ -35,8 +35,7 @@ from elsewhere.traces.columns import A_NUMBER, roles_of
 from elsewhere.traces.formats.streams import read_text, without_last_line
 from elsewhere.traces.sources import Source, as_utf8
 from elsewhere.traces.tables import (
-    AS_IT_COMES,
-    Reading,
+    FileOptions,
     Table,
     joined_tables,
 )
@@ -52,17 +51,17 @@ LINES = re.compile(rb"\s*\{[^\n]*\}[ \t\r]*\n\s*\{")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def items(source: Source, reading: Reading, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def items(source: Source, options: FileOptions, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """
     Yield (name of the array, entry) of a JSON document, in order.
 
     An array at the top has the name "". Of an object at the top, the entries of the arrays called `names` come one by
     one and every other value as a whole. Several values one after the other (one per line) are entries of "". Of a
-    document that is cut off, `reading` may allow the entries before the cut.
+    document that is cut off, `options` may allow the entries before the cut.
     """
-    content = as_utf8(source.content, source.name, reading.encoding)
-    if reading.cut and LINES.match(content):
-        content, reading = without_last_line(content), replace(reading, cut=False)
+    content = as_utf8(source.content, source.name, options.encoding)
+    if options.cut and LINES.match(content):
+        content, options = without_last_line(content), replace(options, cut=False)
     text = content.decode()
     at = _skip(text, 0)
     try:
@@ -79,7 +78,7 @@ def items(source: Source, reading: Reading, names: tuple[str, ...] = ()) -> Iter
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidTraces):
             raise
-        if reading.cut and _stops(text, error):
+        if options.cut and _stops(text, error):
             return
         raise _damaged(source.name, text, error) from None
 
@@ -252,10 +251,10 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else repr(value)
 
 
-def read_records(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_records(source: Source, options: FileOptions) -> Table:
     """Return the objects of an array, or of lines, as rows."""
     columns = Columns(source.name)
-    for name, item in items(source, reading, ("data", "records")):
+    for name, item in items(source, options, ("data", "records")):
         if not isinstance(item, dict):
             if name in ("", "data", "records"):
                 raise InvalidTraces(f"{source.name} is JSON of no shape that is known.", code="E_FORMAT")
@@ -272,13 +271,13 @@ TIMES = (("datetimes",), ("times",), ("coordTimes",), ("coordinateProperties", "
 LINE_TYPES = ("LineString", "MultiPoint", "MovingPoint")
 
 
-def read_geojson(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_geojson(source: Source, options: FileOptions) -> Table:
     """Return a row per point, with its time and the plain properties of its feature; the user may be the file's."""
     import pyarrow as pa
 
     columns, skipped, kinds = Columns(source.name), 0, set()
     loose: dict[str, Any] = {}
-    for name, item in items(source, reading, ("features",)):
+    for name, item in items(source, options, ("features",)):
         if name in ("features", "") and isinstance(item, dict):
             for feature in _features(item):
                 kind = _add(columns, feature)
@@ -461,10 +460,10 @@ LONGEST_VISIT = 31 * 86_400_000_000
 RAW, PATH, VISIT, ENDS = range(4)
 
 
-def read_google(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_google(source: Source, options: FileOptions) -> Table:
     """Return the positions of one person: raw fixes, points of paths, visits, and the two ends of a journey."""
     track = Track()
-    for name, item in items(source, reading, ARRAYS):
+    for name, item in items(source, options, ARRAYS):
         if name == "locations":
             _record(track, item)
         elif name == "rawSignals":
@@ -591,7 +590,7 @@ OTHER_REC = re.compile(rb"^[^\t\r\n{\[]*\t[^\t\r\n]*\t[^{\r\n][^\r\n]*$", re.MUL
 USERS = ("topic", "username", "tid")
 
 
-def read_owntracks(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_owntracks(source: Source, options: FileOptions) -> Table:
     """
     Return the locations of a file.
 
@@ -603,7 +602,7 @@ def read_owntracks(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     time, lat, lon = array("d"), array("d"), array("d")
     ids: dict[str, list[str]] = {key: [] for key in USERS}
     others = 0
-    for item in _locations(source, reading):
+    for item in _locations(source, options):
         if item is None:
             others += 1
             continue
@@ -623,14 +622,14 @@ def read_owntracks(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     return Table(source.name, columns, len(time), format="owntracks", names=tuple(columns), notes=notes)
 
 
-def _locations(source: Source, reading: Reading) -> Iterator[dict[str, Any] | None]:
-    content = as_utf8(source.content, source.name, reading.encoding)
+def _locations(source: Source, options: FileOptions) -> Iterator[dict[str, Any] | None]:
+    content = as_utf8(source.content, source.name, options.encoding)
     if content.lstrip()[:1] not in (b"{", b"["):
-        if reading.cut:
-            content, reading = without_last_line(content), replace(reading, cut=False)
+        if options.cut:
+            content, options = without_last_line(content), replace(options, cut=False)
         content = REC.sub(b"", OTHER_REC.sub(b"{}", content))
     for _, item in items(
-        replace(source, raw=content, packed=False), replace(reading, encoding="utf-8"), ("data", "locations")
+        replace(source, raw=content, packed=False), replace(options, encoding="utf-8"), ("data", "locations")
     ):
         if isinstance(item, dict):
             yield item if item.get("_type", "location") == "location" and "lat" in item and "tst" in item else None
@@ -709,7 +708,7 @@ def _refuse(*_: Any) -> None:
     raise _Refused
 
 
-def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_gpx(source: Source, options: FileOptions) -> Table:
     """
     Return the points of all tracks of a file. The user is the file, or the name of the track in files of our own.
 
@@ -736,7 +735,7 @@ def read_gpx(source: Source, reading: Reading = AS_IT_COMES) -> Table:
             b"\0 \t\r\n"
         ).endswith(b">")
         code, what = ("E_TRUNCATED", "cut off") if cut else ("E_XML", "damaged XML")
-        if not (cut and reading.cut and b">" not in content[parser.ErrorByteIndex :]):
+        if not (cut and options.cut and b">" not in content[parser.ErrorByteIndex :]):
             raise InvalidTraces(f"{source.name}, line {error.lineno}: {what}.", code=code) from None
     except (UnicodeError, ValueError, LookupError):
         raise InvalidTraces(f"{source.name}: its text is not in the encoding it names.", code="E_ENCODING") from None
@@ -752,7 +751,7 @@ MOST_UNPACKED = 2 << 30  # of all members of the archive that a workbook is (B10
 MOST_TIMES = 200  # that a workbook may be larger unpacked than packed
 
 
-def read_workbook(source: Source, reading: Reading = AS_IT_COMES) -> Table:
+def read_workbook(source: Source, options: FileOptions) -> Table:
     """Return the rows of the first sheet with at least two of them; dates and times as what they are."""
     try:
         import python_calamine as calamine
@@ -775,7 +774,7 @@ def read_workbook(source: Source, reading: Reading = AS_IT_COMES) -> Table:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([_text(cell) for cell in row] for row in rows)
     plain = replace(source, raw=text.getvalue().encode(), path=None, packed=False, cut=False)
-    table = joined_tables(list(read_text(plain, replace(reading, encoding="utf-8", sample=False))), source.name)
+    table = joined_tables(list(read_text(plain, replace(options, encoding="utf-8", sample=False))), source.name)
     others = len(book.sheet_names) - 1
     notes = (f"sheet {read + 1} was read, the {others} others were not",) if others else ()
     return replace(table, format="excel", notes=(*table.notes, *notes))

@@ -25,13 +25,12 @@ from elsewhere.traces.clock import times
 from elsewhere.traces.columns import A_NUMBER, COMMA_NUMBER, DATE_TIME, NOTHING, Meaning, is_known, is_number, is_time
 from elsewhere.traces.sources import MAX_HELD, NOT_TEXT, Source, encoding_of, whole_characters
 from elsewhere.traces.tables import (
-    AS_IT_COMES,
     BLANKS,
     CUT,
     LONGEST_TEXT,
     RECORDS,
     Dialect,
-    Reading,
+    FileOptions,
     Table,
     check_names,
     first_records,
@@ -69,7 +68,7 @@ TIMES = ("time", "utc", "local", "arrived", "left")
 
 def read_text(
     source: Source,
-    reading: Reading,
+    options: FileOptions,
     like: tuple[Dialect, Meaning] | None = None,
     fixed: tuple[Dialect, Meaning] | None = None,
 ) -> Iterator[Table]:
@@ -80,23 +79,23 @@ def read_text(
     line, it was cut off (B8): it is refused, or left out if the caller allows that. A file of a folder is cut as the
     others (`like`) if its first line is; where the format is known, so is the dialect (`fixed`).
     """
-    settled = fixed or (like if like is not None and _alike(source, reading, like[0]) else None)
+    settled = fixed or (like if like is not None and _alike(source, options, like[0]) else None)
     dialect, meaning = settled or (None, Meaning({}))
     before, rows = 0, 0
-    for block, last, cut in _blocks(source, reading, dialect is None or dialect.quotes):
+    for block, last, cut in _blocks(source, options, dialect is None or dialect.quotes):
         if dialect is None:
             if not block.strip():
                 if last:
                     break
                 continue
-            dialect = dialect_of(block if last else sampled(source, reading, block), source.name)
-            if reading.roles is not None:
-                meaning = reading.roles(dialect.names, dialect.headed, dialect.records)
+            dialect = dialect_of(block if last else sampled(source, options, block), source.name)
+            if options.roles is not None:
+                meaning = options.roles(dialect.names, dialect.headed, dialect.records)
                 if like is not None and not has_positions(meaning):
                     # in a folder of tables, a text beside them
                     yield Table(source.name, {}, 0, dialect.headed, "csv", names=dialect.names, meaning=meaning)
                     return
-        table = _table(block, source.name, dialect, meaning, reading, before, last and not reading.sample, cut)
+        table = _table(block, source.name, dialect, meaning, options, before, last and not options.sample, cut)
         if table is not None:
             rows += table.rows + table.unequal
             yield table
@@ -107,20 +106,20 @@ def read_text(
         raise InvalidTraces(f"{source.name} holds column names and nothing else.", code="E_EMPTY")
 
 
-def _alike(source: Source, reading: Reading, dialect: Dialect) -> bool:
+def _alike(source: Source, options: FileOptions, dialect: Dialect) -> bool:
     """Tell whether the first line of a file is the line of names of another one, or data cut into as many fields."""
     first = source.head(1 << 14).removeprefix(codecs.BOM_UTF8)
     line = first.splitlines()[0] if first else b""
     if dialect.headed:
-        return bool(dialect.head) and dialect.skip == 1 and line == dialect.head and reading.encoding == "utf-8"
+        return bool(dialect.head) and dialect.skip == 1 and line == dialect.head and options.encoding == "utf-8"
     fields = split(line.decode(errors="replace"), dialect.delimiter)
     return dialect.skip == 0 and len(fields) == len(dialect.names) and _is_data(fields)
 
 
-def sampled(source: Source, reading: Reading, first: bytes) -> bytes:
+def sampled(source: Source, options: FileOptions, first: bytes) -> bytes:
     """Return the beginning of a large text, which is at hand, and lines of its middle and its end."""
     pieces = [first[:PIECE].rpartition(b"\n")[0]]
-    if not source.packed and encoding_of(first, reading.encoding) == "utf-8":
+    if not source.packed and encoding_of(first, options.encoding) == "utf-8":
         for at in (source.size // 2, source.size - PIECE):
             if at > PIECE:
                 piece = source.piece(at, PIECE).partition(b"\n")[2].rpartition(b"\n")[0]
@@ -145,8 +144,9 @@ def dialect_of(content: bytes, name: str) -> Dialect:
         raise InvalidTraces(f"{name} holds comments and nothing else.", code="E_EMPTY")
     notes = []
     delimiter = delimiter or _delimiter(lines[at])
-    if delimiter == BLANKS and _are_tabbed(lines[at : at + SAMPLED]):
-        delimiter = "\t"
+    tabs = {line.count("\t") for line in lines[at : at + SAMPLED] if line.strip()}
+    if delimiter == BLANKS and len(tabs) == 1 and min(tabs) >= 2:
+        delimiter = "\t"  # as many in every line, with blanks within the fields
     names, first = split(lines[at], delimiter), at
     headed = not _is_data(names)
     width = len(names)
@@ -162,7 +162,8 @@ def dialect_of(content: bytes, name: str) -> Dialect:
     if headed:
         names = _widened(names, records)
         width = len(names)
-        if _is_units(records):
+        typed = [_typed(r) for r in records[:4]]
+        if len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2:
             skip += 1 + next(i for i, line in enumerate(lines[skip:]) if line.strip())
             records = records[1:]
             notes.append("the line below the names was not read: it holds no data")
@@ -206,12 +207,6 @@ def _delimiter(line: str) -> str:
     return BLANKS if inside and worth(BLANKS)[0] > max(1, worth(best)[0]) else best
 
 
-def _are_tabbed(lines: Sequence[str]) -> bool:
-    """Tell whether all of these lines have the same number of tabs, two or more, with blanks within their fields."""
-    tabs = {line.count("\t") for line in lines if line.strip()}
-    return len(tabs) == 1 and min(tabs) >= 2
-
-
 def split(line: str, delimiter: str) -> list[str]:
     """Return the fields of one line, stripped."""
     if delimiter == BLANKS:
@@ -244,19 +239,13 @@ def _widened(names: list[str], records: list[list[str]]) -> list[str]:
     return names
 
 
-def _is_units(records: list[list[str]]) -> bool:
-    """Tell whether the first record holds neither numbers nor times, and those after it do."""
-    typed = [_typed(r) for r in records[:4]]
-    return len(typed) >= 3 and typed[0] == 0 and min(typed[1:]) >= 2
-
-
-def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
+def _blocks(source: Source, options: FileOptions, quotes: bool = True) -> Iterator[tuple[bytes, bool, bool]]:
     """Yield whole lines in UTF-8, whether they are the last, and whether the text is cut off after them."""
     first = source.head(1 << 16)
-    encoding = encoding_of(first, reading.encoding)
+    encoding = encoding_of(first, options.encoding)
     _refuse_bytes(first, source.name, encoding)
-    if reading.sample and not source.packed and encoding == "utf-8" and source.size > BLOCK:
-        yield sampled(source, reading, source.piece(0, PIECE)).removeprefix(codecs.BOM_UTF8), True, False
+    if options.sample and not source.packed and encoding == "utf-8" and source.size > BLOCK:
+        yield sampled(source, options, source.piece(0, PIECE)).removeprefix(codecs.BOM_UTF8), True, False
         return
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     waiting, cut, started = bytearray(), source.cut, False
@@ -275,13 +264,13 @@ def _blocks(source: Source, reading: Reading, quotes: bool = True) -> Iterator[t
             del waiting[:end]
             _refuse_endless(block, source.name)
             yield _valid(block), False, False
-            if reading.sample:
+            if options.sample:
                 return
     if decoder is not None and decoder.getstate()[0]:
         raise InvalidTraces(f"{source.name}: half a character at its end; give `encoding`.", code="E_ENCODING")
     block = bytes(waiting)
     _refuse_endless(block, source.name)
-    if reading.allow_truncated and not cut and decoder is None:
+    if options.allow_truncated and not cut and decoder is None:
         whole = whole_characters(block)
         block, cut = whole, len(whole) < len(block)
     yield _valid(block), True, cut
@@ -325,7 +314,7 @@ def _table(
     name: str,
     dialect: Dialect,
     meaning: Meaning,
-    reading: Reading,
+    options: FileOptions,
     before: int,
     last: bool,
     cut: bool,
@@ -339,9 +328,9 @@ def _table(
     body, again = _repeated(block, dialect, before == 0)
     body = _one_blank(body) if dialect.delimiter == BLANKS else body
     odd = _Unequal(body[slice(*_last_line(body))].decode() if last and not cut else None)
-    parsed = _parse(body, dialect, skip, meaning.roles, _guessed(dialect, meaning.roles, reading.plain_times), odd)
-    if odd.cut and reading.allow_truncated:
-        return _table(block, name, dialect, meaning, reading, before, last, True)
+    parsed = _parse(body, dialect, skip, meaning.roles, _guessed(dialect, meaning.roles, options.plain_times), odd)
+    if odd.cut and options.allow_truncated:
+        return _table(block, name, dialect, meaning, options, before, last, True)
     fault = None
     if parsed is None or odd.cut or odd.met:
         fault = _unequal_record(body, name, dialect, skip, before, odd.cut)
@@ -361,7 +350,7 @@ def _table(
         notes=(*(dialect.notes if before == 0 else ()), *([CUT] if cut else [])),
         unequal=odd.met,
         fault=fault,
-        meaning=meaning if reading.roles is not None else None,
+        meaning=meaning if options.roles is not None else None,
         dialect=dialect,
         skip=skip,
         before=before,
@@ -529,12 +518,12 @@ BY_WIDTH = {len(names): names for names in (CHECK_IN, CHECK_IN_ALONE, VENUE)}
 LOOKED_AT = 1 << 22
 
 
-def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+def read_parquet(source: Source, options: FileOptions) -> Iterator[Table]:
     """Yield the rows of a Parquet file, a table per batch; of a `sample`, some of its beginning, middle and end."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    name, roles, before = source.name, reading.roles, 0
+    name, roles, before = source.name, options.roles, 0
     try:
         where = source.path if source.path is not None and not source.packed else None
         at: Any = pa.memory_map(str(where)) if where is not None else pa.BufferReader(source.content)
@@ -547,10 +536,10 @@ def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Tab
         meaning = None if roles is None else roles(names, True, _head_of(file, name))
         wanted = None if meaning is None else list(dict.fromkeys(n for n in meaning.roles.values() if n in names))
         groups = list(range(file.num_row_groups))
-        if reading.sample and len(groups) > 3:
+        if options.sample and len(groups) > 3:
             groups = [groups[0], groups[len(groups) // 2], groups[-1]]
         for group in groups:
-            for batch in file.iter_batches(BATCH >> 4 * reading.sample, [group], wanted or None):
+            for batch in file.iter_batches(BATCH >> 4 * options.sample, [group], wanted or None):
                 table = pa.Table.from_batches([batch])
                 _refuse_endless_text(table, name, file.metadata.num_rows)
                 table.validate(full=True)  # text that is no text would only be noticed later
@@ -566,11 +555,11 @@ def read_parquet(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Tab
                         before=before,
                     )
                 before += table.num_rows
-                if reading.sample:
+                if options.sample:
                     break
     except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError, OverflowError):
         # what a Parquet file holds is told at its end: of a cut one nothing can be saved
-        why = ", which `allow_truncated` cannot save: its index is at its end" if reading.allow_truncated else ""
+        why = ", which `allow_truncated` cannot save: its index is at its end" if options.allow_truncated else ""
         raise InvalidTraces(f"{name} is a damaged or truncated Parquet file{why}.", code="E_PARQUET") from None
     if not before:
         raise InvalidTraces(f"{name} holds no rows.", code="E_EMPTY")
@@ -602,7 +591,7 @@ def _refuse_endless_text(table: Any, name: str, rows: int) -> None:
                 raise InvalidTraces(f"{name}: a field without end.", code="E_TOO_LARGE")
 
 
-def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+def read_foursquare(source: Source, options: FileOptions) -> Iterator[Table]:
     """Return check-ins with their UTC and local times, or venues."""
     import pyarrow as pa
 
@@ -611,10 +600,10 @@ def read_foursquare(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[
     if names is None:
         raise InvalidTraces(f"{source.name}: a Foursquare line has 4, 5 or 8 fields.", code="E_COLUMN")
     # latin-1 is that of the published files; only names of categories need it
-    encoding = "latin-1" if reading.encoding == "utf-8" and not _is_utf8(head) else reading.encoding
+    encoding = "latin-1" if options.encoding == "utf-8" and not _is_utf8(head) else options.encoding
     skip = len(head) - len(head.lstrip())  # blank lines
     dialect = Dialect("\t", names, True, head[:skip].count(b"\n"), quotes=False)
-    for table in read_text(source, replace(reading, encoding=encoding, roles=None), fixed=(dialect, Meaning({}))):
+    for table in read_text(source, replace(options, encoding=encoding, roles=None), fixed=(dialect, Meaning({}))):
         if names == VENUE:
             yield replace(table, format="foursquare")
             continue
@@ -644,7 +633,7 @@ PLT = Dialect(",", ("lat", "lon", "zero", "altitude", "days", "date", "clock"), 
 WANTED = Meaning({"lat": "lat", "lon": "lon", "date": "date", "time": "clock"})
 
 
-def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
+def read_plt(source: Source, options: FileOptions) -> Iterator[Table]:
     """Return the fixes of one track; its user is the folder above `Trajectory`, else the file."""
     import numpy as np
     import pyarrow as pa
@@ -653,7 +642,7 @@ def read_plt(source: Source, reading: Reading = AS_IT_COMES) -> Iterator[Table]:
     head = source.head(1 << 12).splitlines(keepends=True)
     if len(head) < HEADING or not head[HEADING - 1].endswith((b"\n", b"\r")):
         raise InvalidTraces(f"{source.name} ends within the heading of a .plt file.", code="E_TRUNCATED")
-    for table in read_text(source, replace(reading, roles=None), fixed=(PLT, WANTED)):
+    for table in read_text(source, replace(options, roles=None), fixed=(PLT, WANTED)):
         date, clock = (pc.utf8_trim_whitespace(table.column(name)) for name in ("date", "clock"))
         columns = {
             "user": pa.DictionaryArray.from_arrays(np.zeros(table.rows, dtype=np.int32), pa.array([source.user])),

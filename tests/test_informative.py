@@ -11,7 +11,7 @@ import elsewhere as ew
 from elsewhere.run import model as learning
 from elsewhere.run.presets import preset_of
 from elsewhere.semantics import classes
-from elsewhere.semantics.classes import likeness, most_telling
+from elsewhere.semantics.classes import likeness, most_informative
 
 
 def lab(number=0):
@@ -42,19 +42,19 @@ class TestChoice:
         r = np.concatenate([lab().integers(0, 4, (20, 6)), lab(1).integers(4, 8, (20, 6))])
         mixed, kinds = ew.SemanticClasses(np.arange(8) % 2), ew.SemanticClasses(np.arange(8) // 4)
 
-        assert most_telling([mixed, kinds], r, lab()) is kinds
-        assert most_telling([kinds, mixed], r, lab()) is kinds
-        assert most_telling([kinds, ew.SemanticClasses(1 - kinds.label)], r, lab()) is kinds  # the first of equals
+        assert most_informative([mixed, kinds], r, lab()) is kinds
+        assert most_informative([kinds, mixed], r, lab()) is kinds
+        assert most_informative([kinds, ew.SemanticClasses(1 - kinds.label)], r, lab()) is kinds  # the first of equals
 
     def test_a_gap_is_in_no_class(self):
         r = np.array([[0, 1], [0, 1], [-1, -1], [-1, -1]])
         label = ew.SemanticClasses([0, 1])
-        assert most_telling([label], r, lab()) is label
+        assert most_informative([label], r, lab()) is label
 
     def test_of_very_many_people_some_are_compared(self, monkeypatch):
         seen = []
         monkeypatch.setattr(classes, "likeness", lambda label: seen.append(len(label)) or 0.0)
-        most_telling([ew.SemanticClasses([0, 1])], np.zeros((2000, 3), dtype=int), lab())
+        most_informative([ew.SemanticClasses([0, 1])], np.zeros((2000, 3), dtype=int), lab())
         assert seen == [classes.MOST_PEOPLE]
 
     def test_of_very_many_people_any_are_compared(self, monkeypatch):
@@ -62,21 +62,21 @@ class TestChoice:
         seen = []
         monkeypatch.setattr(classes, "likeness", lambda label: seen.append(label.mean()) or 0.0)
         r = np.repeat([[0], [1]], 1000, axis=0)
-        most_telling([ew.SemanticClasses([0, 1])], r, lab())
+        most_informative([ew.SemanticClasses([0, 1])], r, lab())
         assert abs(seen[0] - 0.5) < 5 * np.sqrt(0.25 / classes.MOST_PEOPLE)
 
 
 class TestLearn:
-    def test_the_deniable_mode_takes_the_most_telling_of_its_draws(self, monkeypatch):
+    def test_the_deniable_mode_takes_the_most_informative_of_its_draws(self, monkeypatch):
         town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
         offered = []
-        real = classes.most_telling
+        real = classes.most_informative
 
         def spied(candidates, r, rng):
             offered.append(list(candidates))
             return real(candidates, r, rng)
 
-        monkeypatch.setattr("elsewhere.run.model.most_telling", spied)
+        monkeypatch.setattr("elsewhere.run.model.most_informative", spied)
         learnt = ew.learn(town, preset_of("deniable", m_min=2, class_draws=7), kappa=5, rng=lab(2))
 
         (candidates,) = offered
@@ -88,7 +88,7 @@ class TestLearn:
 
     def test_one_draw_is_one_clustering(self, monkeypatch):
         town = ew.simulate_town(users=40, locations=60, rng=lab(1)).traces
-        monkeypatch.setattr("elsewhere.run.model.most_telling", lambda *_: pytest.fail("nothing to choose from"))
+        monkeypatch.setattr("elsewhere.run.model.most_informative", lambda *_: pytest.fail("nothing to choose from"))
         learnt = ew.learn(town, preset_of("product", m_min=2, class_draws=1), kappa=4, rng=lab(2))
         alone = ew.semantic_clustering(learnt.graph, kappa=4, method="roles", c_min=5, rng=lab(2))
         np.testing.assert_array_equal(learnt.classes.label, alone.label)
@@ -105,11 +105,11 @@ class TestLearn:
         # c_min merges away more of some draws than of others: the number of classes is what the first one says (E29)
         town = ew.simulate_town(users=150, locations=120, rng=lab()).traces
         asked, offered = [], []
-        clustering, choice = learning.semantic_clustering, learning.most_telling
+        clustering, choice = learning.semantic_clustering, learning.most_informative
         monkeypatch.setattr(
             learning, "semantic_clustering", lambda graph, **named: asked.append(named) or clustering(graph, **named)
         )
-        monkeypatch.setattr(learning, "most_telling", lambda c, *more: offered.append(c) or choice(c, *more))
+        monkeypatch.setattr(learning, "most_informative", lambda c, *more: offered.append(c) or choice(c, *more))
         with pytest.warns(UserWarning, match="classes instead of `kappa` = 30") as said:
             learnt = ew.learn(town, preset_of("deniable", c_min=c_min, m_min=2), kappa=30, rng=lab(2))
 
@@ -139,12 +139,12 @@ class TestLearn:
         one, other = (ew.learn(people, settings, kappa=6, rng=lab(2)).classes.label for people in (town, renamed))
         np.testing.assert_array_equal(one, other[to])
 
-    def test_update_takes_the_most_telling_too(self, monkeypatch):
+    def test_update_takes_the_most_informative_too(self, monkeypatch):
         town = ew.simulate_town(users=60, locations=80, rng=lab(1)).traces
         settings = preset_of("deniable", m_min=2, class_draws=3)
         learnt = ew.learn(town.of_users(np.arange(40)), settings, kappa=5, rng=lab(2))
         offered = []
-        monkeypatch.setattr(learning, "most_telling", lambda c, r, rng: offered.append((len(c), len(r))) or c[-1])
+        monkeypatch.setattr(learning, "most_informative", lambda c, r, rng: offered.append((len(c), len(r))) or c[-1])
         learnt.update(town.of_users(np.arange(40, 60)), kappa=5, rng=lab(3))
         assert offered == [(3, 20)]
 
