@@ -39,7 +39,8 @@ test: $(VENV)/installed
 
 # coverage does not see compiled code: the tests that compare kernels with their slow twins once more, as plain Python,
 # where unsigned numbers warn when they wrap around
-TWINS := twin or definition or naive or golden or enumeration or double_loop or by_hand or published_answers
+TWINS := twin or definition or naive or golden or enumeration or double_loop or by_hand or published_answers \
+	or from_positions
 test-nojit: $(VENV)/installed
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --include='*_kernels.py' -m pytest -q \
 		-W "ignore:overflow encountered" -m "not soak and not lbs and not browser" -k "($(TWINS)) and not first_try" $(ARGS)

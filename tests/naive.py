@@ -6,6 +6,7 @@ Imports nothing of ours, so that it can judge us.
 
 import itertools
 import math
+import statistics
 from fractions import Fraction
 from itertools import groupby, pairwise
 
@@ -2175,6 +2176,36 @@ def life_of_a_day(walk):
     """Moves, places, slots at the place with most of them, and whether the day ends where it began."""
     moves = sum(a != b for a, b in itertools.pairwise(walk))
     return [moves, len(set(walk)), max(walk.count(r) for r in walk), int(walk[0] == walk[-1])]
+
+
+def traits_of_a_day(day, xy):
+    """The forty traits of one day, a list of places, in the order of synthesis/walk/_ratio_kernels.py."""
+    L, out = len(day), []
+
+    def apart(s, t):
+        return math.dist(xy[day[s]], xy[day[t]])
+
+    def within(part):
+        return min(max(part, 1), L - 1)
+
+    for k in range(1, 6):
+        out += [apart(0, max(L * k // 6 - 1, 0)), apart(L - 1, L * k // 6)]
+    for lag in (within(L // 15), within(L // 8), within(L // 4), within(2 * L // 5)):
+        d = [apart(t, t + lag) for t in range(L - lag)]
+        out += [statistics.fmean(d), max(d), math.sqrt(statistics.fmean([v * v for v in d]))]
+    for lag in (within(L // 10), within(L // 5), within(L // 3)):
+        gone = sum(apart(u, u + 1) for t in range(L - lag) for u in range(t, t + lag))
+        out.append(sum(apart(t, t + lag) for t in range(L - lag)) / gone if gone > 0 else 0.0)
+    middle = [statistics.fmean(xy[r][k] for r in day) for k in (0, 1)]
+    out.append(math.sqrt(statistics.fmean([math.dist(xy[r], middle) ** 2 for r in day])))
+    for w in (within(L // 15), within(L // 10), within(L // 6), within(L // 4)):
+        moves = [sum(day[u] != day[u + 1] for u in range(t, t + w)) for t in range(L - w)]
+        out += [max(moves), statistics.pstdev(moves), moves.count(0) / len(moves)]
+    share = [day.count(r) / L for r in set(day)]
+    out.append(-sum(p * math.log(p) for p in share))
+    moved = [t for t in range(1, L) if day[t] != day[t - 1]]
+    back = [t for t in moved if day[t] in day[:t]]
+    return [*out, len(back) / len(moved) if moved else 0.0]
 
 
 def raked_weights(values, goals, rounds, damped, most):

@@ -148,7 +148,7 @@ def test_goals_are_raked_towards_what_people_do():
     home = walks[:, 0] == walks[:, -1]
     before, lives[3] = home.mean(), [0.1, 0.9, 0, 0, 0, 0]
     share = np.tile([0.2, 0.8], (5, 1))  # of those in a class; of the walks 60 % are in class 0
-    goal = raked(walks, label, share, lives, 10**9)
+    goal = raked(walks, label, share, lives, 10**9, np.ones(len(walks)))
     assert goal.sum() == pytest.approx(1)
     assert before < 0.4
     assert goal[home].sum() == pytest.approx(0.9, abs=0.05)

@@ -1,7 +1,12 @@
 """The arithmetic of the time left, with a clock of our own; what is said of real runs is in `bench/time_left.py`."""
 
-import pytest
+import io
+from functools import partial
 
+import pytest
+from rich.console import Console
+
+from elsewhere.cli import output
 from elsewhere.run.time_left import ATTACKS, KEPT, PRIOR, REST, TimeLeft, usual
 
 EXPECTED = {"a": 30.0, "b": 40.0, "c": 20.0}
@@ -126,3 +131,32 @@ def test_every_attack_of_a_report_has_its_weight():
     from elsewhere.evaluation.attacks.audit import ALL
 
     assert len(ATTACKS) == len(ALL)
+
+
+def test_the_bar_says_how_many_minutes_are_left_and_goes_on_saying_it(monkeypatch, clock):
+    shown = io.StringIO()
+    terminal = partial(Console, file=shown, force_terminal=True, width=120)
+    monkeypatch.setattr(output, "Console", lambda **_: terminal())
+    left = TimeLeft(clock)
+
+    def said():
+        shown.truncate(shown.seek(0))
+        progress.refresh()
+        return shown.getvalue()
+
+    with output.bars(("reading", "a", "b", "c")) as show:
+        progress = next(cell.cell_contents for cell in show.__closure__ if hasattr(cell.cell_contents, "refresh"))
+        left.at("reading", 0, 0)
+        show("reading", 0, 0, left)
+        assert "1 of 4: reading" in said()
+        assert "left" not in said()
+        left.expect({"a": 400.0, "b": 7200.0})
+        left.at("a", 1, 4)
+        show("a", 1, 4, left)
+        assert "2 of 4: a 1/4" in said()
+        assert "about 2 h left" in said()
+        left.expect({"a": 400.0, "b": 100.0})
+        left.at("a", 1, 4)
+        assert "about 7 min left" in said()
+        clock.now += 70  # nothing else is told meanwhile
+        assert "about 6 min left" in said()

@@ -12,9 +12,10 @@ from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
-from elsewhere.synthesis.walk.fit import learn_habits, without_gaps
+from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
+from elsewhere.synthesis.walk.ratio import Ratio
 from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
@@ -23,6 +24,7 @@ WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
 WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
+COMPARED = 5000  # walks that people's days are compared with
 MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
 
 
@@ -101,11 +103,12 @@ class WalkModel:
     tables: Tables = field(repr=False)
     places: Ints = field(repr=False)
     share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
+    ratio: Ratio = field(repr=False)
     ways: Ways | None = field(default=None, repr=False)
 
     @staticmethod
     def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
-        """Learn the walk of these people; it visits known places only."""
+        """Learn the walk of these people, and what sets their days apart from walks; it visits known places only."""
         m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
         share = _classes_by_slot(learnt.translate(people), learnt.classes.label)
         if people.R > MOST_PLACES:
@@ -114,18 +117,20 @@ class WalkModel:
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
-        return WalkModel(habits.tables(locations, known[places]), places, share, learnt.ways)
+        tables = habits.tables(locations, known[places])
+        some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
+        days, walks = without_gaps(people.r[some].astype(np.int64)), _walks(tables, places, learnt.ways, COMPARED, rng)
+        ratio = Ratio.learn(days, people.user[some], walks, people.locations, m_min)
+        return WalkModel(tables, places, share, ratio, learnt.ways)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
-        L = len(self.tables.slot)
-        r = np.empty((n, L), dtype=np.int32)
-        stroll(self.tables, rng.random((n, 2 * L - 1)), r)
-        return _kept(self.places.astype(np.int32)[r], self.ways)
+        return _walks(self.tables, self.places, self.ways, n, rng)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
-        """How often each walk is to be taken: as people live (`raked`)."""
-        return raked(walks, label, self.share, self.tables.lives, self.tables.people)
+        """How often each walk is to be taken: as people live (`Ratio`, `raked`)."""
+        ln = self.ratio.ln(walks)
+        return raked(walks, label, self.share, self.tables.lives, self.tables.people, np.exp(ln - ln.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +172,14 @@ class LifeModel:
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each life is to be taken: all alike."""
         return np.full(len(walks), 1 / len(walks))
+
+
+def _walks(tables: Tables, places: Ints, ways: Ways | None, n: int, rng: np.random.Generator) -> Places:
+    """Draw `n` walks over these places of the map, by allowed moves alone."""
+    L = len(tables.slot)
+    r = np.empty((n, L), dtype=np.int32)
+    stroll(tables, rng.random((n, 2 * L - 1)), r)
+    return _kept(places.astype(np.int32)[r], ways)
 
 
 def _kept(walks: Places, ways: Ways | None) -> Places:

@@ -10,9 +10,9 @@ be a life of many days, and then all days of s count. V is found by
 Sinkhorn sweeps so that all seeds together take walk f as often as its `goal` says: who goes to a place changes, not how
 many do. `balance` below 1 gives part of that up for agreement. A walk is taken once.
 
-The goal is the law of the walk model, raked (iterative proportional fitting) towards what no step of a walk knows and
-people do: in which class people are at each slot, how many moves and places a day has, how long it is spent at one
-place, and whether it ends where it began.
+The goal is the law of the walk model, times the ratio of people's days to walks (`ratio.py`), raked (iterative
+proportional fitting) towards what no step of a walk knows and people do: in which class people are at each slot, how
+many moves and places a day has, how long it is spent at one place, and whether it ends where it began.
 """
 
 from collections.abc import Callable
@@ -95,9 +95,11 @@ def kernel(
     return out
 
 
-def raked(walks: Places, label: NDArray[np.integer], share: Floats, lives: Floats, people: int) -> Floats:
+def raked(
+    walks: Places, label: NDArray[np.integer], share: Floats, lives: Floats, people: int, start: Floats
+) -> Floats:
     """
-    Return the goal (N,) of each walk, which sums to 1: equal shares, raked towards what people do.
+    Return the goal (N,) of each walk, which sums to 1: the shares `start`, raked towards what people do.
 
     `share` (L, C) is the share of people in each class at each slot, `lives` (4, L + 1) the share with so many moves,
     places, slots at the main place, and of days that end where they began (`life_of`); `people` taught both.
@@ -110,10 +112,11 @@ def raked(walks: Places, label: NDArray[np.integer], share: Floats, lives: Float
     known = (value[4:] < C).mean(axis=1, keepdims=True)
     goal = np.zeros((4 + L, max(L, C) + 1))
     goal[:4, : L + 1], goal[4:, : C + 1] = lives, np.hstack([share * known, 1 - known])
+    w = np.minimum(start / start.sum(), MOST_GOAL / N)
+    w /= w.sum()
     for k in range(4 + L):
-        drawn, weight = np.bincount(value[k], minlength=goal.shape[1]) / N, 0 if k == 3 else PRIOR_WEIGHT
+        drawn, weight = np.bincount(value[k], w, goal.shape[1]), 0 if k == 3 else PRIOR_WEIGHT
         goal[k] = (people * goal[k] + weight * drawn) / (people + weight)
-    w = np.full(N, 1 / N)
     rake(value, goal, RAKES, DAMPED, MOST_GOAL / N, w)
     return np.asarray(w / w.sum())
 
