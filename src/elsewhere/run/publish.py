@@ -325,7 +325,7 @@ def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:
-        # one time for all: how long the fakes took, or their judge, is not told (section 11)
+        # one time for all: how long the fakes took, or their judge, is not told (E63)
         os.utime(out / name, ns=(now, now))
     return folder
 

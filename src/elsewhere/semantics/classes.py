@@ -6,10 +6,9 @@ k-means on one row per place, scaled to length 1 so that a place counts by what 
 Roles are counts; their square roots make the cosine of two places the overlap of what they are to people (the
 Bhattacharyya coefficient). docs/decisions/0001-classes.md holds the figures behind the default.
 
-Which of several clusterings says most about people (docs/decisions/0009-telling.md).
-
 Where classes are not clear-cut, k-means finds other ones from every start, equally good by its own measure. What they
-are for is to say how people are alike: so of several the one is taken in which people agree most with their like.
+are for is to say how people are alike: so of several the one is taken in which people agree most with their like
+(`most_informative`, docs/decisions/0009-telling.md).
 """
 
 import warnings
@@ -211,19 +210,20 @@ Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights be
 
 
 def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
-    """k-means++; classes are numbered by first appearance."""
+    """Return the class of each row by k-means++; classes are numbered by first appearance."""
     with _one_thread():
         return _numbered(_means(rows, kappa, entropy, STARTS).predict(rows))
 
 
 def _one_thread() -> Any:
-    """Sums in one order, so the same classes on every machine (R5)."""
+    """Return a context in which sums have one order, so that every machine finds the same classes (R5)."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
 
 
 def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
+    """Return k-means of so many `starts`, learnt from all rows or from TEACHING of them, drawn by `entropy`."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
