@@ -14,7 +14,8 @@ What the test is not: "differential" bounds a difference. It shows neither that 
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
 par_i = 0 leaves par_s nothing to reject (E14); both are kept, and the verdict names each that rejected.
 
-All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6, `_rules_kernels.py`).
+All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6,
+`_rules_kernels.py`).
 """
 
 import warnings

@@ -116,6 +116,14 @@ def labels_of(classes: Any, R: int) -> Ints:
     return label.astype(np.int64)
 
 
+def require_kappa(kappa: int | str, most: int | None = None) -> None:
+    """Refuse what is neither "auto" nor a whole number of classes from 2 to `most`."""
+    if not isinstance(kappa, str):
+        require_whole("kappa", kappa, 2, most)
+    elif kappa != "auto":
+        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
+
+
 def semantic_clustering(
     graph: LocationGraph,
     *,
@@ -169,10 +177,7 @@ def semantic_clustering(
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
-    if kappa != "auto" and not isinstance(kappa, str):
-        require_whole("kappa", kappa, 2, len(places))
-    elif kappa != "auto":
-        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
+    require_kappa(kappa, len(places))
 
     # places in an order that does not come from their numbers, so that k-means starts alike on renamed places (F6);
     # rounded, since sums over users in another order differ in their last digits

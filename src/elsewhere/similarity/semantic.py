@@ -3,8 +3,8 @@ Semantic similarity sim_S: how alike two people live once their places are renam
 
 At order 0 the best mapping is found exactly: rank with rank in one period, an assignment over several (E19, E20).
 
-At order 1 it is searched for, with a certificate (eq:hs1, E17, E25): for a pair of periods, or for all of them together,
-maximise
+At order 1 it is searched for, with a certificate (eq:hs1, E17, E25): for a pair of periods, or for all of them
+together, maximise
 
     V(sigma) = sum_{r,r'} alpha_r min(p(u)_r^r', p(v)_sigma(r)^sigma(r')),
 

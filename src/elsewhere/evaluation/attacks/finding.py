@@ -39,9 +39,9 @@ def _z(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def wilson(hits: float, trials: float, *, level: float = LEVEL) -> Rate:
+def wilson(hits: float, trials: float) -> Rate:
     """
-    Share of hits with Wilson's interval; hits may be fractions where ties are shared.
+    Return the share of hits with Wilson's interval; hits may be fractions where ties are shared.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def wilson(hits: float, trials: float, *, level: float = LEVEL) -> Rate:
     """
     if trials <= 0:
         return Rate(math.nan, 0.0, 1.0)
-    z, p = _z(level), hits / trials
+    z, p = _z(LEVEL), hits / trials
     middle = p + z * z / (2 * trials)
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
