@@ -119,7 +119,7 @@ def test_nothing_is_claimed_that_may_not_be_said():
 
 
 @cache
-def tests_in(file):
+def ids_in(file):
     """Return the ids of the tests of a file, as pytest wants them: with their class where they have one."""
     tree = ast.parse((ROOT / file).read_text())
     groups = [("", tree.body)] + [(f"{node.name}::", node.body) for node in tree.body if isinstance(node, ast.ClassDef)]
@@ -143,7 +143,7 @@ def test_paper_map_names_what_exists(row):
     test_file, test_name = test.split("::", 1)
 
     assert (ROOT / file).is_file()
-    assert test_name in tests_in(test_file)
+    assert test_name in ids_in(test_file)
 
 
 def test_paper_map_leaves_no_public_name_out():
@@ -229,7 +229,7 @@ def test_every_reading_names_a_test_that_exists(number):
     named = named_tests(entry)
 
     assert named or "No test:" in entry
-    assert [name for file, name in named if name not in tests_in(file)] == []
+    assert [name for file, name in named if name not in ids_in(file)] == []
 
 
 # --- pages that follow from the code

@@ -226,21 +226,11 @@ def synthesize(
                 seeds=read.seeds,
             )
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
-        with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as (owner_draft, out_draft):
+        with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
-                traces,
-                fakes,
-                read,
-                aside,
-                asked,
-                secret=secret,
-                stages=stages,
-                report=report,
-                tell=tell,
-                out=out_draft,
-                private=owner_draft,
+                traces, fakes, read, aside, asked, secret=secret, stages=stages, drafts=drafts, report=report, tell=tell
             )
-            about_to_write(stages, (owner_draft, out_draft))
+            about_to_write(stages, drafts)
     warn_of_strangers(out, (*FORMS, REPORT), result.files)
     warn_of_strangers(owner_folder, PRIVATE, result.private_files)
     return replace(result, out=out, private=owner_folder)
@@ -266,12 +256,12 @@ def _published(
     *,
     secret: bytes,
     stages: Stages,
+    drafts: tuple[Path, ...],
     report: bool,
     tell: Callable[[str, int, int], None],
-    out: Path,
-    private: Path,
 ) -> Result:
-    """Publish fakes; with `report` judge what leaves the house and report on it, and `tell` of every step."""
+    """Publish fakes; with `report` judge what leaves the house, and `tell` of it. `drafts`: the owner's folder, `out`."""
+    private, out = drafts
     pool, rows = publish_linked(
         fakes, per_seed=asked.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
     )
