@@ -237,7 +237,7 @@ def synthesize(
 
 
 def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
-    """The private folder, and that of what is done until the job has ended; refused before any work."""
+    """Return the private folder, and that of what is done until the job has ended; refused before any work."""
     owner_folder = private_folder(out, private, force=True)
     unfinished = unfinished_folder(out, owner_folder)
     clean_up(unfinished)
@@ -260,7 +260,7 @@ def _published(
     report: bool,
     tell: Callable[[str, int, int], None],
 ) -> Result:
-    """Publish fakes; with `report` judge what leaves the house, and `tell` of it. `drafts`: the owner's folder, `out`."""
+    """Publish fakes; with `report` judge what leaves the house, and `tell` of it. `drafts`: owner's folder, `out`."""
     private, out = drafts
     pool, rows = publish_linked(
         fakes, per_seed=asked.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
@@ -352,7 +352,7 @@ def _check(
 
 
 def _aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Traces, Traces | None]:
-    """The people to make fakes of, and those set aside as control before anything is learnt."""
+    """Return the people to make fakes of, and those set aside as control before anything is learnt."""
     # a coin for each person: who is set aside depends on nobody else
     aside = rng.random(traces.U) < share
     if not aside.any() or aside.all():
