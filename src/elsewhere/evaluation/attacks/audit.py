@@ -13,7 +13,7 @@ not produce does. Information is in bits per fake (order) or per seed (counts, t
 
 A11, A14, A21: what stands in the table where no attack runs here.
 
-The suite: every attack of the table with what it needs, A1 to A21.
+The suite: every attack of the table with what it needs.
 """
 
 import math
@@ -219,7 +219,7 @@ ATTACKS = {
     "A19": Attack("the service holds the pool", behind_decoys("A19"), PAIRS),
     "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
 }
-ALL = tuple(f"A{i}" for i in range(1, 22))
+ALL = tuple(sorted({*ATTACKS, *REVIEWS}, key=lambda attack: int(attack[1:])))
 # what is asked of everybody in the file, and how of people of whom no fake was made
 EVERYBODY = {
     "A1": copies_of_role,
@@ -600,5 +600,5 @@ def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
     unknown = [a for a in wanted if a not in ALL]
     if not wanted or unknown:
         shown = ", ".join(map(repr, unknown)) or repr(attacks)
-        raise InvalidParameter(f'`attacks` must be "all" or ids A1 .. A21, got {shown}.')
+        raise InvalidParameter(f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {shown}.')
     return tuple(sorted(wanted, key=ALL.index))

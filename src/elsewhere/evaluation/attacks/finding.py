@@ -169,7 +169,7 @@ class Finding:
     Parameters
     ----------
     id, title
-        A1 .. A21 and what it tries.
+        Its number, such as A5, and what it tries.
     status
         "run", "not run" (see `needs`) or "review".
     main, interval
