@@ -117,7 +117,7 @@ class TestLaw:
         assert walk.people == 4  # of one nothing is known
         # of 4: moves 2, 0, 3, 1; places 2, 1, 3, 2; instants at the main place 3, 4, 2, 2; home at the end: two
         expected = [[1, 1, 1, 1, 0], [0, 1, 2, 1, 0], [0, 0, 2, 1, 1], [2, 2, 0, 0, 0]]
-        np.testing.assert_array_equal(walk.lives, np.array(expected) / 4)
+        np.testing.assert_array_equal(walk.day_statistics, np.array(expected) / 4)
 
     def test_gaps_are_stays(self):
         r = np.array([[-1, 2, -1, 1], [-1, -1, -1, -1], [0, 1, 2, -1]])

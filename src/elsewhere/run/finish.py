@@ -51,7 +51,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
     """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
     import numpy as np
 
-    def life(r: Any) -> dict[str, float]:
+    def day_statistics(r: Any) -> dict[str, float]:
         moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1).mean()
         ordered = np.sort(r, axis=1)
         places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
@@ -68,7 +68,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "attempts": fakes.tally["tested"],
         "passed": fakes.tally["passed"],
         "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
-        "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
+        "per_trace": {"real": day_statistics(traces.r), "fakes": day_statistics(fakes.r)},
         "notes": list(fakes.notes),
     }
     told["certificate"] = fakes.certificate.to_dict()

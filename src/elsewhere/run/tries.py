@@ -130,7 +130,7 @@ class WalkModel:
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each walk is to be taken: as people live (`Ratio`, `raked`)."""
         ln = self.ratio.ln(walks)
-        return raked(walks, label, self.share, self.tables.lives, self.tables.people, np.exp(ln - ln.max()))
+        return raked(walks, label, self.share, self.tables.day_statistics, self.tables.people, np.exp(ln - ln.max()))
 
 
 @dataclass(frozen=True, eq=False)

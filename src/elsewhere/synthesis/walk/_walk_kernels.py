@@ -81,7 +81,7 @@ class Tables(NamedTuple):
     leaving: NDArray[np.float64]  # (R,) logits
     slot: NDArray[np.int64]  # (L,)
     people: int  # traces that taught it, one of each person as a rule (E61)
-    lives: NDArray[np.float64]  # (4, L + 1) share of them that live so (`life_of`), which no step of a walk knows
+    day_statistics: NDArray[np.float64]  # (4, L + 1) share of them with each value (`day_statistics_of`)
     points: NDArray[np.float64] = np.zeros((0, 3))  # of a large map, of the P `places`, as in `Ground`
     xy: NDArray[np.float64] = np.zeros((0, 2))
     limits: NDArray[np.float64] = np.zeros(0)
@@ -97,7 +97,7 @@ class Tables(NamedTuple):
 
 
 @njit
-def life_of(r, out):
+def day_statistics_of(r, out):
     """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
     N, L = r.shape
     R = 0

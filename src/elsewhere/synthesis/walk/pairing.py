@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from elsewhere.synthesis.walk._walk_kernels import keep_apart, life_of, rake, take, weigh
+from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, keep_apart, rake, take, weigh
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
@@ -96,22 +96,23 @@ def kernel(
 
 
 def raked(
-    walks: Places, label: NDArray[np.integer], share: Floats, lives: Floats, people: int, start: Floats
+    walks: Places, label: NDArray[np.integer], share: Floats, day_statistics: Floats, people: int, start: Floats
 ) -> Floats:
     """
     Return the goal (N,) of each walk, which sums to 1: the shares `start`, raked towards what people do.
 
-    `share` (L, C) is the share of people in each class at each slot, `lives` (4, L + 1) the share with so many moves,
-    places, slots at the main place, and of days that end where they began (`life_of`); `people` taught both.
+    `share` (L, C) is the share of people in each class at each slot, `day_statistics` (4, L + 1) the share with so
+    many moves, places, slots at the main place, and of days that end where they began (`day_statistics_of`);
+    `people` taught both.
     """
     (N, L), C = walks.shape, share.shape[1]
-    life = np.empty((N, 4), dtype=np.int64)
-    life_of(walks, life)
+    statistics = np.empty((N, 4), dtype=np.int64)
+    day_statistics_of(walks, statistics)
     value = np.empty((4 + L, N), dtype=np.uint16)
-    value[:4], value[4:] = life.T, np.where(label >= 0, label, C)[walks.T]
+    value[:4], value[4:] = statistics.T, np.where(label >= 0, label, C)[walks.T]
     known = (value[4:] < C).mean(axis=1, keepdims=True)
     goal = np.zeros((4 + L, max(L, C) + 1))
-    goal[:4, : L + 1], goal[4:, : C + 1] = lives, np.hstack([share * known, 1 - known])
+    goal[:4, : L + 1], goal[4:, : C + 1] = day_statistics, np.hstack([share * known, 1 - known])
     w = np.minimum(start / start.sum(), MOST_GOAL / N)
     w /= w.sum()
     for k in range(4 + L):
