@@ -1535,7 +1535,7 @@ def shared_moves(r, who, R, m_min):
 
 
 def shared_beginnings(r, who, R, m_min):
-    """Per place, traces there per instant in the first 1, 2, 4 ... instants: as few as have `m_min` users there."""
+    """Per place, traces there per slot in the first 1, 2, 4 ... slots: as few as have `m_min` users there."""
     out, L = [0.0] * R, len(r[0])
     for x in range(R):
         w = 1

@@ -185,7 +185,7 @@ class TestCanary:
     """What one person alone has done is not in the file."""
 
     def people(self, alone):
-        """40 people on a map without coordinates; the last does what `alone` says from instant 4 on."""
+        """40 people on a map without coordinates; the last does what `alone` says from slot 4 on."""
         rng = lab(3)
         r = np.where(rng.random((40, 8)) < 0.6, rng.integers(4, size=(40, 1)), rng.integers(4, size=(40, 8)))
         r[-1] = [0, 1, 0, 1, *alone]
@@ -367,7 +367,7 @@ class TestRuns:
         label = np.where(learnt.classes.label >= 0, learnt.classes.label, 0)
         with pytest.raises(ew.errors.InvalidParameter, match="without `classes` of your own"):
             ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), **RUN)
-        # another number of instants
+        # another number of slots
         short = ew.Traces(town[1].r[:, :36], town[1].locations, step_minutes=town[1].step_minutes)
         with pytest.raises(ew.ElsewhereError, match="72 slots") as said:
             ew.generate_fakes(short, model=learnt, rng=lab(), **RUN)

@@ -115,7 +115,7 @@ class TestLaw:
         walk = learn_walk(r, ew.Locations(n=3), np.ones(3, dtype=bool), rng=np.random.default_rng(0))
 
         assert walk.people == 4  # of one nothing is known
-        # of 4: moves 2, 0, 3, 1; places 2, 1, 3, 2; instants at the main place 3, 4, 2, 2; home at the end: two
+        # of 4: moves 2, 0, 3, 1; places 2, 1, 3, 2; slots at the main place 3, 4, 2, 2; home at the end: two
         expected = [[1, 1, 1, 1, 0], [0, 1, 2, 1, 0], [0, 0, 2, 1, 1], [2, 2, 0, 0, 0]]
         np.testing.assert_array_equal(walk.day_statistics, np.array(expected) / 4)
 
@@ -193,7 +193,7 @@ class TestLargeMaps:
                 np.testing.assert_allclose(getattr(walk, name), getattr(whole, name), rtol=1e-9)
 
     def test_walks_are_drawn_by_the_law(self, monkeypatch):
-        # traces of five instants on six places, counted, against the law from its definition
+        # traces of five slots on six places, counted, against the law from its definition
         rng = np.random.default_rng(4)
         R, known, n, L = 7, np.array([True] * 6 + [False]), 400_000, 5
         where = ew.Locations(xy=rng.random((R, 2)) * [9, 2])

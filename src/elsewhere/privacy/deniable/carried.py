@@ -120,7 +120,7 @@ class Carried:
                 raise InvalidModel("`places` must be numbers of the map, in order.")
             found = _archetypes([arrays[f"archetypes.{part}"] for part in OF_ARCHETYPES], n, kappa)
             habits = _habits(arrays, numbers, R if places is None else len(places))
-            if found.share.shape[1] != habits.instants:
+            if found.share.shape[1] != habits.L:
                 raise InvalidModel("archetypes and walk must be of one number of slots.")
             return Carried(found, habits, places)
         except (InvalidParameter, InvalidTraces) as error:

@@ -14,7 +14,7 @@ KINDS = 6  # no move yet; last move short after 0, 1, 2 or more long ones; last 
 TURNS = 6  # no direction; back, half back, aside, half ahead, ahead
 DWELLS, RATES, PATTERNS = 6, 8, 16
 SLOTS = 24  # parts of the day: people sleep at night
-RECENT = 8  # instants
+RECENT = 8  # slots
 BLOCK = 32  # places whose pulls are summed at once
 PAIR, LEAST = 2.0, 1e-12  # weight of the smoothing of moves; what is left of a step that nobody makes
 SHAPES = LENGTHS * 17  # of a move: its length and its sector, or none
@@ -41,7 +41,7 @@ ZIGZAG = PACED + 4 * 10 * 2  # turn after a turn, the same way round or the othe
 COURSE = ZIGZAG + BENDS * 17 * 2  # turn from the course of the last eight moves, by how steady it was
 SPEED = COURSE + STEADY * 10 * 2  # length after length
 ALL_COLUMNS = SPEED + (LENGTHS + 1) * 2 * LENGTHS
-STAYS = 6  # instants of the stay before: none, 1, 2, 3, 4 or 5, more
+STAYS = 6  # slots of the stay before: none, 1, 2, 3, 4 or 5, more
 BENT = MOVING
 EVEN = BENT + (DWELLS + 1) * BENDS * 2  # the first dwell twice: after a stay, after a move
 ALL_MOVING = EVEN + DWELLS * STAYS
@@ -98,7 +98,7 @@ class Tables(NamedTuple):
 
 @njit
 def day_statistics_of(r, out):
-    """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
+    """`out` (N, 4) of traces (N, L): moves, places, slots at its main place, whether it ends at its start."""
     N, L = r.shape
     R = 0
     for i in range(N):
@@ -306,7 +306,7 @@ def dwell_bin(dwell):
 
 @njit
 def moving_columns(pattern, dwell, moves, kind, t, slot, out):
-    """The four weights that say whether the step to instant t is a move."""
+    """The four weights that say whether the step to slot t is a move."""
     d = dwell_bin(dwell)
     steps = t - 1
     if steps == 0:
@@ -367,7 +367,7 @@ def all_moving_columns(r, g, slot, out):
 
 @njit
 def all_columns(r, row, step, R, g, among, out):
-    """`out` (M, n, 8): the columns of the moves row[i], from instant step[i] to the next; `among` (M, n), or (1, n)."""
+    """`out` (M, n, 8): the columns of the moves row[i], from slot step[i] to the next; `among` (M, n), or (1, n)."""
     mark = np.zeros(R, dtype=np.int64)
     for i in range(len(row)):
         f, t, places = r[row[i]], step[i] + 1, among[min(i, len(among) - 1)]

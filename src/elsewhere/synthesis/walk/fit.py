@@ -130,7 +130,7 @@ def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats
     """
     (R,) how many traces begin at each place.
 
-    Of a place where fewer than `m_min` users begin: how many are there per instant in the first 2, 4, 8 ... instants,
+    Of a place where fewer than `m_min` users begin: how many are there per slot in the first 2, 4, 8 ... slots,
     as few as have so many users there.
     """
     L, out, open_ = r.shape[1], np.zeros(R), np.ones(R, dtype=bool)
@@ -332,7 +332,7 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
 
 
 def _day_statistics(r: Ints) -> Floats:
-    """(4, L + 1) share of the traces with so many moves, places, instants at their main place, ends at their start."""
+    """(4, L + 1) share of the traces with so many moves, places, slots at their main place, ends at their start."""
     statistics = np.empty((len(r), 4), dtype=np.int64)
     day_statistics_of(r, statistics)
     return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in statistics.T]) / len(r)

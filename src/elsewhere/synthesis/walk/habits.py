@@ -31,7 +31,7 @@ FAR = 1.25  # times the longest move of people: a step of one town to the next t
 @dataclass(frozen=True, eq=False)
 class Habits:
     """
-    What a walk is learnt into, over R places and L instants: sums over users, and weights.
+    What a walk is learnt into, over R places and L slots: sums over users, and weights.
 
     Every sum is one that at least `m_min` users share. Moves, and moves after moves, of fewer are left out: how many of
     those begin at a place is known (`rest`), not where they end; lengths and arrivals say where, as for strangers.
@@ -55,8 +55,8 @@ class Habits:
     people: int
 
     @property
-    def instants(self) -> int:
-        """Length of a walk."""
+    def L(self) -> int:
+        """Number of slots of a walk."""
         return int(self.day_statistics.shape[1]) - 1
 
     def tables(self, locations: Locations, known: NDArray[np.bool_]) -> Tables:
@@ -91,7 +91,7 @@ class Habits:
             "factor": np.exp(self.destination[:ALL_COLUMNS]),
             "moving": self.moving,
             "leaving": self.leaving,
-            "slot": slots(self.instants),
+            "slot": slots(self.L),
             "people": self.people,
             "day_statistics": self.day_statistics,
         }
@@ -163,7 +163,7 @@ class Habits:
 
 
 def slots(L: int) -> Ints:
-    """(L,) part of the day of each instant."""
+    """(L,) part of the day of each slot."""
     return np.minimum(np.arange(L) * SLOTS // L, SLOTS - 1)
 
 
