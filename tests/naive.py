@@ -2550,12 +2550,12 @@ def release_law(counts, eps0, laws, *, n=None, k=None, longest=2, reach=25, muta
     return law
 
 
-def moving_loss(weights, ridge, every, moved):
-    """-ln likelihood of moving or staying, a step's logit the sum of its weights, plus ridge / 2 weight^2."""
+def logistic_loss(weights, ridge, every, yes):
+    """-ln likelihood of yes or no, a row's logit the sum of its weights, plus ridge / 2 weight^2."""
     loss = sum(r / 2 * w * w for r, w in zip(ridge, weights, strict=True))
-    for columns, move in zip(every, moved, strict=True):
+    for columns, is_yes in zip(every, yes, strict=True):
         logit = sum(weights[c] for c in columns)
-        loss += math.log(1 + math.exp(-logit if move else logit))
+        loss += math.log(1 + math.exp(-logit if is_yes else logit))
     return loss
 
 

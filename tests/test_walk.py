@@ -17,7 +17,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     draw_far,
     far_pull,
     length_of,
-    moving_loss,
+    logistic_loss,
     sector_of,
     stroll,
 )
@@ -282,11 +282,11 @@ def test_the_loss_of_moving_and_its_slope(number):
     weights, ridge = rng.normal(0, 2, n), rng.random(n)
     every, moved = rng.integers(n, size=(steps, 3)), rng.random(steps) < 0.5
     slope = np.empty(n)
-    value = moving_loss(weights, ridge, every, moved, slope)
-    assert value == pytest.approx(naive.moving_loss(weights, ridge, every.tolist(), moved.tolist()), rel=1e-9)
+    value = logistic_loss(weights, ridge, every, moved, slope)
+    assert value == pytest.approx(naive.logistic_loss(weights, ridge, every.tolist(), moved.tolist()), rel=1e-9)
     for j in range(n):
         up, down = weights.copy(), weights.copy()
         up[j] += 1e-6
         down[j] -= 1e-6
-        apart = [naive.moving_loss(w, ridge, every.tolist(), moved.tolist()) for w in (up, down)]
+        apart = [naive.logistic_loss(w, ridge, every.tolist(), moved.tolist()) for w in (up, down)]
         assert slope[j] == pytest.approx((apart[0] - apart[1]) / 2e-6, abs=1e-4)

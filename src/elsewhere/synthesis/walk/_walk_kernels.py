@@ -748,8 +748,8 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
 
 
 @njit
-def moving_loss(weights, ridge, every, moved, slope):
-    """Minus ln likelihood of whether steps are moves, logits sums of `weights[every]`, with its gradient in `slope`."""
+def logistic_loss(weights, ridge, every, yes, slope):
+    """Minus ln likelihood of yes or no, logits sums of `weights[every]`, and a ridge; its gradient in `slope`."""
     loss = 0.0
     for j in range(len(weights)):
         slope[j] = ridge[j] * weights[j]
@@ -758,13 +758,13 @@ def moving_loss(weights, ridge, every, moved, slope):
         logit = 0.0
         for k in range(every.shape[1]):
             logit += weights[every[i, k]]
-        if not moved[i]:
+        if not yes[i]:
             logit = -logit
         miss = math.exp(-abs(logit))
         loss += math.log1p(miss) + max(-logit, 0.0)
         pull = (miss if logit > 0 else 1.0) / (1.0 + miss)
         for k in range(every.shape[1]):
-            slope[every[i, k]] += -pull if moved[i] else pull
+            slope[every[i, k]] += -pull if yes[i] else pull
     return loss
 
 

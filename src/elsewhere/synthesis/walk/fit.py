@@ -34,7 +34,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     day_statistics_of,
     destination_loss,
     lengths_of,
-    moving_loss,
+    logistic_loss,
     pulls_by_length,
     stroll,
 )
@@ -323,7 +323,7 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
     slope = np.empty(n)
 
     def loss(at: Floats) -> tuple[float, Floats]:
-        value = moving_loss(at, ridge, every, moved, slope)
+        value = logistic_loss(at, ridge, every, moved, slope)
         slope[thin] = 0.0
         return value, slope.copy()
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.walk._ratio_kernels import TRAITS, traits_of
-from elsewhere.synthesis.walk._walk_kernels import moving_loss
+from elsewhere.synthesis.walk._walk_kernels import logistic_loss
 from elsewhere.traces.model import Floats, Ints, Locations, users_per_place
 
 BINS = 10
@@ -56,7 +56,7 @@ class Ratio:
         ridge[n] = 1e-3  # how many people there are says nothing
 
         def loss(at: Floats) -> tuple[float, Floats]:
-            value = moving_loss(at, ridge, every, real, slope)
+            value = logistic_loss(at, ridge, every, real, slope)
             slope[thin] = 0.0
             return value, slope.copy()
 
