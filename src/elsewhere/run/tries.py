@@ -151,7 +151,8 @@ class LifeModel:
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
-        of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
+        # weekday or weekend; a kind that fewer than `m_min` people have counts as the other
+        of_kind = calendar.weekend[calendar.day]
         lives = learn_lives(
             np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
             people.user,

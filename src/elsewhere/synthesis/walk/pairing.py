@@ -27,8 +27,9 @@ from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, keep_apart
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
-SWEEPS = 12
-RAKES, DAMPED = 12, 0.5
+SWEEPS = 12  # of Sinkhorn, with which decision 24 was measured; it compares no other number
+RAKES = 12  # rounds over all margins; decision 24 compares no other number
+DAMPED = 0.5  # power of each correction: margins overlap, and whole ones would overshoot
 PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
 MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
 FEW_ROWS = 64  # of K, which stay in the processor's cache between two products
