@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def counts(read: "Preparation") -> dict[str, Any]:
-    """What became of an input, without its name: a result may travel further than the file."""
+    """Return what became of an input, without its name: a result may travel further than the file."""
     return {field: value for field, value in read.to_dict().items() if field != "name"}
 
 
 def opening(read: dict[str, Any]) -> list[str]:
-    """The `counts` in words: what was read, dropped and repaired, and what should be known about it."""
+    """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
     kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
     kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
     lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
@@ -48,7 +48,7 @@ def repairs(read: dict[str, Any]) -> list[str]:
 
 
 def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
-    """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
+    """Return acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
     import numpy as np
 
     def day_statistics(r: Any) -> dict[str, float]:
@@ -82,7 +82,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 
 def verdicts(judgement: "Judgement") -> dict[str, Any]:
-    """What the judges say, for --json: `uses`, `lives`, `publish` (level, words, because) and the whole `judgement`."""
+    """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
     from elsewhere.reports.attacks import advice
 
     told = judgement.to_dict()
@@ -100,7 +100,7 @@ PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT, f"shareable-{REPORT}")
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
-    """The folder of the owner, checked before any work; never inside the one that may be published."""
+    """Return the folder of the owner, checked before any work; never inside the one that may be published."""
     whole = out.absolute()
     if private is None and not whole.name:
         raise InvalidParameter(f"`private` must be given where the output is {out}.")
@@ -149,7 +149,7 @@ def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", pr
 
 def earlier_results(folder: Path) -> set[str]:
     """
-    The files of an earlier run in a folder, which this run makes obsolete: the pool's, or the owner's beside the links.
+    Return the files of an earlier run that this one makes obsolete: the pool's, or the owner's beside the links.
 
     A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
     """
@@ -189,7 +189,7 @@ def write_reports(
     read: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """
-    The shareable report into DIR, judgement and report into the private folder; names of the files in both.
+    Write the shareable report into DIR, judgement and report into the private folder; return the names of both.
 
     `read` says what became of the input, rows dropped and all, for the owner. Where a theorem covers the fakes the
     shareable report stays private too: it is computed from real people, and the theorem does not cover it.

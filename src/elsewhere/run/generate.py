@@ -535,7 +535,7 @@ def _learn(
 
 
 def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
-    """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
+    """Return the roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
     if isinstance(alternates, Traces):
@@ -581,7 +581,7 @@ def _pairs(
     entropy: int,
     stages: Stages,
 ) -> Pairs:
-    """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds of a block."""
+    """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
 
     def learn_walk() -> WalkModel | LifeModel:

@@ -46,7 +46,7 @@ def key_of(
 
 
 def _content(source: Any) -> Any:
-    """What stands for an input: the hash of a file or folder, with its name, since it may name a user; else itself."""
+    """Return what stands for an input: hash and name, which may be a user's, of a file or folder; else itself."""
     if isinstance(source, Source):
         return [source.user, source.raw]
     if isinstance(source, (str, os.PathLike)):

@@ -126,7 +126,7 @@ class Shape:
             raise self.table.refuse(message, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
-        """Return rows without a time, or with one that no trace is from (B31)."""
+        """Return the rows without a time, or with one that no trace is from (B31)."""
         odd = np.isnat(wall)
         if self.latest is not None:
             odd |= (wall < EARLIEST) | (wall > self.latest)
@@ -165,7 +165,7 @@ class Shape:
 
 
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
-    """Return latitude and longitude of every row, NaN where there is none; None where no column has them."""
+    """Return the latitude and longitude of every row, NaN where there is none; None where no column has them."""
     if {"lat", "lon"} <= shape.roles.keys():
         lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
@@ -185,7 +185,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
         raise shape.table.refuse(
             "the coordinates are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326), or "
-            "give the rows a column of places, and these with --locations as lines `x, y` in km.",
+            "give the rows a column of places, and these with `locations` as lines `x, y` in km.",
             "E_SWAPPED",
         )
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
@@ -200,7 +200,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
 
 
 def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Return rows whose coordinates are none, or off the globe."""
+    """Return the rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
     lat, lon = position
@@ -209,7 +209,7 @@ def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
-    """Return share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+    """Return the share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
     if position is None:
         return 0.0
     lat, lon = position
@@ -232,7 +232,7 @@ def number_places(
     base: int = 0,
 ) -> tuple[Locations, Ints]:
     """
-    Return places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+    Return the places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
     `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
     numbers of the `own_map` places. Without any, places have the mean coordinates of their rows, the
@@ -310,7 +310,7 @@ class _Ids:
 
 def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
-    Return fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
+    Return the fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
     How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
     kept.
@@ -497,7 +497,7 @@ def slots_of(
     shape: Shape, own_map: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
     """
-    Return slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
+    Return the slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
 
     A slot lasts `width` seconds; None tells it by how many slots there are, see `_slot_width`. `base` is the number of
     the first slot and of the first place: 0, or 1 in SGLT files.
@@ -581,7 +581,7 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
     if "user" not in roles:
         raise table.refuse(
             f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "
-            "a column called uid, or type --columns user=NAME.",
+            "a column called uid, or give `columns` user=NAME.",
             "E_COLUMN",
         )
     refuse_rows(n * L, table.name)

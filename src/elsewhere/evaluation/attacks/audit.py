@@ -152,7 +152,7 @@ def _published(inputs: AttackInputs, owner: Ints) -> Ints:
 
 
 def _first_days(life: Ints) -> Ints:
-    """The first row of each life, in the order of the rows."""
+    """Return the first row of each life, in the order of the rows."""
     return np.sort(np.unique(life, return_index=True)[1])
 
 
@@ -173,7 +173,7 @@ REVIEWS = {
 
 
 def behind_decoys(attack: str) -> Callable[[AttackInputs], Finding]:
-    """An attack of the location-based service, loaded when it runs."""
+    """Return an attack of the location-based service, loaded when it runs."""
 
     def attempt(inputs: AttackInputs) -> Finding:
         from elsewhere.evaluation.lbs import findings
@@ -234,7 +234,7 @@ WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
 
 
 def run(attack: str, inputs: AttackInputs) -> Finding:
-    """The finding of one attack, of the worst role where there are several; what it needs where an input is missing."""
+    """Return the finding of one attack, of the worst role of several; what it needs where an input is missing."""
     seeds = _run(attack, inputs)
     if attack not in EVERYBODY or not inputs.roles:
         return seeds
@@ -262,7 +262,7 @@ def _beyond_chance(f: Finding) -> float:
 
 
 def _of_role(found: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
-    """The figures of one role, or why there is no verdict."""
+    """Return the figures of one role, or why there is no verdict."""
     if isinstance(found, str) or found.status != RUN:
         why = found if isinstance(found, str) else f"it needs {found.needs}"
         return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
@@ -290,7 +290,7 @@ def _run(attack: str, inputs: AttackInputs) -> Finding:
 
 
 def not_run(attack: str, title: str, needs: str) -> Finding:
-    """The line of an attack that lacks an input."""
+    """Return the line of an attack that lacks an input."""
     return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
 
 
@@ -371,7 +371,7 @@ ON_DECOYS = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or h
 
 
 def named(attack: str, role: Any = None) -> str:
-    """The id of an attack, and of whom it speaks where the worst role is not the seeds."""
+    """Return the id of an attack, and of whom it speaks where the worst role is not the seeds."""
     return attack if role in (None, SEEDS) else f"{attack} of the {role}"
 
 

@@ -78,7 +78,7 @@ def blocks(link: Link) -> list[Ints]:
 
 
 def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
-    """The tables with places renumbered 0 .. V-1, those that occur, where R is large."""
+    """Return the tables with places renumbered 0 .. V-1, those that occur, where R is large."""
     if R <= MOST_PLACES:
         return R, tables
     seen = np.unique(np.concatenate([t.ravel() for t in tables]))
@@ -153,7 +153,7 @@ def link_finding(
     beside: Mapping[str, Variant] | None = None,
 ) -> Finding:
     """
-    The finding of an attack that names the seed of each fake.
+    Return the finding of an attack that names the seed of each fake.
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
     `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
@@ -332,7 +332,7 @@ def visits(r: Ints, R: int) -> Ints:
 
 
 def home_and_work(count: Ints) -> Ints:
-    """The two most visited places in one number, (N,); the lower number first among equals, -1 for no second."""
+    """Return the two most visited places in one number, (N,); the lower number first among equals, -1 for no second."""
     first = count.argmax(axis=1)
     rest = count.copy()
     rest[np.arange(len(count)), first] = 0
@@ -362,7 +362,7 @@ def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
 
 
 def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
-    """The user of the only person that has each wanted number, -1 where none or several do."""
+    """Return the user of the only person that has each wanted number, -1 where none or several do."""
     pairs = np.unique(np.column_stack([has, user]), axis=0)
     numbers, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
     at = np.searchsorted(numbers, wanted).clip(max=len(numbers) - 1)
@@ -420,7 +420,7 @@ def _times(found: Ints, U: int) -> Floats:
 
 
 def _as_many(people: People, others: People) -> People:
-    """These people, or as many of them as there are others."""
+    """Return these people, or as many of them as there are others."""
     if people.U <= others.U:
         return people
     keep = np.flatnonzero(people.user < others.U)

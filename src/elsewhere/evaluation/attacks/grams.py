@@ -59,7 +59,7 @@ class Grams:
         return np.asarray((self.places.look(r, skip) + SMOOTH) / (visits + SMOOTH * self.R))
 
     def _rows(self, skip: Ints | None) -> Any:
-        """Number of traces of all users but `skip[i]`, (N, 1)."""
+        """Return the number of traces of all users but `skip[i]`, (N, 1)."""
         own = 0 if skip is None else np.bincount(self.people.user, minlength=int(skip.max()) + 1)[skip][:, None]
         return len(self.people.r) - own
 

@@ -110,7 +110,7 @@ class AttackInputs:
         return self.as_traces(self.strangers, "holdout")
 
     def as_traces(self, people: People, group: str) -> Traces:
-        """These people with the clock of the audit and the dates of their `group`; labels are (group, user)."""
+        """Return these people with the clock of the audit and the dates of their `group`; labels are (group, user)."""
         start = f"{int(self.minutes[0]) // 60:02d}:{int(self.minutes[0]) % 60:02d}"
         return Traces(
             people.r,
@@ -122,7 +122,7 @@ class AttackInputs:
         )
 
     def rng(self, attack: str) -> np.random.Generator:
-        """The stream of one attack, from its beginning: its result depends on neither other attacks nor a first try."""
+        """Return the stream of one attack, from its beginning: neither other attacks nor a first try change it."""
         return self._stream(int(attack[1:]))
 
     def _stream(self, number: int) -> np.random.Generator:
@@ -141,7 +141,7 @@ class AttackInputs:
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
 
     def attacked_as(self, role: str, people: People, file: Ints) -> "AttackInputs":
-        """The same with the people of another role in the file in the place of the seeds."""
+        """Return the same with the people of another role in the file in the place of the seeds."""
         return replace(
             self,
             seeds=people,
@@ -361,7 +361,7 @@ def some_people(people: People, n: int, rng: np.random.Generator) -> People:
 
 
 def number_within(owner: Ints) -> Ints:
-    """Number of each entry among those with the same value, in order: 0 for the first, 1 for the second, ..."""
+    """Return the number of each entry among those with the same value, in order: 0 for the first, 1 for the next ..."""
     order = np.argsort(owner, kind="stable")
     ranked = owner[order]
     number = np.empty(len(order), dtype=np.int64)
@@ -404,7 +404,7 @@ def _table(name: str, value: Any, where: Locations) -> Traces:
 
 
 def people_of(traces: Traces) -> People:
-    """The people of these traces, gaps filled."""
+    """Return the people of these traces, gaps filled."""
     return People(filled(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
 
 

@@ -89,7 +89,7 @@ NEIGHBOURS = 20
 
 
 def together(a: People, b: People) -> People:
-    """The users of `a`, then those of `b`."""
+    """Return the users of `a`, then those of `b`."""
     return People(np.concatenate([a.r, b.r]), np.concatenate([a.user, b.user + a.U]), a.U + b.U)
 
 
@@ -145,7 +145,7 @@ def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, F
 
 
 def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
-    """What is found above the mean of all exchanges, its interval, and the chance of an exchange to reach as much."""
+    """Return what is found above the mean of all exchanges, its interval, and the chance that one reaches as much."""
     low, high = np.quantile(exchanged, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     value = found - float(exchanged.mean())
     p = (1 + int((exchanged >= found - 1e-12).sum())) / (1 + len(exchanged))
@@ -153,7 +153,7 @@ def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
 
 
 def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
-    """The tenth of the seed users, and of the hold-out users, whose traces the other people explain worst."""
+    """Return the tenth of the seed users, and of the hold-out users, whose traces the other people explain worst."""
     likely = by_user(Grams(people, R, hour).log_chain(people.r, people.user), people.user)
     members, strangers = np.argsort(likely[:U]), np.argsort(likely[U:])
     return members[: -(-U // 10)], U + strangers[: -(-len(strangers) // 10)]
@@ -301,7 +301,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
 
 
 def _includes_half(best: Rate, chance: Rate) -> bool | None:
-    """The bar of A10, one half within the interval, as `verdict` holds a bar: no verdict where chance fails it too."""
+    """Return whether A10 keeps its bar, one half within the interval; None where chance fails it too."""
     if best.low <= 0.5:
         return True
     return False if chance.low <= 0.5 or best.low > chance.high else None

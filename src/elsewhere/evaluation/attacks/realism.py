@@ -204,7 +204,7 @@ def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
 
 
 def _top_place(stays: Stays, N: int) -> Ints:
-    """The place of each trace's longest stay, the first of equals."""
+    """Return the place of each trace's longest stay, the first of equals."""
     order = np.lexsort((stays.first, -stays.length, stays.row))
     return np.asarray(stays.place[order][np.searchsorted(stays.row[order], np.arange(N))])
 
@@ -383,7 +383,7 @@ Describe = Callable[[Ints, AttackInputs, Grams], Floats]
 
 
 def days_of(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
-    """The judge's own description of each trace."""
+    """Return the judge's own description of each trace."""
     return day_features(r, inputs.locations, reference)
 
 
@@ -454,7 +454,7 @@ class Judge:
 
 
 def folds_of(user: Ints, folds: int, rng: np.random.Generator) -> Ints:
-    """A fold for every row: people at random into folds of equal size, all rows of one person into one."""
+    """Return a fold for every row: people at random into folds of equal size, all rows of one person into one."""
     _, number = np.unique(user, return_inverse=True)
     return np.asarray((rng.permutation(int(number.max()) + 1) % folds)[number])
 
@@ -499,18 +499,18 @@ def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Genera
 
 
 def wider(rate: Rate, times: float) -> Rate:
-    """The same figure with an interval so many times as wide."""
+    """Return the same figure with an interval so many times as wide."""
     half = times * max(rate.high - rate.value, rate.value - rate.low)
     return Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
 
 
 def best_of(rates: list[Rate]) -> Rate:
-    """The classifier that tells more; one half where there was too little to learn from."""
+    """Return the classifier that tells more; one half where there was too little to learn from."""
     return max(rates, key=lambda rate: rate.value, default=Rate(0.5, 0.0, 1.0))
 
 
 def best(found: dict[str, Told]) -> Rate:
-    """The same, of what a judge has told."""
+    """Return the same, of what a judge has told."""
     return best_of([told.rate for told in found.values()])
 
 
@@ -524,7 +524,7 @@ def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:
 
 
 def spread(real: int, fakes: int) -> float:
-    """Standard deviation of the cross-validated AUC between so many real people and so many others of their kind."""
+    """Return the standard deviation of the cross-validated AUC of `real` people and `fakes` others of their kind."""
     return CROSS * math.sqrt((1 / real + 1 / fakes) / 12)
 
 
@@ -546,7 +546,7 @@ def fresh_people(chance: Rate, real: int, fakes: int) -> Fresh:
 
 
 def judged(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool | None:
-    """The verdict; with people so few that real days would be told by luck, a low figure is no pass either."""
+    """Return the verdict; with people so few that real days would be told by luck, a low figure is no pass either."""
     if main.high <= BAR:
         return True if NormalDist().inv_cdf(0.5 + JOINT / 2) * spread(real, fakes) <= BAR - 0.5 else None
     return False if fresh.pass_it or main.low > fresh.rate.high else None
@@ -610,7 +610,7 @@ Filter = Callable[[Ints], Floats]
 
 
 def learn(people: People, inputs: AttackInputs) -> dict[str, Filter]:
-    """Filters from these people: each gives the share of points of every trace that it throws out."""
+    """Return filters from these people: each gives the share of points of every trace that it throws out."""
     grams = Grams(people, inputs.R, inputs.hour)
     hours = np.bincount(inputs.hour) / len(inputs.hour)
 
