@@ -185,7 +185,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
         raise shape.table.refuse(
             "the coordinates are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326), or "
-            "give the rows a column of places, and these with --locations as lines `x, y` in km.",
+            "give the rows a column of places, and these with `locations` as lines `x, y` in km.",
             "E_SWAPPED",
         )
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
@@ -581,7 +581,7 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
     if "user" not in roles:
         raise table.refuse(
             f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "
-            "a column called uid, or type --columns user=NAME.",
+            "a column called uid, or give `columns` user=NAME.",
             "E_COLUMN",
         )
     refuse_rows(n * L, table.name)
