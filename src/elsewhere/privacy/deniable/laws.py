@@ -26,7 +26,7 @@ from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
 from elsewhere.scale import each_of
 from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of, stroll
-from elsewhere.synthesis.walk.ways import Ways
+from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
@@ -87,7 +87,7 @@ class Laws:
         label = np.asarray(label)
         here = label if places is None else label[places]
         _check(walk, archetypes, here)
-        r = _kept(_drawn(walk, size, rng, executor), places, ways)
+        r = by_allowed_moves(_drawn(walk, size, rng, executor), ways, places)
         order = _order(len(walk.first))
         _, first, copies = np.unique(_rows(r.astype(order)), return_index=True, return_counts=True)
         own = r[first]
@@ -325,14 +325,6 @@ class _Drawing:
         r = np.empty((size, len(self.walk.slot)), dtype=np.int32)
         stroll(self.walk, rng.random((size, 2 * r.shape[1] - 1)), r)
         return r
-
-
-def _kept(r: NDArray[np.int32], places: Ints | None, ways: Ways | None) -> NDArray[np.int32]:
-    """The walks by allowed moves alone; `places` are those of the map that they count in, None: all."""
-    if ways is None:
-        return r
-    kept = ways.keep(r if places is None else places[r])
-    return kept if places is None else np.searchsorted(places, kept).astype(np.int32)
 
 
 def _padded(archetypes: Archetypes) -> Floats:

@@ -42,14 +42,13 @@ class Paired(NamedTuple):
     """
     The walk of each seed, -1 where none passed, and how many each tried.
 
-    Round by round: the seeds that tried a walk, what the test said, and which of them it accepted.
+    Round by round: the seeds that tried a walk, and the verdicts of the test.
     """
 
     walk: Ints
     tries: Ints
     tried: list[Ints]
     verdicts: list[Any]
-    accepted: list[NDArray[np.bool_]]
 
 
 def skeletons(classes: NDArray[np.integer], shift: Ints, days: int = 1) -> NDArray[np.int16]:
@@ -182,7 +181,6 @@ def pair(
     V, row = V.copy(), np.arange(S)
     tried: list[Ints] = []
     verdicts: list[Any] = []
-    accepted: list[NDArray[np.bool_]] = []
     pending = np.arange(S)
     for _ in range(max_tries):
         pending = rng.permutation(pending)
@@ -191,17 +189,15 @@ def pair(
         pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
         if len(pending) == 0:
             break
-        said = test(walks[got], pending)
-        passed = np.asarray(said.passed)
+        verdicts.append(test(walks[got], pending))
+        passed = np.asarray(verdicts[-1].passed)
         tries[pending] += 1
         walk[pending[passed]] = got[passed]
         V[got[passed]] = 0.0
         tried.append(pending)
-        verdicts.append(said)
-        accepted.append(passed)
         pending, got = pending[~passed], got[~passed]
         if len(pending) == 0:
             break
         K, row[pending] = K[row[pending]], np.arange(len(pending))
         K[np.arange(len(pending)), got] = 0.0
-    return Paired(walk, tries, tried, verdicts, accepted)
+    return Paired(walk, tries, tried, verdicts)
