@@ -16,6 +16,7 @@ Counts that enter a person's own likelihood leave that person out, so the weight
 With `m_min` above 1 nothing that is learnt rests on fewer users, so that it may stand in a model file: see `Habits`.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -255,8 +256,6 @@ def _fit_destination(
     A move is compared with all places, on a map of more than FEW_PLACES with OTHERS drawn for it: half of them by
     arrivals, half by the step without memory. The law of the draw is divided out again (McFadden 1978).
     """
-    from scipy.optimize import minimize
-
     R, large = moves.R, moves.R > FEW_PLACES
     n, some = OTHERS + 1 if large else R, np.flatnonzero(teaches)
     if len(some) * n > CELLS:
@@ -282,17 +281,11 @@ def _fit_destination(
     did = cols[np.arange(len(some)), chosen]
     thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
     fixed = np.append(thin, np.arange(ALL_COLUMNS + 3, len(centre)))
-    slope = np.empty_like(centre)
 
-    def loss(at: Floats) -> tuple[float, Floats]:
-        value = destination_loss(at, centre, RIDGE, cols, x, now, chosen, slope)
-        slope[fixed] = 0.0  # stays where it is: at the middle of its ridge
-        return value, slope.copy()
+    def loss(at: Floats, slope: Floats) -> float:
+        return float(destination_loss(at, centre, RIDGE, cols, x, now, chosen, slope))
 
-    with threadpool_limits(1):
-        return np.asarray(
-            minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x[: ALL_COLUMNS + 3]
-        )
+    return least(loss, centre, fixed, 50)[: ALL_COLUMNS + 3]
 
 
 def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -310,8 +303,6 @@ def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.ran
 
 def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min: int) -> Floats:
     """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; 0 where few teach."""
-    from scipy.optimize import minimize
-
     N, L = r.shape
     moving = np.empty((N, L - 1, 6), dtype=np.int64)
     all_moving_columns(r, ground, slots(L), moving)
@@ -320,15 +311,26 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
     thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
     n = ALL_MOVING + R
     ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
-    slope = np.empty(n)
+    return least(lambda at, slope: float(logistic_loss(at, ridge, every, moved, slope)), np.zeros(n), thin, 200)
 
-    def loss(at: Floats) -> tuple[float, Floats]:
-        value = logistic_loss(at, ridge, every, moved, slope)
-        slope[thin] = 0.0
+
+def least(loss: Callable[[Floats, Floats], float], start: Floats, fixed: Ints, steps: int) -> Floats:
+    """
+    Return the weights of the least loss after at most so many `steps` of L-BFGS-B; those `fixed` stay as at the start.
+
+    `loss(weights, slope)` returns a value and writes its gradient into `slope`.
+    """
+    from scipy.optimize import minimize
+
+    slope = np.empty_like(start)
+
+    def with_slope(at: Floats) -> tuple[float, Floats]:
+        value = loss(at, slope)
+        slope[fixed] = 0.0
         return value, slope.copy()
 
     with threadpool_limits(1):
-        return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
+        return np.asarray(minimize(with_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x)
 
 
 def _day_statistics(r: Ints) -> Floats:
