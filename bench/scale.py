@@ -163,7 +163,7 @@ def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024, peopl
     from scipy.optimize import linear_sum_assignment
 
     import elsewhere as ew
-    from elsewhere.run.tries import WalkModel
+    from elsewhere.run.attempts import WalkModel
     from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair
 
     town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces

@@ -58,7 +58,7 @@ def _content(source: Any) -> Any:
 
 
 def in_place(stages: Stages, folders: Sequence[Path]) -> bool:
-    """Whether what the folders hold was put there by the run that was stopped, and by nobody else."""
+    """Return whether what the folders hold was put there by the run that was stopped, and by nobody else."""
     if not kept(stages, WRITTEN):
         return False
     lists = stages(WRITTEN, list[dict[str, str]])

@@ -290,7 +290,7 @@ def learn(
 
 
 def is_data(feasible: Any) -> bool:
-    """Whether the moves that people make are asked for, not a table."""
+    """Return whether the moves that people make are asked for, not a table."""
     return isinstance(feasible, str) and feasible == "data"
 
 

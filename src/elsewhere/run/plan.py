@@ -33,7 +33,7 @@ class Planned:
     useful: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return {**asdict(self), "certificate": self.certificate.to_dict()}
 
 

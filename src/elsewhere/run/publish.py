@@ -94,7 +94,7 @@ def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
 
 
 def _numbers(traces: Traces) -> Ints:
-    """Of each row its number among the complete rows of its user and day, from 0; rows with gaps are no seeds."""
+    """Return the number of each row among the complete ones of its user and day, from 0; gaps make no seeds."""
     met: dict[tuple[int, str], int] = {}
     out = np.full(len(traces), -1, dtype=np.int64)
     for row in np.flatnonzero(np.all(traces.r >= 0, axis=1)).tolist():
@@ -105,7 +105,7 @@ def _numbers(traces: Traces) -> Ints:
 
 def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     """
-    (F,) row of `real` that each fake was made from.
+    Return the (F,) rows of `real` that each fake was made from.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fake
 
 
 def on_withheld(fakes: Fakes, traces: Traces) -> tuple[str, int]:
-    """How many places are withheld, and of which category most are, where enough people and places are behind it."""
+    """Return how many places are withheld, and the category of most, where enough people and places are behind it."""
     import numpy as np
 
     frame = fakes.frame
@@ -465,7 +465,7 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
 
 
 def _seeds_categories(fakes: Fakes) -> bool:
-    """Whether there are categories that the theorem does not cover: found in the rows of the input, seeds' too."""
+    """Return whether some categories are not covered by the theorem: found in the rows of the input, seeds' too."""
     return fakes.covered and fakes.frame.locations.category_users is not None
 
 
@@ -503,6 +503,6 @@ def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: boo
 
 
 def _reading(fakes: Fakes) -> dict[str, Any]:
-    """How the input was read; without counts over people whom the theorem protects, since it does not cover them."""
+    """Return how the input was read; without counts over people whom the theorem protects: it does not cover them."""
     counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -116,7 +116,7 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
 
 
 def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
-    """Larger places, which more people share, with the number of them."""
+    """Return larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
             found = _shared(with_joined(traces, cells).visitors(), traces.U, settings)
@@ -166,7 +166,7 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
 
 
 def _people(settings: "Preset") -> int:
-    """How many people it takes."""
+    """Return how many people it takes."""
     from elsewhere.run.roles import least_users
 
     if settings.name != "private":
@@ -305,7 +305,7 @@ def _of_enough(
 
 
 def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
-    """All that stands in the way of making fakes, with numbers, in one message."""
+    """Return all that stands in the way of making fakes, with numbers, in one message."""
     people, days = read.users + read.users_dropped, read.days + read.days_dropped
     usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
     asked = f" (`k` = {settings.k})" if settings.k else ""
@@ -314,7 +314,7 @@ def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
 
 
 def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
-    """How many people have a day that can be used, and why the others have none; how many days are left out."""
+    """Return how many people have a day that can be used, and why the others have none; how many days are left out."""
     people, notes = read.users + read.users_dropped, []
     if whole.U < people:
         why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them

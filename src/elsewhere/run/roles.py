@@ -53,7 +53,7 @@ def contributors_file(traces: Traces) -> dict[str, bytes]:
 
 
 def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
-    """Which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
+    """Return which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
     path = Path(folder) / FILE
     if not path.exists():
         return None
@@ -299,7 +299,7 @@ def _deniable(
     seeds: Collection[str] | None,
 ) -> Roles:
     """
-    Seeds and people to learn from, each person by a coin of their own; all days of a seed count.
+    Return the seeds and the people to learn from, each person by a coin of their own; all days of a seed count.
 
     Nothing here may depend on the seeds but who they are: what is refused is refused for the others alone.
     """

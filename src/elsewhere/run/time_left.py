@@ -101,7 +101,7 @@ class TimeLeft:
         return (ahead - piece) * slow + max(slow * piece - spent, REST * spent)
 
     def _ahead(self) -> float:
-        """Usual seconds of what is not done, that which is being done included."""
+        """Return the usual seconds of what is not done, that which is being done included."""
         if self._stage not in self.expected:
             return 0.0
         names = list(self.expected)
@@ -109,7 +109,7 @@ class TimeLeft:
         return self.expected[self._stage] * (1 - self._done) + sum(self.expected[name] for name in later)
 
     def _shares(self, stage: str, done: int, total: int) -> tuple[float, float]:
-        """Of the time of a stage, the share of what is done, and of the piece that comes next."""
+        """Return, of the time of a stage, the share of what is done, and of the piece that comes next."""
         weights = self._pieces.get(stage, ())
         if not weights or len(weights) != total:
             weights = (1.0,) * max(1, total)

@@ -63,7 +63,7 @@ def entropy(counts: Ints) -> float:
 
 
 def information(a: Ints, b: Ints) -> float:
-    """Mutual information of two whole numbers, in bits, as the sample has it."""
+    """Return the mutual information of two whole numbers, in bits, as the sample has it."""
     joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=np.int64)
     np.add.at(joint, (a, b), 1)
     return max(0.0, entropy(joint.sum(axis=1)) + entropy(joint.sum(axis=0)) - entropy(joint.ravel()))
@@ -90,7 +90,7 @@ def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, flo
 
 
 def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]:
-    """Bits by which counts tell the seed beyond chance, and p of scatter this large by chance alone."""
+    """Return the bits by which counts tell the seed beyond chance, and p of scatter this large by chance alone."""
     from scipy.stats import chi2
 
     spread = float(counts.var())
@@ -143,7 +143,7 @@ def side_channel(inputs: AttackInputs) -> Finding:
 
 
 def _published(inputs: AttackInputs, owner: Ints) -> Ints:
-    """Seeds in the order in which the fakes are published: that of the pool where there is one."""
+    """Return the seeds in the order in which the fakes are published: that of the pool where there is one."""
     if inputs.pool is None:
         return owner[_first_days(inputs.life)]
     known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(inputs.fakes), owner, strict=True)}
@@ -377,7 +377,7 @@ def named(attack: str, role: Any = None) -> str:
 
 def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     """
-    How many attacks learnt something, by the outcome of each (`Finding.outcome`).
+    Return how many attacks learnt something, by the outcome of each (`Finding.outcome`).
 
     Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and
     have a sentence of their own.

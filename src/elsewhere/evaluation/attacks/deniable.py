@@ -41,7 +41,7 @@ class Event(NamedTuple):
     grows: bool
 
     def share(self, outcomes: Ints) -> tuple[int, int]:
-        """How many of these outcomes are in the event, and how many there are."""
+        """Return how many of these outcomes are in the event, and how many there are."""
         return int(((outcomes >= self.low) & (outcomes <= self.high)).sum()), len(outcomes)
 
 

@@ -59,12 +59,12 @@ def wilson(hits: float, trials: float) -> Rate:
 
 
 def resampled(users: int, rng: np.random.Generator) -> Floats:
-    """(RESAMPLES, users) how often each user is drawn in each bootstrap sample."""
+    """Return (RESAMPLES, users) how often each user is drawn in each bootstrap sample."""
     return rng.multinomial(users, np.full(users, 1 / users), size=RESAMPLES).astype(np.float64)
 
 
 def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
-    """Share of hits over all trials with its interval, and the mean share of the worst decile of users."""
+    """Return the share of hits over all trials with its interval, and the mean share of the worst decile of users."""
     _, number = np.unique(user, return_inverse=True)
     trials, total = np.bincount(number), np.bincount(number, hits)
     share = np.sort(total / trials)[::-1]
@@ -79,20 +79,20 @@ def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate,
 
 
 def by_user(values: Floats, user: Ints) -> Floats:
-    """Mean value of each user that occurs."""
+    """Return the mean value of each user that occurs."""
     _, number = np.unique(user, return_inverse=True)
     return np.asarray(np.bincount(number, values) / np.bincount(number))
 
 
 def difference(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
-    """Mean of `a` minus mean of `b`, one value per user of either group, by the normal law."""
+    """Return the mean of `a` minus mean of `b`, one value per user of either group, by the normal law."""
     half = _z(level) * math.sqrt(_variance(a) / len(a) + _variance(b) / len(b))
     value = float(a.mean() - b.mean())
     return Rate(value, value - half, value + half)
 
 
 def paired(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
-    """Mean of `a - b`, one pair per user, by the normal law."""
+    """Return the mean of `a - b`, one pair per user, by the normal law."""
     value, half = float((a - b).mean()), _z(level) * math.sqrt(_variance(a - b) / len(a))
     return Rate(value, value - half, value + half)
 
@@ -106,7 +106,7 @@ def auc(
     positive_group: Ints | None = None,
 ) -> Rate:
     """
-    Chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
+    Return the chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
 
     Values of `negative` that share a `group` (the fakes of one seed) count as one unit (Obuchowski 1997), and so do
     those of `positive` that share a `positive_group` (the days of one person). A unit of slack, 1/(2 n) of either
@@ -257,7 +257,7 @@ class Finding:
         return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain numbers, the details beside the rest."""
+        """Return plain numbers, the details beside the rest."""
         return {
             "title": self.title,
             "status": self.status,

@@ -200,13 +200,13 @@ class AttackInputs:
         return Link(people.r[rows], made.owner, self.seeds)
 
     def null_walks(self, rng: np.random.Generator) -> Ints:
-        """As many free walks as there are fakes."""
+        """Return as many free walks as there are fakes."""
         return free_walks(
             [self.seeds, self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng
         )
 
     def taught_walks(self, rng: np.random.Generator) -> Ints:
-        """As many walks as there are fakes, learnt from the hold-out people alone."""
+        """Return as many walks as there are fakes, learnt from the hold-out people alone."""
         return free_walks([self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng)
 
     @cached_property
@@ -303,7 +303,7 @@ class AttackInputs:
 
 
 def filled(r: ArrayLike) -> Ints:
-    """Rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
+    """Return rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
     places = np.asarray(r, dtype=np.int64)
     if places.min(initial=0) >= 0:
         return places
@@ -315,7 +315,7 @@ def filled(r: ArrayLike) -> Ints:
 
 def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.random.Generator) -> Ints:
     """
-    `n` walks over the moves of all groups together, from their first places: the null generator.
+    Return `n` walks over the moves of all groups together, from their first places: the null generator.
 
     Every user counts alike, whatever the group and the number of rows, so that the walks favour nobody. A place with
     fewer than `m_min` users in any group is left out, and a walk that has nowhere to go starts again.
@@ -351,7 +351,7 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
 
 
 def some_people(people: People, n: int, rng: np.random.Generator) -> People:
-    """So many of these people, at random, numbered anew; all of them where they are no more."""
+    """Return so many of these people, at random, numbered anew; all of them where they are no more."""
     if people.U <= n:
         return people
     number = np.full(people.U, -1)

@@ -29,7 +29,7 @@ from elsewhere.traces.model import Floats, Ints, Traces
 
 
 def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Fakes of these people by the given generator, and the row each was made from."""
+    """Return fakes of these people by the given generator, and the row each was made from."""
     clock = f"{int(inputs.minutes[0] // 60):02d}:{int(inputs.minutes[0] % 60):02d}"
     traces = Traces(
         people.r, inputs.locations, users=people.user.tolist(), step_minutes=inputs.step_minutes, start=clock
@@ -95,7 +95,7 @@ def together(a: People, b: People) -> People:
 
 def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, joined: Ints | None = None) -> Floats:
     """
-    Largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, users).
+    Return the largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, users).
 
     p_others is the mean of the other users' p; moves never seen get 1e-8 on either side. `joined` names for each fake
     the one that the referee lets run into it (-1: none), as it does not reset at the boundaries of traces.
@@ -129,7 +129,7 @@ def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, join
 
 def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, Floats]:
     """
-    Largest TPR - FPR over all thresholds, and the same where members and strangers are exchanged at random.
+    Return the largest TPR - FPR over all thresholds, and the same where members and strangers are exchanged at random.
 
     Everybody's ratio is made in the same way from everybody else, so fakes that know nothing of who is a member give
     the same law to every exchange, whatever the numbers of members and strangers.
@@ -192,7 +192,7 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
 
 
 def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]:
-    """Suspicion of every user, one array per attack; larger means "was among the makers"."""
+    """Return the suspicion of every user, one array per attack; larger means "was among the makers"."""
     real = Grams(people, R, hour)
     fake = Grams(People(fakes, np.arange(len(fakes)), len(fakes)), R, hour)
     skip = people.user

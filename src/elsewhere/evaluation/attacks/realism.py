@@ -79,7 +79,7 @@ class Stays(NamedTuple):
 
 
 def stays_of(r: Ints) -> Stays:
-    """All stays, in order."""
+    """Return all stays, in order."""
     N, L = r.shape
     begins = np.ones((N, L), dtype=bool)
     begins[:, 1:] = r[:, 1:] != r[:, :-1]
@@ -88,7 +88,7 @@ def stays_of(r: Ints) -> Stays:
 
 
 def mean_of(values: NDArray[Any], row: Ints, N: int, *, empty: float = 0.0) -> Floats:
-    """Mean of the values of each row."""
+    """Return the mean of the values of each row."""
     count = np.bincount(row, minlength=N)
     return np.asarray(np.divide(np.bincount(row, values, N), count, out=np.full(N, empty), where=count > 0))
 
@@ -100,7 +100,7 @@ def _extreme(values: Floats, row: Ints, N: int, kind: np.ufunc, empty: float) ->
 
 
 def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
-    """(N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
+    """Return (N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
     stays = stays_of(r)
     found = {
         **_stays(r, stays),
@@ -112,7 +112,7 @@ def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
 
 
 def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
-    """How long, how often again, after how long, and how the time is shared out."""
+    """Return how long, how often again, after how long, and how the time is shared out."""
     N, L = r.shape
     row, place, first, length = stays
     number = np.bincount(row, minlength=N)
@@ -263,7 +263,7 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
 
 
 def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]:
-    """How usual moves, ways of two moves, hours and places are among the people of the reference."""
+    """Return how usual moves, ways of two moves, hours and places are among the people of the reference."""
     N, _ = r.shape
     moved = r[:, 1:] != r[:, :-1]
     row, _ = np.nonzero(moved)
@@ -333,7 +333,7 @@ FEATURES = (
 
 
 def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
-    """(N, 12) the features of each trace, in the order of `FEATURES`."""
+    """Return (N, 12) the features of each trace, in the order of `FEATURES`."""
     N, L = r.shape
     moved = r[:, 1:] != r[:, :-1]
     ordered = np.sort(r, axis=1)
@@ -365,13 +365,13 @@ def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
 
 
 def _night(minutes: Floats) -> Ints:
-    """Slots between midnight and six; the first slot where the traces have no night."""
+    """Return the slots between midnight and six; the first slot where the traces have no night."""
     night = np.flatnonzero(minutes < 360)
     return night if len(night) else np.zeros(1, dtype=np.int64)
 
 
 def _geometry(r: Ints, inputs: AttackInputs) -> tuple[Floats, Floats]:
-    """Radius of gyration (km) and highest speed (km/h); 0 and moves per hour without coordinates."""
+    """Return the radius of gyration (km) and highest speed (km/h); 0 and moves per hour without coordinates."""
     speed = inputs.locations.distance(r[:, :-1], r[:, 1:]).max(axis=1, initial=0.0) * 60 / inputs.step_minutes
     if not inputs.locations.has_coordinates:
         return np.zeros(len(r)), speed
@@ -421,7 +421,7 @@ class Judge:
         ]
 
     def some(self, there: Side) -> Side:
-        """At most `MOST_DAYS` rows, at random."""
+        """Return at most `MOST_DAYS` rows, at random."""
         rows = np.sort(self.rng.permutation(len(there.r))[:MOST_DAYS])
         return Side(there.r[rows], there.user[rows])
 
@@ -515,7 +515,7 @@ def best(found: dict[str, Told]) -> Rate:
 
 
 def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:
-    """AUC of each feature alone, real people above fakes, whichever way round tells more."""
+    """Return the AUC of each feature alone, real people above fakes, whichever way round tells more."""
     found = {}
     for i, name in enumerate(FEATURES):
         rate = auc(real[:, i], fake[:, i], group)
@@ -701,7 +701,7 @@ def filtering(inputs: AttackInputs) -> Finding:
 
 def flagged_groups(share: Floats, known: int, size: int, level: float, rng: np.random.Generator) -> float:
     """
-    How often the bar flags a group of `size` real people, drawn at random, beside `known` others.
+    Return how often the bar flags a group of `size` real people, drawn at random, beside `known` others.
 
     `share` (filters, people) is what each filter throws out of each real person.
     """

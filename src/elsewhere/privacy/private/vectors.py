@@ -135,7 +135,7 @@ class Design:
             leaving=leaving,
             slot=slots(self.L),
             people=people,
-            lives=np.zeros((4, self.L + 1)),
+            day_statistics=np.zeros((4, self.L + 1)),
         )
 
     @property
