@@ -821,3 +821,19 @@ def test_points_of_well_known_text_need_no_name(tmp_path, expected):
     traces, _ = read(put(tmp_path / "a.txt", text), tz="UTC")
 
     assert np.array_equal(traces.r, expected.r)
+
+
+def test_x_and_y_that_are_no_whole_numbers_are_no_cells(tmp_path):
+    text = "uid,d,t,e,n\n" + "".join(f"a,0,{t},{5e5 + t / 3},{5e6 + t / 7}\n" for t in range(48))
+    code, message = refused(put(tmp_path / "a.csv", text), columns={"slot": "t", "x": "e", "y": "n"})
+
+    assert code == "E_NUMBER"
+    assert "EPSG:4326" in message
+
+
+def test_a_city_at_a_pole_is_one_with_latitude_and_longitude_swapped(tmp_path):
+    text = HEAD + lines("{user},{t:%Y-%m-%d %H:%M:%S},-87.6,41.8\n")
+    path = put(tmp_path / "a.csv", text)
+
+    assert refused(path)[0] == "E_SWAPPED"
+    assert ew.read_traces(path, box=(-88, 41, -87, 42), tz="UTC").U == 1

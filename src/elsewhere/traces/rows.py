@@ -51,6 +51,7 @@ USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
 WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 IN_CELL = "the cell of the grid"  # the column that names it in every row
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
+NEAR_A_POLE = 85  # degrees of latitude beyond which nobody lives
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
 _LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
@@ -195,6 +196,12 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
     if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
         raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
+    if shape.box is None and np.mean(np.abs(lat[number]) > NEAR_A_POLE) > 0.5:
+        raise shape.table.refuse(
+            f"most positions lie beyond {NEAR_A_POLE} degrees north or south, so the columns of latitude and longitude "
+            "look swapped. If people really are there, give `box`.",
+            "E_SWAPPED",
+        )
     if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
         raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
@@ -458,6 +465,12 @@ def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str,
     def named(table: Table) -> Table:
         x, y = (numbers(table, roles[side]) for side in CELL)
         whole = (x == np.floor(x)) & (y == np.floor(y)) & (np.maximum(np.abs(x), np.abs(y)) < 2**31)
+        if 2 * np.count_nonzero(whole) < table.rows:
+            raise table.refuse(
+                "columns `x` and `y` number the cells of a grid, and most of their values are no whole numbers. "
+                "Convert metres of a map to latitude and longitude (EPSG:4326), or divide them by the width of a cell.",
+                "E_NUMBER",
+            )
         cells = [
             f"{int(a)},{int(b)}" if ok else "" for a, b, ok in zip(x.tolist(), y.tolist(), whole.tolist(), strict=True)
         ]
