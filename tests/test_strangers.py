@@ -837,3 +837,16 @@ def test_a_city_at_a_pole_is_one_with_latitude_and_longitude_swapped(tmp_path):
 
     assert refused(path)[0] == "E_SWAPPED"
     assert ew.read_traces(path, box=(-88, 41, -87, 42), tz="UTC").U == 1
+
+
+def test_one_user_in_all_files_is_said(tmp_path):
+    # a column of phones' models, alike in all files
+    for name in ("ann", "bob"):
+        put(tmp_path / "phones" / f"{name}.csv", "device,time,lat,lon\n" + lines(ISO, user="iPhone4"))
+    traces, counted = read(tmp_path / "phones", tz="UTC")
+
+    assert traces.U == 1
+    assert any("names one user in all files" in note and "user=file" in note for note in counted.notes)
+    traces, counted = read(tmp_path / "phones", tz="UTC", columns={"user": "file"})
+    assert traces.U == 2
+    assert not any("one user in all files" in note for note in counted.notes)

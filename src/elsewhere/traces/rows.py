@@ -356,8 +356,10 @@ def _gathered(
     fixed: Counter[str] = Counter()
     table_notes: dict[str, set[str]] = {}
     clocks: list[WallClock] = []
+    files: set[str] = set()
     n = 0
     for table in parts:
+        files.add(table.name)
         clock = wall_clock(plan, table)
         row, line = _good_rows(shape, table, clock, plan, ids, tally, named=named, accuracy=accuracy)
         if line:
@@ -377,7 +379,7 @@ def _gathered(
     tally.check(shape.max_bad)
     all_notes = list(parts.notes)
     all_notes += [
-        f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in table_notes.items()
+        f"{note} ({len(having)} files)" if parts.notes and having else note for note, having in table_notes.items()
     ]
     all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
     tz, zone_notes = zone_of_all(plan, clocks)
@@ -386,6 +388,9 @@ def _gathered(
     lat, lon = columns.get("lat"), columns.get("lon")
     here = None if lat is None or lon is None else (lat, lon)
     notes = [*all_notes, *zone_notes, *notes]
+    if len(files) > 1 and len(user_ids) == 1 and shape.roles["user"] != FILE:
+        column = shape.table.shown(shape.roles["user"])
+        notes.append(f"column {column!r} names one user in all files; if each is one person, give `columns` user=file")
     if here is not None and (polar := int((np.abs(here[0]) > 85).sum())):
         notes.append(f"{polar} rows lie within 5 degrees of a pole")  # possible, and seldom meant (B25)
     locations, place = None, None
