@@ -51,7 +51,6 @@ USUAL_WIDTH = 1200  # seconds of a slot where nothing tells another length
 WHOLE_DAYS = (24, 48, 72, 96, 144, 288, 1440)  # numbers of slots that are a whole day
 IN_CELL = "the cell of the grid"  # the column that names it in every row
 LINE_SECONDS = 15  # between two points of a line, as in the taxis of Porto (ECML/PKDD 2015)
-NEAR_A_POLE = 85  # degrees of latitude beyond which nobody lives
 MANY = 10_000  # rows of which most must be good for the rest to be read
 # Cyrillic and Greek letters that look like Latin ones
 _LATIN = str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u03bf\u03b1\u03bd\u03c1", "aeopcxyioavp")
@@ -196,12 +195,6 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     turned = number & (np.abs(lon) <= 90) & (np.abs(lat) <= 180)
     if high.sum() > limit * n and turned.sum() >= (1 - limit) * n:
         raise shape.table.refuse("the columns of latitude and longitude look swapped.", "E_SWAPPED")
-    if shape.box is None and np.mean(np.abs(lat[number]) > NEAR_A_POLE) > 0.5:
-        raise shape.table.refuse(
-            f"most positions lie beyond {NEAR_A_POLE} degrees north or south, so the columns of latitude and longitude "
-            "look swapped. If people really are there, give `box`.",
-            "E_SWAPPED",
-        )
     if (wide & (lon > 0) & (lon <= 360)).sum() > limit * n >= high.sum():
         raise shape.table.refuse("longitudes run from 0 to 360: say `lon360`.", "E_OUTSIDE")
 
@@ -392,7 +385,9 @@ def _gathered(
         column = shape.table.shown(shape.roles["user"])
         notes.append(f"column {column!r} names one user in all files; if each is one person, give `columns` user=file")
     if here is not None and (polar := int((np.abs(here[0]) > 85).sum())):
-        notes.append(f"{polar} rows lie within 5 degrees of a pole")  # possible, and seldom meant (B25)
+        notes.append(
+            f"{polar} rows lie within 5 degrees of a pole: are latitude and longitude swapped?"
+        )  # possible, and seldom meant (B25)
     locations, place = None, None
     if named:
         codes, place_names = ids["place"].sorted(columns["place"])
