@@ -163,7 +163,7 @@ def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024, peopl
     from scipy.optimize import linear_sum_assignment
 
     import elsewhere as ew
-    from elsewhere.run.tries import WalkModel
+    from elsewhere.run.attempts import WalkModel
     from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair
 
     town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces
@@ -219,7 +219,7 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
     """Hot kernels beside a loop that reads the same bytes once and adds them up: seconds of both."""
     import elsewhere as ew
     from elsewhere._jit import njit
-    from elsewhere.synthesis.walk._walk_kernels import agreements, stroll
+    from elsewhere.synthesis.walk._walk_kernels import stroll, weigh
     from elsewhere.synthesis.walk.fit import learn_habits
 
     @njit
@@ -260,13 +260,14 @@ def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, f
             "stream": least(lambda: stream_rows(row, step, shape, here)),
         }
     }
-    skeleton = np.random.default_rng(4).integers(0, 12, (256, L)).astype(np.int16)
-    classes = np.random.default_rng(5).integers(0, 12, (L, 8192)).astype(np.int16)
-    agreed = np.empty((256, 8192), dtype=np.uint16)
-    agreements(skeleton, classes, agreed)
+    skeleton = np.random.default_rng(4).integers(0, 12, (256, L)).astype(np.int8)
+    classes = np.random.default_rng(5).integers(0, 12, (L, 8192)).astype(np.int8)
+    agreed, weights = np.empty(8192, dtype=np.uint8), np.empty((256, 8192), dtype=np.float32)
+    slots = np.full(256, L)
+    weigh(skeleton, classes, slots, 25.0, agreed, weights)
     words = np.ones(classes.nbytes // 8, dtype=np.uint64)
     found["agreements"] = {
-        "seconds": least(lambda: agreements(skeleton, classes, agreed)),
+        "seconds": least(lambda: weigh(skeleton, classes, slots, 25.0, agreed, weights)),
         "stream": least(lambda: stream(words, 256)),
     }
     return found

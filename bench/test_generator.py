@@ -34,14 +34,14 @@ def pf():
     return traces.select(np.arange(500)), traces.select(np.arange(500, 1000))
 
 
-def life(r):
+def day_statistics(r):
     moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1)
     return moves.mean(), np.mean([len(set(row)) for row in r.tolist()])
 
 
 def test_paper_preset_on_pf_beside_the_original_tool(pf):
     seeds, _ = pf
-    moves, places = life(seeds.r)
+    moves, places = day_statistics(seeds.r)
     print(f"\npaper preset on PF, 500 seeds x 10; real {moves:.1f} moves, {places:.1f} places")
     print("kappa  sim_G<.1 (SGLT)   +set (SGLT)  all rules  moves places  on the first place (real)")
     real_first = (seeds.r == 0).mean()
@@ -55,7 +55,7 @@ def test_paper_preset_on_pf_beside_the_original_tool(pf):
         disjoint = v.shared == 0
         k = PrivacyTest.prepare(seeds, "all", par_d=0.1, k=2)(made.r, made.seed)
         alternates = k.alternates >= 1
-        m, p = life(made.r)
+        m, p = day_statistics(made.r)
         first = (made.r == 0).mean()
         print(
             f"{kappa:5d}  {100 * close.mean():5.1f} ({sim})  {100 * (close & disjoint).mean():8.1f} ({both})  "
@@ -67,10 +67,10 @@ def test_paper_preset_on_pf_beside_the_original_tool(pf):
 
 def test_product_preset_on_pf_lives_like_the_people(pf):
     seeds, others = pf
-    real = np.array(life(seeds.r))
+    real = np.array(day_statistics(seeds.r))
     for kappa in (5, 20, "auto"):
         fakes = ew.generate_fakes(seeds, kappa=kappa, alternates=others, rng=np.random.default_rng(1))
-        made = np.array(life(fakes.r))
+        made = np.array(day_statistics(fakes.r))
         unique = len(np.unique(fakes.r, axis=0)) / len(fakes)
         print(
             f"\nproduct preset on PF, kappa {kappa}: {len(fakes)} fakes of {len(seeds)} seeds, acceptance "
@@ -89,8 +89,8 @@ def test_studentlife_in_the_shape_of_the_paper():
         first, preset="paper", kappa=20, per_seed=500, max_tries=1, rng=np.random.default_rng(1), workers=2
     )
     took = time.perf_counter() - start
-    m, p = life(fakes.r)
-    rm, rp = life(first.r)
+    m, p = day_statistics(fakes.r)
+    rm, rp = day_statistics(first.r)
     t = fakes.tally
     print(
         f"\nStudentLife, 30 seeds x 500 attempts, paper preset, kappa 20: passed {t['passed'] / t['tested']:.1%} "

@@ -1417,13 +1417,18 @@ def likeness(label, like):
     return (near - total) / N
 
 
-def stock_law(r, copies, score, place, slot, life, level, column):
+def stock_law(r, copies, score, place, slot, statistics, level, column):
     """Pr of each walk of a pool under each group, from the definition at the head of synthesis/deniable/laws.py."""
     table = []
     for f, n in zip(r, copies, strict=True):
         moves = sum(a != b for a, b in itertools.pairwise(f))
         longest = max(f.count(place_) for place_ in f)
-        common = life[0][moves] + life[1][len(set(f))] + life[2][longest] + life[3][int(f[0] == f[-1])]
+        common = (
+            statistics[0][moves]
+            + statistics[1][len(set(f))]
+            + statistics[2][longest]
+            + statistics[3][int(f[0] == f[-1])]
+        )
         common += sum(place[x] + slot[t][column[x]] for t, x in enumerate(f))
         row = []
         for a in range(len(level)):
@@ -1434,13 +1439,13 @@ def stock_law(r, copies, score, place, slot, life, level, column):
     return [[p / z for p, z in zip(row, sums, strict=True)] for row in table]
 
 
-def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, sharpness, ridges, z):
+def sharing_dual(r, share, weights, column, R, strength, people, day_statistics, trust, sharpness, ridges, z):
     """
     The dual whose least value gives theta and c of synthesis/deniable/laws.py: z is theta, then c.
 
     `share` (A, L, C) of padded classes; `ridges` of visits and classes, of moves, places and longest stay, and of
-    coming home. Goals are the means over the walks; but for classes at instants and lives they are those of `people`
-    people, whose lives are `lives`, and of `trust` like the walks; for coming home those of the people alone.
+    coming home. Goals are the means over the walks; but for classes at slots and day statistics they are those of
+    `people` people, whose are `day_statistics`, and of `trust` like the walks; for coming home those of people alone.
     """
     A, L, C, N = len(share), len(share[0]), len(share[0][0]), len(r)
     features = R + L * C + 4 * (L + 1)
@@ -1451,13 +1456,13 @@ def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, s
         for t, x in enumerate(f):
             row[x] += 1
             row[R + t * C + column[x]] += 1
-        life = (
+        statistics = (
             sum(a != b for a, b in itertools.pairwise(f)),
             len(set(f)),
             max(f.count(x) for x in f),
             int(f[0] == f[-1]),
         )
-        for k, n in enumerate(life):
+        for k, n in enumerate(statistics):
             row[R + L * C + k * (L + 1) + n] += 1
         phi.append(row)
     s = []
@@ -1476,7 +1481,9 @@ def sharing_dual(r, share, weights, column, R, strength, people, lives, trust, s
     for k in range(4):
         for n in range(L + 1):
             j = R + L * C + k * (L + 1) + n
-            goal[j] = lives[k][n] if k == 3 else (people * lives[k][n] + trust * goal[j]) / (people + trust)
+            goal[j] = (
+                day_statistics[k][n] if k == 3 else (people * day_statistics[k][n] + trust * goal[j]) / (people + trust)
+            )
     theta, level = z[:features], z[features:]
     value = 0.0
     for row, mine in zip(phi, s, strict=True):
@@ -1528,7 +1535,7 @@ def shared_moves(r, who, R, m_min):
 
 
 def shared_beginnings(r, who, R, m_min):
-    """Per place, traces there per instant in the first 1, 2, 4 ... instants: as few as have `m_min` users there."""
+    """Per place, traces there per slot in the first 1, 2, 4 ... slots: as few as have `m_min` users there."""
     out, L = [0.0] * R, len(r[0])
     for x in range(R):
         w = 1
@@ -2172,7 +2179,7 @@ def sinkhorn(K, sweeps):
     return V
 
 
-def life_of_a_day(walk):
+def day_statistics_of(walk):
     """Moves, places, slots at the place with most of them, and whether the day ends where it began."""
     moves = sum(a != b for a, b in itertools.pairwise(walk))
     return [moves, len(set(walk)), max(walk.count(r) for r in walk), int(walk[0] == walk[-1])]
@@ -2543,12 +2550,12 @@ def release_law(counts, eps0, laws, *, n=None, k=None, longest=2, reach=25, muta
     return law
 
 
-def moving_loss(weights, ridge, every, moved):
-    """-ln likelihood of moving or staying, a step's logit the sum of its weights, plus ridge / 2 weight^2."""
+def logistic_loss(weights, ridge, every, yes):
+    """-ln likelihood of yes or no, a row's logit the sum of its weights, plus ridge / 2 weight^2."""
     loss = sum(r / 2 * w * w for r, w in zip(ridge, weights, strict=True))
-    for columns, move in zip(every, moved, strict=True):
+    for columns, is_yes in zip(every, yes, strict=True):
         logit = sum(weights[c] for c in columns)
-        loss += math.log(1 + math.exp(-logit if move else logit))
+        loss += math.log(1 + math.exp(-logit if is_yes else logit))
     return loss
 
 

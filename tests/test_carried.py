@@ -17,7 +17,7 @@ from elsewhere.privacy.deniable.carried import OF_WALK, number_of_archetypes
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import preset_of
 from elsewhere.synthesis.walk._walk_kernels import ALL_COLUMNS, LENGTHS, all_columns
-from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_lives
+from elsewhere.synthesis.walk.fit import GRID, learn_habits, pooled_day_statistics
 from elsewhere.synthesis.walk.habits import geometry, ground_of
 
 M_MIN = 3
@@ -129,18 +129,18 @@ class TestSums:
         assert (habits.destination[:ALL_COLUMNS][~thin] != 0).any()
 
     @given(st.integers(0, 2**32), st.integers(2, 5))
-    def test_lives_of_few_are_pooled(self, seed, m_min):
+    def test_day_statistics_of_few_are_pooled(self, seed, m_min):
         rng = lab(seed)
         r, L = rng.integers(3, size=(9, 5)), 5
         who, walked = rng.integers(6, size=9), rng.random((4, L + 1)) * (rng.random((4, L + 1)) < 0.7)
-        out = pooled_lives(r, who, walked, m_min)
-        lives = [
+        out = pooled_day_statistics(r, who, walked, m_min)
+        statistics = [
             (sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(map(f.count, f)), int(f[0] == f[-1]))
             for f in r.tolist()
         ]
         for k, (low, high) in enumerate(((0, L - 1), (1, L), (1, L), (0, 1))):
-            expected = naive.pooled([life[k] for life in lives], who.tolist(), low, high, walked[k].tolist(), m_min)
-            come = [{u for u, life in zip(who.tolist(), lives, strict=True) if life[3] == home} for home in (0, 1)]
+            expected = naive.pooled([of[k] for of in statistics], who.tolist(), low, high, walked[k].tolist(), m_min)
+            come = [{u for u, of in zip(who.tolist(), statistics, strict=True) if of[3] == home} for home in (0, 1)]
             if k == 3 and (len(come[0]) < m_min) != (len(come[1]) < m_min):
                 expected = {int(len(come[1]) >= m_min): 1.0}  # what few do is not told
             np.testing.assert_allclose(out[k], [expected.get(n, 0.0) for n in range(L + 1)])
@@ -185,7 +185,7 @@ class TestCanary:
     """What one person alone has done is not in the file."""
 
     def people(self, alone):
-        """40 people on a map without coordinates; the last does what `alone` says from instant 4 on."""
+        """40 people on a map without coordinates; the last does what `alone` says from slot 4 on."""
         rng = lab(3)
         r = np.where(rng.random((40, 8)) < 0.6, rng.integers(4, size=(40, 1)), rng.integers(4, size=(40, 8)))
         r[-1] = [0, 1, 0, 1, *alone]
@@ -367,7 +367,7 @@ class TestRuns:
         label = np.where(learnt.classes.label >= 0, learnt.classes.label, 0)
         with pytest.raises(ew.errors.InvalidParameter, match="without `classes` of your own"):
             ew.generate_fakes(town[1], model=learnt, classes=label, rng=lab(), **RUN)
-        # another number of instants
+        # another number of slots
         short = ew.Traces(town[1].r[:, :36], town[1].locations, step_minutes=town[1].step_minutes)
         with pytest.raises(ew.ElsewhereError, match="72 slots") as said:
             ew.generate_fakes(short, model=learnt, rng=lab(), **RUN)

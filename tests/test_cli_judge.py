@@ -412,7 +412,7 @@ def test_places_without_coordinates_keep_their_numbers_or_names():
     found, notes = onto(other, named)
     assert (found.r.tolist(), found.locations.names) == ([[2, 0, 3]], ("home", "work", "bar", "gym"))
     assert "1 places that no real day visits" in notes[0]
-    with pytest.raises(ew.errors.InvalidTraces, match="--locations"):  # numbers that may mean anything
+    with pytest.raises(ew.errors.InvalidTraces, match="`locations`"):  # numbers that may mean anything
         onto(ew.Traces([[0, 1, 1]], ew.Locations(n=4)), town, numbered=False)
 
 

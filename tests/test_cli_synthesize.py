@@ -399,7 +399,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(run, town, tmp_path, words, st
     [
         *(["--gaps", "x"], ["--max-gap", "x"], ["--step", "0min"], ["--step", "7 h 3"], ["--places", "x"]),
         *(["--min-coverage", "2"], ["--cells", "0"], ["--box", "1,2,3"], ["--start", "25:00"], ["--encoding", "x"]),
-        *(["--date-format", "%Q"], ["--max-bad", "3"], ["--columns", "x=y"], ["--format", "x"], ["--tz", "Mars"]),
+        *(["--date-format", "%Q"], ["--max-bad", "3"], ["--columns", "z=y"], ["--format", "x"], ["--tz", "Mars"]),
         *(["--kappa", "1"], ["--workers", "0"], ["--per-seed", "0"], ["--also", "png"], ["--holdout", "3"]),
         *(["--seed", "-1", "--i-know"], ["--preset", "deniable", "--eps0", "0"], ["--preset", "x"], ["--set", "k=0"]),
     ],

@@ -210,7 +210,6 @@ def test_files_stay_small():
 
 
 LONG = {"elsewhere/synthesis/walk/_walk_kernels.py stroll", "elsewhere/privacy/private/_lives_kernels.py live"}
-SETTLED = [path for path in FILES if room_of(path) != "traces"]
 
 
 def long_functions(path):
@@ -222,7 +221,7 @@ def long_functions(path):
                 yield f"{named(path)} {node.name}"
 
 
-@pytest.mark.parametrize("path", SETTLED, ids=named)
+@pytest.mark.parametrize("path", FILES, ids=named)
 def test_functions_fit_on_a_screen_or_two(path):
     assert set(long_functions(path)) <= LONG
 
@@ -250,13 +249,13 @@ def messages(path):
     ]
 
 
-@pytest.mark.parametrize("path", SETTLED, ids=named)
+@pytest.mark.parametrize("path", FILES, ids=named)
 def test_messages_of_the_library_name_parameters_and_not_options(path):
     if room_of(path) != "cli" and named(path) not in OPTIONS:
         assert [text for text in messages(path) if re.search(r"(^|[\s`(])--[a-z]", text)] == []
 
 
-@pytest.mark.parametrize("path", SETTLED, ids=named)
+@pytest.mark.parametrize("path", FILES, ids=named)
 def test_slots_are_called_slots(path):
     # an instant is a point in time; the paper's name of a way to sub-sample classes stays
     assert [text for text in messages(path) if re.search(r"\binstants\b|most telling", text)] == []

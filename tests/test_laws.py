@@ -16,7 +16,7 @@ from elsewhere.privacy.deniable.laws import LEAST_POOL, MOST_POOL, Laws, pool_fo
 from elsewhere.synthesis.walk.fit import learn_walk
 
 R, L, KAPPA = 8, 6, 3
-RIDGES = made.RIDGE_VISITS, made.RIDGE_LIFE, made.RIDGE_HOME
+RIDGES = made.RIDGE_VISITS, made.RIDGE_STATISTICS, made.RIDGE_HOME
 LABEL = np.array([0, 0, 1, 1, 2, 2, -1, 0])
 
 
@@ -69,7 +69,7 @@ class TestLaw:
             stock, _ = stock_of(seed, size=300)
         law = kept[0]
 
-        plain = (x.tolist() for x in (law.score, law.place, law.slot, law.life, law.level, law.column))
+        plain = (x.tolist() for x in (law.score, law.place, law.slot, law.statistics, law.level, law.column))
         expected = naive.stock_law(stock.r.tolist(), stock.copies.tolist(), *plain)
 
         np.testing.assert_allclose(laws(stock), expected, rtol=1e-4, atol=1e-9)
@@ -95,7 +95,7 @@ class TestLaw:
 
         def dual(z):
             given = r.tolist(), share.tolist(), groups.size.tolist(), column.tolist(), R, strength
-            people = walk.people, walk.lives.tolist(), made.TRUST
+            people = walk.people, walk.day_statistics.tolist(), made.TRUST
             return naive.sharing_dual(*given, *people, made.SHARPNESS, RIDGES, z.tolist())
 
         z = start + rng.normal(size=len(start))
@@ -127,9 +127,9 @@ class TestLaw:
     @pytest.mark.parametrize("returns", [0.25, 0.6])
     def test_as_many_come_home_as_people_do(self, returns):
         _, walk, groups = ground(9)
-        lives = walk.lives.copy()
-        lives[3, :2] = 1 - returns, returns
-        stock = pool_of(walk._replace(lives=lives), groups, size=20_000)
+        statistics = walk.day_statistics.copy()
+        statistics[3, :2] = 1 - returns, returns
+        stock = pool_of(walk._replace(day_statistics=statistics), groups, size=20_000)
         home = stock.r[:, 0] == stock.r[:, -1]
 
         assert (laws(stock) @ groups.size)[home].sum() == pytest.approx(returns, abs=0.03)
@@ -137,13 +137,13 @@ class TestLaw:
 
     def test_all_groups_together_live_as_people_do_the_more_there_are_of_them(self):
         _, walk, groups = ground(5)
-        lives = walk.lives.copy()
-        lives[0] = 0
-        lives[0, [4, 5]] = 0.7, 0.3  # of the walks .32 and .63
+        statistics = walk.day_statistics.copy()
+        statistics[0] = 0
+        statistics[0, [4, 5]] = 0.7, 0.3  # of the walks .32 and .63
         share = np.einsum("a,atc->tc", groups.size, groups.share)
         away = []
         for people in (0, 200, 100_000):
-            stock = pool_of(walk._replace(lives=lives, people=people), groups, size=20_000)
+            stock = pool_of(walk._replace(day_statistics=statistics, people=people), groups, size=20_000)
             together, column = laws(stock) @ groups.size, LABEL[stock.r]
             moves = np.bincount((stock.r[:, 1:] != stock.r[:, :-1]).sum(axis=1), together, L + 1)
             classes = np.array([[together[column[:, t] == c].sum() for c in range(KAPPA)] for t in range(L)])
@@ -176,13 +176,13 @@ class TestLaw:
         assert 0.1 < agreement[0] < agreement[1] < agreement[2]
 
     def test_where_all_are_one_group_they_live_as_people_do_too(self):
-        # of few seeds there is one group: it has nothing to set it apart, but hours, lives and homes to keep
+        # of few seeds there is one group: it has nothing to set it apart, but hours, day statistics and homes to keep
         _, walk, groups = ground(9, A=1)
-        lives = walk.lives.copy()
-        lives[3, :2] = 0.4, 0.6
-        lives[0] = 0
-        lives[0, [4, 5]] = 0.7, 0.3
-        walk = walk._replace(lives=lives, people=100_000)
+        statistics = walk.day_statistics.copy()
+        statistics[3, :2] = 0.4, 0.6
+        statistics[0] = 0
+        statistics[0, [4, 5]] = 0.7, 0.3
+        walk = walk._replace(day_statistics=statistics, people=100_000)
         stock = pool_of(walk, groups, size=20_000, strength=3.0)
         law, own = laws(stock)[:, 0], stock.copies / stock.copies.sum()
         moves = (stock.r[:, 1:] != stock.r[:, :-1]).sum(axis=1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elsewhere.synthesis.walk._walk_kernels import life_of, rake, take
+from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, rake, take
 from elsewhere.synthesis.walk.pairing import balanced, kernel, pair, raked, skeletons
 
 
@@ -142,13 +142,13 @@ def test_goals_are_raked_towards_what_people_do():
     walks = draw.integers(0, 6, (4000, 5)).astype(np.int32)
     walks[:1000, -1] = walks[:1000, 0]
     label = np.array([0, 0, 1, 1, -1, 0])
-    life = np.empty((len(walks), 4), dtype=np.int64)
-    life_of(walks, life)
-    lives = np.stack([np.bincount(of, minlength=6) for of in life.T]) / len(walks)
+    statistics = np.empty((len(walks), 4), dtype=np.int64)
+    day_statistics_of(walks, statistics)
+    people = np.stack([np.bincount(of, minlength=6) for of in statistics.T]) / len(walks)
     home = walks[:, 0] == walks[:, -1]
-    before, lives[3] = home.mean(), [0.1, 0.9, 0, 0, 0, 0]
+    before, people[3] = home.mean(), [0.1, 0.9, 0, 0, 0, 0]
     share = np.tile([0.2, 0.8], (5, 1))  # of those in a class; of the walks 60 % are in class 0
-    goal = raked(walks, label, share, lives, 10**9, np.ones(len(walks)))
+    goal = raked(walks, label, share, people, 10**9, np.ones(len(walks)))
     assert goal.sum() == pytest.approx(1)
     assert before < 0.4
     assert goal[home].sum() == pytest.approx(0.9, abs=0.05)
@@ -160,12 +160,12 @@ def test_goals_are_raked_towards_what_people_do():
 
 @given(st.integers(1, 9), st.integers(1, 7), st.integers(0, 1000))
 @settings(max_examples=40, deadline=None)
-def test_lives_and_raking_are_those_of_the_definition(N, L, number):
+def test_day_statistics_and_raking_are_those_of_the_definition(N, L, number):
     draw = rng(number)
     walks = draw.integers(0, 4, (N, L)).astype(np.int32)
-    life = np.empty((N, 4), dtype=np.int64)
-    life_of(walks, life)
-    assert life.tolist() == [naive.life_of_a_day(walk) for walk in walks.tolist()]
+    statistics = np.empty((N, 4), dtype=np.int64)
+    day_statistics_of(walks, statistics)
+    assert statistics.tolist() == [naive.day_statistics_of(walk) for walk in walks.tolist()]
     value, goal, w = walks.T.astype(np.uint16), draw.random((L, 4)), np.full(N, 1 / N)
     value[:, 0], goal[:, 3] = 0, 0.0
     rake(value, goal, 3, 0.5, 2 / N, w)

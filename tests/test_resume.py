@@ -129,7 +129,7 @@ def test_whatever_stops_it_the_same_call_goes_on_to_the_same_bytes(town, tmp_pat
             ("run.generate", "learn"),
             ("privacy.deniable.release", "noisy_count"),
             ("evaluation.judge", "audit"),
-            ("run.tries", "pair"),
+            ("run.attempts", "pair"),
         ):
             home = importlib.import_module(f"elsewhere.{home}") if isinstance(home, str) else home
             patch.setattr(home, work, forbidden)

@@ -202,7 +202,7 @@ def test_berlin_is_told_from_the_sea_and_lausanne_from_somalia_is_not(tmp_path):
     assert code == "E_COLUMN"
     assert "no column for lat, lon" in message
     assert "#1 decimal numbers, #2 decimal numbers, #3 times since 1970" in message
-    assert "type --columns lat=#1,lon=#2 (or lat=#2,lon=#1)" in message
+    assert "give `columns` lat=#1,lon=#2 (or lat=#2,lon=#1)" in message
     typed = ew.read_traces(tmp_path / "somewhere.txt", tz="UTC", columns={"lat": "#1", "lon": "#2"})
     assert abs(typed.locations.lat[0] - 46.52) < 0.01
 
@@ -251,11 +251,11 @@ def test_all_that_is_missing_is_said_at_once(tmp_path):
     code, message = refused(put(tmp_path / "a.csv", "a,b,c,d\n" + lines(ISO)))
     assert code == "E_COLUMN"
     assert "no column for user, time, lat, lon; columns seen: 'a', 'b', 'c', 'd'" in message
-    assert "type --columns user=a,time=b,lat=c,lon=d" in message
+    assert "give `columns` user=a,time=b,lat=c,lon=d" in message
     _, message = refused(put(tmp_path / "a.csv", "a,b,lat,lng\n" + lines(ISO)))
-    assert "no column for user, time; columns seen: 'a', 'b', 'lat', 'lng'; type --columns user=a,time=b" in message
+    assert "no column for user, time; columns seen: 'a', 'b', 'lat', 'lng'; give `columns` user=a,time=b" in message
     _, message = refused(put(tmp_path / "a.csv", "uid,time,lat,lng\n" + lines("{user},{t:%H:%M},{lat},{lon}\n")))
-    assert "--columns date=NAME" in message
+    assert "`columns` date=NAME" in message
 
 
 def test_a_row_that_stands_where_names_should_is_not_shown(tmp_path):
@@ -281,8 +281,8 @@ def test_days_that_could_be_months_are_asked_for_with_both_readings(tmp_path, fo
     mark = shown[0]
 
     assert code == "E_DATE"
-    assert f'--date-format "%d{mark}%m{shown}"' in message
-    assert f'--date-format "%m{mark}%d{shown}"' in message
+    assert f'`date_format` "%d{mark}%m{shown}"' in message
+    assert f'`date_format` "%m{mark}%d{shown}"' in message
     assert "3 April or March 4" in message
     assert str(read(path, tz="UTC", date_format=f"%d{mark}%m{shown}")[0].dates[0]) == "2013-04-03"
     assert str(read(path, tz="UTC", date_format=f"%m{mark}%d{shown}")[0].dates[0]) == "2013-03-04"
@@ -326,7 +326,7 @@ def test_dates_beside_clocks_take_the_format_of_dates_alone(tmp_path, expected):
     form = "{user},{t:%d/%m/%Y},{t:%H:%M},{lat},{lon}\n"
     path = put(tmp_path / "a.csv", "uid,date,time,lat,lng\n" + lines(form, early))
 
-    assert '--date-format "%d/%m/%Y"' in refused(path, tz="UTC")[1]
+    assert '`date_format` "%d/%m/%Y"' in refused(path, tz="UTC")[1]
     traces = ew.read_traces(path, tz="UTC", date_format="%d/%m/%Y")
     assert str(traces.dates[0]) == "2013-04-03"
     assert traces.r.tolist() == expected.r.tolist()
@@ -519,7 +519,7 @@ class TestDiaries:
         )
 
         assert code == "E_DATE"
-        assert "'start_time' holds clock times without dates; type --columns date=NAME" in message
+        assert "'start_time' holds clock times without dates; give `columns` date=NAME" in message
 
 
 class TestFirstLines:
@@ -556,8 +556,8 @@ class TestFirstLines:
         code, message = refused(path)
 
         assert code == "E_COLUMN"
-        assert "--encoding cp1252" in message
-        assert "--encoding cp1252" in refused(path, columns={"lon": "L\u00e4nge"})[1]
+        assert "`encoding` cp1252" in message
+        assert "`encoding` cp1252" in refused(path, columns={"lon": "L\u00e4nge"})[1]
         assert read(path, encoding="cp1252")[0].U == 1
 
     def test_one_column_of_numbers_is_no_position(self, tmp_path):
@@ -671,10 +671,10 @@ def test_a_departure_by_the_clock_is_on_the_day_of_its_arrival_or_the_next(tmp_p
 
 def test_no_column_is_proposed_where_several_could_be_meant(tmp_path):
     _, message = refused(put(tmp_path / "ab.csv", "a,b\n1,2\n3,4\n"))
-    assert "type --columns user=NAME,time=NAME,lat=NAME,lon=NAME" in message
+    assert "give `columns` user=NAME,time=NAME,lat=NAME,lon=NAME" in message
     body = "".join(f"u{i % 3},{46.5 + i / 1000:.4f},{6.6 + i / 1000:.4f},2024-03-04 {i:02d}:00\n" for i in range(24))
     _, message = refused(put(tmp_path / "one.csv", "wer,hoch,breit,als\n" + body))
-    assert "type --columns user=wer,time=als,lat=hoch,lon=breit (or lat=breit,lon=hoch)" in message
+    assert "give `columns` user=wer,time=als,lat=hoch,lon=breit (or lat=breit,lon=hoch)" in message
 
 
 TRIPS = {
@@ -821,3 +821,31 @@ def test_points_of_well_known_text_need_no_name(tmp_path, expected):
     traces, _ = read(put(tmp_path / "a.txt", text), tz="UTC")
 
     assert np.array_equal(traces.r, expected.r)
+
+
+def test_x_and_y_that_are_no_whole_numbers_are_no_cells(tmp_path):
+    text = "uid,d,t,e,n\n" + "".join(f"a,0,{t},{5e5 + t / 3},{5e6 + t / 7}\n" for t in range(48))
+    code, message = refused(put(tmp_path / "a.csv", text), columns={"slot": "t", "x": "e", "y": "n"})
+
+    assert code == "E_NUMBER"
+    assert "EPSG:4326" in message
+
+
+def test_a_city_at_a_pole_is_asked_about(tmp_path):
+    text = HEAD + lines("{user},{t:%Y-%m-%d %H:%M:%S},-87.6,41.8\n")
+    _, counted = read(put(tmp_path / "a.csv", text), tz="UTC")
+
+    assert any("of a pole: are latitude and longitude swapped?" in note for note in counted.notes)
+
+
+def test_one_user_in_all_files_is_said(tmp_path):
+    # a column of phones' models, alike in all files
+    for name in ("ann", "bob"):
+        put(tmp_path / "phones" / f"{name}.csv", "device,time,lat,lon\n" + lines(ISO, user="iPhone4"))
+    traces, counted = read(tmp_path / "phones", tz="UTC")
+
+    assert traces.U == 1
+    assert any("names one user in all files" in note and "user=file" in note for note in counted.notes)
+    traces, counted = read(tmp_path / "phones", tz="UTC", columns={"user": "file"})
+    assert traces.U == 2
+    assert not any("one user in all files" in note for note in counted.notes)

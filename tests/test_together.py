@@ -192,10 +192,10 @@ def test_clocks_written_otherwise_are_one_clock(tmp_path, real, fakes):
 def test_fakes_of_other_slots_say_what_to_type(tmp_path):
     real = First.read(put(tmp_path, "numbers.csv", ROWS)).traces
     hours = ew.Traces(np.zeros((2, 24), dtype=int), real.locations, step_minutes=60)
-    with pytest.raises(ew.errors.InvalidTraces, match="add `--step 60min`"):
+    with pytest.raises(ew.errors.InvalidTraces, match="give `step` 60min"):
         common_slots(hours, real, "--fakes")
     unknown = ew.Traces(np.zeros((2, 24), dtype=int), real.locations)  # a file of 24 slots: nobody said how long
-    with pytest.raises(ew.errors.InvalidTraces, match="if its slots are 60 minutes long, add `--step 60min`"):
+    with pytest.raises(ew.errors.InvalidTraces, match="if its slots are 60 minutes long, give `step` 60min"):
         common_slots(unknown, real, "--fakes")
     waking = ew.Traces(np.zeros((2, 51), dtype=int), real.locations, start="06:00")
     slots = common_slots(waking, real, "--fakes")

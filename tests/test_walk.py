@@ -17,7 +17,7 @@ from elsewhere.synthesis.walk._walk_kernels import (
     draw_far,
     far_pull,
     length_of,
-    moving_loss,
+    logistic_loss,
     sector_of,
     stroll,
 )
@@ -115,9 +115,9 @@ class TestLaw:
         walk = learn_walk(r, ew.Locations(n=3), np.ones(3, dtype=bool), rng=np.random.default_rng(0))
 
         assert walk.people == 4  # of one nothing is known
-        # of 4: moves 2, 0, 3, 1; places 2, 1, 3, 2; instants at the main place 3, 4, 2, 2; home at the end: two
+        # of 4: moves 2, 0, 3, 1; places 2, 1, 3, 2; slots at the main place 3, 4, 2, 2; home at the end: two
         expected = [[1, 1, 1, 1, 0], [0, 1, 2, 1, 0], [0, 0, 2, 1, 1], [2, 2, 0, 0, 0]]
-        np.testing.assert_array_equal(walk.lives, np.array(expected) / 4)
+        np.testing.assert_array_equal(walk.day_statistics, np.array(expected) / 4)
 
     def test_gaps_are_stays(self):
         r = np.array([[-1, 2, -1, 1], [-1, -1, -1, -1], [0, 1, 2, -1]])
@@ -193,7 +193,7 @@ class TestLargeMaps:
                 np.testing.assert_allclose(getattr(walk, name), getattr(whole, name), rtol=1e-9)
 
     def test_walks_are_drawn_by_the_law(self, monkeypatch):
-        # traces of five instants on six places, counted, against the law from its definition
+        # traces of five slots on six places, counted, against the law from its definition
         rng = np.random.default_rng(4)
         R, known, n, L = 7, np.array([True] * 6 + [False]), 400_000, 5
         where = ew.Locations(xy=rng.random((R, 2)) * [9, 2])
@@ -282,11 +282,11 @@ def test_the_loss_of_moving_and_its_slope(number):
     weights, ridge = rng.normal(0, 2, n), rng.random(n)
     every, moved = rng.integers(n, size=(steps, 3)), rng.random(steps) < 0.5
     slope = np.empty(n)
-    value = moving_loss(weights, ridge, every, moved, slope)
-    assert value == pytest.approx(naive.moving_loss(weights, ridge, every.tolist(), moved.tolist()), rel=1e-9)
+    value = logistic_loss(weights, ridge, every, moved, slope)
+    assert value == pytest.approx(naive.logistic_loss(weights, ridge, every.tolist(), moved.tolist()), rel=1e-9)
     for j in range(n):
         up, down = weights.copy(), weights.copy()
         up[j] += 1e-6
         down[j] -= 1e-6
-        apart = [naive.moving_loss(w, ridge, every.tolist(), moved.tolist()) for w in (up, down)]
+        apart = [naive.logistic_loss(w, ridge, every.tolist(), moved.tolist()) for w in (up, down)]
         assert slope[j] == pytest.approx((apart[0] - apart[1]) / 2e-6, abs=1e-4)

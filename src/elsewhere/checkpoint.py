@@ -462,4 +462,4 @@ def _remove(checkpoint: Checkpoint) -> None:
 def _listed(names: set[str]) -> str:
     """Stages in words, those of many parts with their number."""
     parts = Counter(name.partition("-")[0].replace("_", " ") for name in names)
-    return ", ".join(f"{n} {name}" if " " in name else name for name, n in sorted(parts.items()))
+    return ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))

@@ -51,7 +51,7 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         if not nearest.is_dir():
             raise OutputRefused(f"{folder} cannot be written: {nearest} is a file.")
         tried = Path(tempfile.mkdtemp(prefix=_hidden(folder, PARTIAL), dir=nearest))  # a name that `clean_up` knows
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # another process that cleans up may have taken it away
             tried.rmdir()
     except PermissionError:
         raise OutputRefused(f"{folder} cannot be written: no permission in {nearest}.") from None

@@ -204,7 +204,9 @@ def audit(
     from elsewhere.evaluation.attacks.audit import ALL
 
     if not wanted or (wanted != "all" and set(wanted) - set(ALL)):
-        raise InvalidParameter(f"`--attacks` must be all, or ids A1 .. A21 with commas between, got {attacks!r}.")
+        raise InvalidParameter(
+            f"`--attacks` must be all, or ids {ALL[0]} .. {ALL[-1]} with commas between, got {attacks!r}."
+        )
     sources = read_real(real, reading, fakes, model)
     sources = with_fakes(sources, fakes, links)
     others, sources = sources.further(holdout, "--holdout")

@@ -38,8 +38,8 @@ Source = Annotated[
     Path,
     typer.Argument(
         metavar="INPUT",
-        help="Real traces: CSV, Parquet, JSON, GPX, GeoJSON, GeoLife, Google Timeline, OwnTracks, Foursquare, SGLT; "
-        "a file, a folder of files, or - for standard input.",
+        help="Real traces: CSV, Excel, Parquet, JSON, GPX, GeoJSON, GeoLife, Google Timeline, OwnTracks, Foursquare, "
+        "SGLT; a file, a folder of files, or - for standard input.",
         show_default=False,
     ),
 ]
@@ -301,7 +301,10 @@ Days = Annotated[
 Number = Annotated[
     int | None,
     typer.Option(
-        "-n", metavar="N", help="Deniable and private presets: fakes to release, any number; else one a person."
+        "-n",
+        metavar="N",
+        help="Deniable and private presets: fakes to release, any number; else about one a seed (deniable) "
+        "or a person (private), counted with noise.",
     ),
 ]
 

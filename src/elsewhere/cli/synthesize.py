@@ -174,7 +174,8 @@ def plan(
     }
     lines = [f"{each.preset}: {each.useful if each.enough else _too_few(each)}" for each in found]
     words = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
-    lines.append(f"to make them: {words} --preset {'|'.join(each.preset for each in found if each.enough)}")
+    if enough := [each.preset for each in found if each.enough]:
+        lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
     if found[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
     say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from elsewhere.errors import InvalidParameter, require_whole
+from elsewhere.errors import InvalidParameter
 from elsewhere.evaluation.attacks.finding import plain
 from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.pool import on_map_of
@@ -120,14 +120,7 @@ class Uses:
         return [f"{u.verdict:<12}  {u.title}: {u.short}" for u in self.uses]
 
 
-def judge_uses(
-    real: Traces | ArrayLike,
-    fakes: Any,
-    *,
-    rng: np.random.Generator,
-    locations: Locations | None = None,
-    splits: int = SPLITS,
-) -> Uses:
+def judge_uses(real: Traces | ArrayLike, fakes: Any, *, rng: np.random.Generator) -> Uses:
     """
     Say what fakes are good for, beside what one half of the real people is for the other.
 
@@ -148,14 +141,11 @@ def judge_uses(
     ----------
     real
         The real people's days: `Traces`, or an (N, L) array of places. Splits keep all days of a person together.
+        Where neither they nor `fakes` have coordinates, trip lengths and flows between zones cannot be judged.
     fakes
         `Traces`, what `generate_fakes` returns, or an (F, L) array; on the map and clock of `real`.
     rng
         Draws splits and samples.
-    locations
-        Places of plain arrays; without coordinates trip lengths and flows between zones cannot be judged.
-    splits
-        Number of random splits.
 
     Examples
     --------
@@ -168,12 +158,11 @@ def judge_uses(
     'not for this'
 
     """  # noqa: E501 (the table)
-    require_whole("splits", splits, 2)
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator`, got {type(rng).__name__}.")
-    made = on_map_of(fakes, real, locations)
+    made = on_map_of(fakes, real)
     made = made if isinstance(made, Traces) else getattr(made, "r", made)
-    given = on_one_map({"real": real, "fakes": made}, locations)
+    given = on_one_map({"real": real, "fakes": made})
     known = given["real"]
     if isinstance(made, Traces) and (made.step_minutes, made.start) != (known.step_minutes, known.start):
         raise InvalidParameter(
@@ -184,10 +173,10 @@ def judge_uses(
     plan = Plan.of(known)
     people = Days(known.r, _weekend(known.dates), plan)
     fake = Days(given["fakes"].r, _weekend(made.dates if isinstance(made, Traces) else None), plan)
-    sizes = {"people": known.U, "days": len(known), "fakes": len(fake.r), "places": plan.R, "splits": splits}
+    sizes = {"people": known.U, "days": len(known), "fakes": len(fake.r), "places": plan.R, "splits": SPLITS}
     lacking = {m.id: _too_few(known.U) or m.lacks(people, fake, known.user) for m in MEASURES}
     found: dict[str, list[list[float]]] = {m.id: [] for m in MEASURES if not lacking[m.id]}
-    for child in rng.spawn(splits if found else 0):
+    for child in rng.spawn(SPLITS if found else 0):
         half, other, sample, mixed = _split(people, fake, known.user, known.U, child)
         for m in MEASURES:
             if m.id in found:

@@ -14,9 +14,8 @@ What the test is not: "differential" bounds a difference. It shows neither that 
 is not the most similar of all (E54, E55). At order 0 with one period sim_G = 0 exactly if no place is shared, so
 par_i = 0 leaves par_s nothing to reject (E14); both are kept, and the verdict names each that rejected.
 
-All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6, `_kernels`).
-
-What the privacy test measured, and which rules rejected: on one fake, and on many in columns.
+All similarities are of order 0 with Hamming distance, and all thresholds are compared exactly (R6,
+`_rules_kernels.py`).
 """
 
 import warnings
@@ -188,8 +187,8 @@ class PrivacyTest:
     """
     The privacy test, prepared once for all seeds and alternates, then cheap for each fake.
 
-    Compiled loops call `_kernels.verdict_one(fake, seed, test.prepared, scratch)` themselves, with `fake` an int32
-    row and `scratch = _kernels.new_scratch(test.prepared)` per thread.
+    Compiled loops call `verdict_one(fake, seed, test.prepared, scratch)` of `_rules_kernels.py` themselves, with `fake`
+    an int32 row and `scratch = new_scratch(test.prepared)` per thread.
 
     Examples
     --------

@@ -10,9 +10,8 @@ p_bar per (tau, tau'), and a row with few departures is the pooled row instead (
 Sums are kept where somebody moved, the kernel is evaluated for the places asked about: no (R, R) array is ever
 built unless `table` is called.
 
-What the aggregate model adds up over users: visits, and the rows of p(u), as sparse sums.
-
-Nothing here belongs to one user, and the sums of two sets of users add.
+What is added up over users are visits and the rows of p(u). No sum belongs to one user, and those of two sets of users
+add.
 """
 
 import warnings

@@ -19,9 +19,9 @@ MOST_DAYS = 24
 MOST_BACKGROUND = 600
 
 
-def in_no_order(r: Places, n: int = MOST_DAYS) -> Ints:
+def in_no_order(r: Places) -> Ints:
     """
-    At most `n` rows, chosen and ordered by a hash of their places.
+    Return at most MOST_DAYS rows, chosen and ordered by a hash of their places.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def in_no_order(r: Places, n: int = MOST_DAYS) -> Ints:
 
     """
     keys = [hashlib.sha256(np.ascontiguousarray(row, dtype="<i4").tobytes()).digest() for row in r]
-    return np.array(sorted(range(len(r)), key=lambda i: (keys[i], i))[:n], dtype=np.int64)
+    return np.array(sorted(range(len(r)), key=lambda i: (keys[i], i))[:MOST_DAYS], dtype=np.int64)
 
 
 class Hours(NamedTuple):

@@ -251,7 +251,7 @@ class Fakes:
 
 
 def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of a file; a bomb is refused before it is unpacked."""
+    """Return the arrays of a file; a bomb is refused before it is unpacked."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if sum(member.file_size for member in archive.infolist()) > LARGEST:
             raise ValueError("arrays too large")

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def counts(read: "Preparation") -> dict[str, Any]:
-    """What became of an input, without its name: a result may travel further than the file."""
+    """Return what became of an input, without its name: a result may travel further than the file."""
     return {field: value for field, value in read.to_dict().items() if field != "name"}
 
 
 def opening(read: dict[str, Any]) -> list[str]:
-    """The `counts` in words: what was read, dropped and repaired, and what should be known about it."""
+    """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
     kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
     kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
     lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
@@ -37,7 +37,7 @@ def opening(read: dict[str, Any]) -> list[str]:
 
 
 def repairs(read: dict[str, Any]) -> list[str]:
-    """How many rows were dropped or repaired, one line per reason."""
+    """Return how many rows were dropped or repaired, one line per reason."""
     from elsewhere.reports.preparation import REASONS
 
     return [
@@ -48,10 +48,10 @@ def repairs(read: dict[str, Any]) -> list[str]:
 
 
 def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
-    """Acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
+    """Return acceptance by rule, achieved k, and how fakes move beside real traces; totals only (E63)."""
     import numpy as np
 
-    def life(r: Any) -> dict[str, float]:
+    def day_statistics(r: Any) -> dict[str, float]:
         moves = np.count_nonzero(r[:, 1:] != r[:, :-1], axis=1).mean()
         ordered = np.sort(r, axis=1)
         places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
@@ -68,7 +68,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "attempts": fakes.tally["tested"],
         "passed": fakes.tally["passed"],
         "rejected_by": {n: c for n, c in fakes.tally.items() if n not in ("tested", "passed") and c},
-        "per_trace": {"real": life(traces.r), "fakes": life(fakes.r)},
+        "per_trace": {"real": day_statistics(traces.r), "fakes": day_statistics(fakes.r)},
         "notes": list(fakes.notes),
     }
     told["certificate"] = fakes.certificate.to_dict()
@@ -82,7 +82,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
 
 
 def verdicts(judgement: "Judgement") -> dict[str, Any]:
-    """What the judges say, for --json: `uses`, `lives`, `publish` (level, words, because) and the whole `judgement`."""
+    """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
     from elsewhere.reports.attacks import advice
 
     told = judgement.to_dict()
@@ -100,7 +100,7 @@ PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT, f"shareable-{REPORT}")
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
-    """The folder of the owner, checked before any work; never inside the one that may be published."""
+    """Return the folder of the owner, checked before any work; never inside the one that may be published."""
     whole = out.absolute()
     if private is None and not whole.name:
         raise InvalidParameter(f"`private` must be given where the output is {out}.")
@@ -111,19 +111,19 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
     return folder
 
 
-def unfinished_folder(out: Path, mine: Path) -> Path:
-    """Where a run keeps what is done until it has ended: beside the private folder, because it is private."""
-    spare = mine.absolute().with_name(f"{out.absolute().name}-unfinished")
-    if spare.resolve() == mine.resolve():
+def unfinished_folder(out: Path, owner_folder: Path) -> Path:
+    """Return where a run keeps what is done until it ends: beside the private folder, because it is private."""
+    unfinished = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
+    if unfinished.resolve() == owner_folder.resolve():
         raise InvalidParameter(
-            f"`private` must not be {spare.name}, which is where a run keeps what is done: choose another name.",
+            f"`private` must not be {unfinished.name}, which is where a run keeps what is done: choose another name.",
             code="E_OUTPUT",
         )
-    return spare
+    return unfinished
 
 
 def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
-    """Who was made from whom beside fakes that are not published yet, by their numbers: `publish` knows no user."""
+    """Write who was made from whom beside fakes not published yet, by their numbers: `publish` knows no user."""
     if not (fakes.seed >= 0).any():
         return
     from elsewhere.run.publish import links_file
@@ -133,7 +133,7 @@ def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
 
 def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", private: Path) -> list[str]:
     """
-    Who was made from whom, for the owner, and what the studio shows of it; the names of the files, if there are any.
+    Write who was made from whom, for the owner, and what the studio shows of it; return the names of the files.
 
     Without the links no later audit could tell.
     """
@@ -149,7 +149,7 @@ def write_links(traces: "Traces", fakes: "Fakes", pool: "Pool", rows: "Ints", pr
 
 def earlier_results(folder: Path) -> set[str]:
     """
-    The files of an earlier run in a folder, which this run makes obsolete: the pool's, or the owner's beside the links.
+    Return the files of an earlier run that this one makes obsolete: the pool's, or the owner's beside the links.
 
     A report or judgement is ours by what stands in it; anything else of such a name is somebody's own.
     """
@@ -173,7 +173,7 @@ def earlier_results(folder: Path) -> set[str]:
 
 
 def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:
-    """With `force`: say which files of names we use are none of this run; whose they are nobody knows, so they stay."""
+    """Say, with `force`, which files of names we use are none of this run; whose they are nobody knows, they stay."""
     for name in sorted(set(ours) - set(written)):
         if (folder / name).exists():
             warnings.warn(f"{folder / name} is not of this run, and was left as it is.", stacklevel=2)
@@ -189,7 +189,7 @@ def write_reports(
     read: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """
-    The shareable report into DIR, judgement and report into the private folder; names of the files in both.
+    Write the shareable report into DIR, judgement and report into the private folder; return the names of both.
 
     `read` says what became of the input, rows dropped and all, for the owner. Where a theorem covers the fakes the
     shareable report stays private too: it is computed from real people, and the theorem does not cover it.

@@ -22,12 +22,12 @@ from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
+from elsewhere.run.attempts import Attempts, Block, LifeModel, Made, Pairs, WalkModel
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
 from elsewhere.run.public_map import WEEKS, PublicMap, weekdays
 from elsewhere.run.roles import Roles, in_public, split_users
-from elsewhere.run.tries import Attempts, Block, LifeModel, Made, Pairs, WalkModel
 from elsewhere.scale import map_over, workers_or
 from elsewhere.semantics.classes import PAPERS, SemanticClasses
 from elsewhere.synthesis.paper.attempt import FakeMaker
@@ -201,7 +201,7 @@ def _deniable(
     stages: Stages,
     executor: Executor | None,
 ) -> Fakes:
-    """Fakes by a noisy count of the seeds' archetypes (theorem 1)."""
+    """Make fakes by a noisy count of the seeds' archetypes (theorem 1)."""
     release = release_fakes(
         learnt.classes_of(traces.r[roles.seed_rows]),
         traces.user[roles.seed_rows],
@@ -252,7 +252,7 @@ def _private(
     stages: Stages,
     executor: Executor | None,
 ) -> Fakes:
-    """Fakes by noisy sums over everybody (theorem 2)."""
+    """Make fakes by noisy sums over everybody (theorem 2)."""
     require_given(feasible, settings)
     ways = None
     if isinstance(traces, Traces) and (moves := allowed_moves(feasible, traces.locations)) is not None:
@@ -324,7 +324,7 @@ def _tested(
     progress: Progress | None,
     stages: Stages,
 ) -> Fakes:
-    """Fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
+    """Make fakes that pass the privacy test: walks paired with seeds (`product`), or decoded from them (`paper`)."""
     roles = _with_known_places(roles, learnt)
     known = learnt.translate(roles.seeds)
     # a person with all their days is one seed; where the paper is reproduced, every trace is
@@ -460,7 +460,7 @@ ONE_CLASS = "all places are in one class: fakes keep nothing of what their seeds
 
 
 def _entropy(rng: np.random.Generator | None) -> int:
-    """128 bits: of the operating system, or of the caller's generator in a laboratory run."""
+    """Return 128 bits: of the operating system, or of the caller's generator in a laboratory run."""
     if rng is None:
         secret = np.random.SeedSequence().entropy
         assert isinstance(secret, int)  # noqa: S101 - what numpy draws from the operating system
@@ -535,7 +535,7 @@ def _learn(
 
 
 def _with_known_places(roles: Roles, learnt: FittedModel) -> Roles:
-    """The roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
+    """Return the roles without rows that visit nothing but rare places of a map without coordinates (E31)."""
     shown = np.any(learnt.place[roles.seeds.r] >= 0, axis=1)
     alternates = roles.alternates
     if isinstance(alternates, Traces):
@@ -581,7 +581,7 @@ def _pairs(
     entropy: int,
     stages: Stages,
 ) -> Pairs:
-    """Walks, or lives over days, of the people the model was learnt from, to be paired with the seeds of a block."""
+    """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
 
     def learn_walk() -> WalkModel | LifeModel:
@@ -596,7 +596,7 @@ def _pairs(
 
 def _days_shown(people: People, settings: Preset, per_seed: int, entropy: int) -> NDArray[np.bool_]:
     """
-    (per_seed, people, days) on which days each fake is somewhere: those of somebody.
+    Return (per_seed, people, days) on which days each fake is somewhere: those of somebody.
 
     The number of a seed's own days would tell who is who, and fakes of one seed.
     """

@@ -46,7 +46,7 @@ def key_of(
 
 
 def _content(source: Any) -> Any:
-    """What stands for an input: the hash of a file or folder, with its name, since it may name a user; else itself."""
+    """Return what stands for an input: hash and name, which may be a user's, of a file or folder; else itself."""
     if isinstance(source, Source):
         return [source.user, source.raw]
     if isinstance(source, (str, os.PathLike)):
@@ -58,7 +58,7 @@ def _content(source: Any) -> Any:
 
 
 def in_place(stages: Stages, folders: Sequence[Path]) -> bool:
-    """Whether what the folders hold was put there by the run that was stopped, and by nobody else."""
+    """Return whether what the folders hold was put there by the run that was stopped, and by nobody else."""
     if not kept(stages, WRITTEN):
         return False
     lists = stages(WRITTEN, list[dict[str, str]])

@@ -41,7 +41,7 @@ from elsewhere.traces.model import Evidence, Ints, Locations, Periods, Places, T
 
 def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     """
-    The traces without places that fewer than `m_min` distinct users visit, and (R,) what stands for each place.
+    Return the traces without places that fewer than `m_min` users visit, and (R,) what stands for each place.
 
     A rare place becomes the geographically nearest surviving one. Without coordinates nothing stands for it (-1): its
     slots become missing, and a row of which nothing is left is dropped. `m_min` = 1 changes nothing.
@@ -290,7 +290,7 @@ def learn(
 
 
 def is_data(feasible: Any) -> bool:
-    """Whether the moves that people make are asked for, not a table."""
+    """Return whether the moves that people make are asked for, not a table."""
     return isinstance(feasible, str) and feasible == "data"
 
 
@@ -350,7 +350,7 @@ def _classes(
     graph: LocationGraph, kappa: int | str, settings: Preset, people: Traces, rng: np.random.Generator
 ) -> SemanticClasses:
     """
-    The classes of one clustering, or the most informative of `class_draws`, all of one number of classes.
+    Return the classes of one clustering, or the most informative of `class_draws`, all of one number of classes.
 
     That number is what the first one has: "auto" chooses once. What `c_min` merges away differs from draw to draw, and
     how people agree in few classes is not compared with how they do in many.

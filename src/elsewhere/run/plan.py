@@ -33,7 +33,7 @@ class Planned:
     useful: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return {**asdict(self), "certificate": self.certificate.to_dict()}
 
 
@@ -82,7 +82,7 @@ def _product(people: int) -> str:
 
 
 def _without(preset: PresetName, people: int, words: str) -> Planned:
-    """A preset without a theorem."""
+    """Return a preset without a theorem."""
     least = least_users(PRESETS[preset])
     return Planned(preset, people >= least, least, Certificate.none(), words)
 
@@ -125,7 +125,7 @@ def _private(people: int, eps: float, delta: float) -> Planned:
 
 
 def _with_these(people: int, delta: float) -> str:
-    """The eps for the number of people there is, where it promises anything."""
+    """Return the eps for the number of people there is, where it promises anything."""
     most = gaussian_mu(MOST_EPS, delta)
     told = [
         f"{what} from eps = {math.ceil(10 * eps_of(need / people, delta)) / 10:g}"

@@ -47,7 +47,7 @@ SAME = "same"  # instead of a file: fakes carry the ids of their seeds
 
 
 def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -> bytes:
-    """The private table as CSV: one line per day of a fake, in the order of the fakes, or of the ids given for them."""
+    """Return the private table as CSV: one line per day of a fake, in the order of the fakes, or of their given ids."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     days = None if seeds.dates is None else seeds.dates.astype(str)
@@ -62,7 +62,7 @@ def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -
 
 def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
     r"""
-    The private table of a pool, from that of all fakes by their numbers, which is kept until they are published.
+    Return the private table of a pool, from that of all fakes by number, which is kept until they are published.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
 
 
 def _numbers(traces: Traces) -> Ints:
-    """Of each row its number among the complete rows of its user and day, from 0; rows with gaps are no seeds."""
+    """Return the number of each row among the complete ones of its user and day, from 0; gaps make no seeds."""
     met: dict[tuple[int, str], int] = {}
     out = np.full(len(traces), -1, dtype=np.int64)
     for row in np.flatnonzero(np.all(traces.r >= 0, axis=1)).tolist():
@@ -105,7 +105,7 @@ def _numbers(traces: Traces) -> Ints:
 
 def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     """
-    (F,) row of `real` that each fake was made from.
+    Return the (F,) rows of `real` that each fake was made from.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def _days(traces: Traces) -> Ints:
 
 
 def _row(rows: list[int], day: str | None, nth: str | None, real: Traces, number: Ints) -> int:
-    """The one row that is meant; -1 if there is none, -2 if it cannot be told."""
+    """Return the one row that is meant; -1 if there is none, -2 if it cannot be told."""
     if day is not None and real.dates is not None:
         rows = [row for row in rows if str(real.dates[row]) == day]
     if nth is not None:
@@ -200,7 +200,7 @@ FORMS = ("fakes.csv", "fakes.parquet", *ALSO.values(), "fakes.locations")  # bes
 
 
 def as_read(fakes: Fakes, read: Preparation) -> Fakes:
-    """The same fakes, which remember the columns and the format of the input: they are published as it is."""
+    """Return the same fakes, which remember the columns and the format of the input: they are published as it is."""
     # a column that was read as two things is written as one: where that is not the user, the usual ones are written
     columns = read.columns if "user" in read.columns else {}
     reading = read.in_public(max(FEWEST, fakes.preset.m_min))
@@ -210,7 +210,7 @@ def as_read(fakes: Fakes, read: Preparation) -> Fakes:
 
 
 def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
-    """The same fakes; their certificate says so where the map was found in people whom it protects."""
+    """Return the same fakes; their certificate says so where the map was found in people whom it protects."""
     from elsewhere.privacy.deniable.release import COINS, THE_MAP
 
     if read.seeds is not None:
@@ -227,7 +227,7 @@ def _on_this_map(fakes: Fakes, read: Preparation) -> Fakes:
 
 def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fakes, Preparation]:
     """
-    The same, with a note on the places that are in no fake because too few people share them.
+    Return the same, with a note on the places that are in no fake because too few people share them.
 
     It is a note of the fakes, for everybody, or of the reading, for the owner alone: where a theorem covers the fakes,
     which such a count is not covered by, and where it would count fewer than five places.
@@ -241,7 +241,7 @@ def with_withheld(fakes: Fakes, read: Preparation, traces: Traces) -> tuple[Fake
 
 
 def on_withheld(fakes: Fakes, traces: Traces) -> tuple[str, int]:
-    """How many places are withheld, and of which category most are, where enough people and places are behind it."""
+    """Return how many places are withheld, and the category of most, where enough people and places are behind it."""
     import numpy as np
 
     frame = fakes.frame
@@ -294,7 +294,7 @@ def write_fakes(pool: Pool, out: Path, frame: PublicMap, also: Sequence[str], ou
 
 
 def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | None = None) -> tuple[Pool, list[str]]:
-    """The pool with words on what the dates of the fakes mean, and on fakes without a line among events; the words."""
+    """Return the pool with words on what dates of fakes mean, and on fakes without a line among events; the words."""
     import numpy as np
 
     notes = [note for note in pool.provenance["notes"] if note.startswith(("dates: ", "categories of places"))]
@@ -318,14 +318,14 @@ def on_output(pool: Pool, frame: PublicMap, also: Sequence[str], out_as: str | N
 
 
 def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
-    """The pool with a manifest that lists the files `names` beside it, written last; the names of all files."""
+    """Write the pool with a manifest that lists the files `names` beside it, last; return the names of all files."""
     from elsewhere.files import write_files
 
     beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:
-        # one time for all: how long the fakes took, or their judge, is not told (section 11)
+        # one time for all: how long the fakes took, or their judge, is not told (E63)
         os.utime(out / name, ns=(now, now))
     return folder
 
@@ -384,7 +384,7 @@ def publish_linked(
     secret: bytes | None = None,
 ) -> tuple[Pool, Ints]:
     """
-    The pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit.
+    Return the pool of `publish`, and for each of its fakes the number it has in `fakes`: private, for the audit.
 
     `secret` are 32 bytes that decide all draws, so that a run which was stopped publishes the same pool; by default
     they are the operating system's, or those of `rng`.
@@ -440,7 +440,7 @@ def publish_linked(
 
 
 def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: np.random.Generator) -> Ints:
-    """The rows of fake people to publish, so many of each seed as its budget has left."""
+    """Return the rows of fake people to publish, so many of each seed as its budget has left."""
     n = fakes.people
     first = np.searchsorted(fakes.life, np.arange(n))
     seed, given_out = fakes.person[first], fakes.published[first]
@@ -465,7 +465,7 @@ def _within_budget(fakes: Fakes, per_seed: int, choose: str, temp: float, rng: n
 
 
 def _seeds_categories(fakes: Fakes) -> bool:
-    """Whether there are categories that the theorem does not cover: found in the rows of the input, seeds' too."""
+    """Return whether some categories are not covered by the theorem: found in the rows of the input, seeds' too."""
     return fakes.covered and fakes.frame.locations.category_users is not None
 
 
@@ -503,6 +503,6 @@ def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: boo
 
 
 def _reading(fakes: Fakes) -> dict[str, Any]:
-    """How the input was read; without counts over people whom the theorem protects, since it does not cover them."""
+    """Return how the input was read; without counts over people whom the theorem protects: it does not cover them."""
     counted = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {name: value for name, value in fakes.frame.reading.items() if name not in counted}

@@ -93,7 +93,7 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
 
 
 def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str]:
-    """The smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
+    """Return the smallest step down in k and `m_min` that leaves enough people and places, with what it costs."""
     from elsewhere.run.roles import least_users
 
     if settings.name != "product":
@@ -116,7 +116,7 @@ def _smaller(traces: "Traces", visitors: "Ints", settings: "Preset") -> list[str
 
 
 def _coarser(traces: "Traces", settings: "Preset") -> list[str]:
-    """Larger places, which more people share, with the number of them."""
+    """Return larger places, which more people share, with the number of them."""
     if traces.locations.has_coordinates:
         for cells in (n for n in COARSER if n < traces.R):
             found = _shared(with_joined(traces, cells).visitors(), traces.U, settings)
@@ -150,7 +150,7 @@ def join_places(traces: "Traces", settings: "Preset") -> "tuple[Traces, list[str
 
 def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
     """
-    The same days at places that several people share, at most `cells` of them.
+    Return the same days at places that several people share, at most `cells` of them.
 
     Who shares a place is told by the days without a gap, of which fakes are made.
     """
@@ -166,7 +166,7 @@ def with_joined(traces: "Traces", cells: int | None = None) -> "Traces":
 
 
 def _people(settings: "Preset") -> int:
-    """How many people it takes."""
+    """Return how many people it takes."""
     from elsewhere.run.roles import least_users
 
     if settings.name != "private":
@@ -203,7 +203,7 @@ def read_whole(
     missing: str = "drop",
 ) -> "tuple[Traces, Preparation]":
     """
-    The days without a gap of an input, and what became of it; refused where they are of too few people.
+    Return the days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
     unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
@@ -283,7 +283,7 @@ def _read(
 def _of_enough(
     usable: "Callable[[Traces], Traces]", traces: "Traces", read: "Preparation", settings: "Preset", least: int | None
 ) -> "Traces":
-    """The usable days; refused where they are of fewer people than `least`, or all at one place."""
+    """Return the usable days; refused where they are of fewer people than `least`, or all at one place."""
     from elsewhere.run.roles import least_users
 
     if least is None:
@@ -305,7 +305,7 @@ def _of_enough(
 
 
 def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
-    """All that stands in the way of making fakes, with numbers, in one message."""
+    """Return all that stands in the way of making fakes, with numbers, in one message."""
     people, days = read.users + read.users_dropped, read.days + read.days_dropped
     usable = f"{read.users_usable:,} of {people:,} people have a usable day, one known from end to end"
     asked = f" (`k` = {settings.k})" if settings.k else ""
@@ -314,7 +314,7 @@ def _too_few(read: "Preparation", settings: "Preset", least: int) -> str:
 
 
 def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> list[str]:
-    """How many people have a day that can be used, and why the others have none; how many days are left out."""
+    """Return how many people have a day that can be used, and why the others have none; how many days are left out."""
     people, notes = read.users + read.users_dropped, []
     if whole.U < people:
         why = "; ".join(read.in_the_way(by_gap=False))  # the notes of the reading have them
@@ -327,7 +327,7 @@ def _without_a_day(whole: "Traces", traces: "Traces", read: "Preparation") -> li
 
 
 def whole_rows(traces: "Traces") -> "Traces":
-    """The rows without a gap, which alone can be seeds."""
+    """Return the rows without a gap, which alone can be seeds."""
     import numpy as np
 
     whole = np.all(traces.r >= 0, axis=1)

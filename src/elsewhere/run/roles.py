@@ -35,7 +35,7 @@ class Contributors:
 
     @staticmethod
     def of(traces: Traces, before: "Contributors | None" = None) -> "Contributors":
-        """The users of these traces, and those of `before`."""
+        """Return the users of these traces, and those of `before`."""
         key = secrets.token_bytes(32) if before is None else before.key
         named = {_hash(key, label) for label in traces.labels}
         return Contributors(key, frozenset(named) if before is None else before.users | named)
@@ -46,14 +46,14 @@ class Contributors:
 
 
 def contributors_file(traces: Traces) -> dict[str, bytes]:
-    """The private file that remembers the users of these traces, name -> content."""
+    """Return the private file that remembers the users of these traces, name -> content."""
     key = secrets.token_bytes(32)
     users = sorted(_hash(key, label) for label in traces.labels)
     return {FILE: json.dumps({"key": key.hex(), "users": users}).encode()}
 
 
 def contributed(folder: str | Path, traces: Traces) -> NDArray[np.bool_] | None:
-    """Which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
+    """Return which users of these traces the model in `folder` has met, (U,); None if the model does not remember."""
     path = Path(folder) / FILE
     if not path.exists():
         return None
@@ -117,7 +117,7 @@ def split_users(
     seeds: Collection[str] | None = None,
 ) -> Roles:
     """
-    The roles of all users under this preset; `NotEnoughUsers` names the number needed.
+    Return the roles of all users under this preset; `NotEnoughUsers` names the number needed.
 
     With `learnt`, model and classes come from elsewhere: the deniable preset then needs no users to learn from. `seeds`
     are the labels of its seeds where their coins were thrown before.
@@ -180,7 +180,7 @@ def _with_gaps(
     learnt: bool,
 ) -> Roles:
     """
-    The roles where days have gaps: whole days alone are seeds and alternates.
+    Return the roles where days have gaps: whole days alone are seeds and alternates.
 
     Days with gaps are learnt from: those of the people who are learnt from already, and of people who have no others.
     """
@@ -217,7 +217,7 @@ def in_public(count: int) -> str:
 
 def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator) -> Ints:
     """
-    The rows of these users that are seeds.
+    Return the rows of these users that are seeds.
 
     Of the product, whose fakes live as many days as their seeds, the first 60 days of each; one day of each, drawn at
     random, where too few people have several to learn from how days follow each other.
@@ -248,7 +248,7 @@ def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) 
 
 
 def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
-    """The first rows of each user, of rows in order of users."""
+    """Return the first rows of each user, of rows in order of users."""
     rank = np.arange(len(order)) - np.searchsorted(traces.user[order], traces.user[order])
     return np.sort(order[rank < most])
 
@@ -256,13 +256,13 @@ def _first_of_each(traces: Traces, order: Ints, most: int) -> Ints:
 def _learnt_from(
     traces: Traces, users: Ints, settings: Preset, rng: np.random.Generator
 ) -> tuple[Traces, tuple[str, ...]]:
-    """The days of these users that serve the model: all of them where the paper is reproduced, else `evenly`."""
+    """Return the days of these users that serve the model: all of them where the paper is reproduced, else `evenly`."""
     return (traces.of_users(users), ()) if settings.name == "paper" else evenly(traces, users, rng)
 
 
 def evenly(traces: Traces, users: Ints, rng: np.random.Generator) -> tuple[Traces, tuple[str, ...]]:
     """
-    The days of these users that a model is learnt from: of nobody more than of the median user.
+    Return the days of these users that a model is learnt from: of nobody more than of the median user.
 
     A user counts once everywhere (E61), but moves, paces and groups are learnt from days: one person with a thousand
     of them would be whom everybody's fakes are like.
@@ -299,7 +299,7 @@ def _deniable(
     seeds: Collection[str] | None,
 ) -> Roles:
     """
-    Seeds and people to learn from, each person by a coin of their own; all days of a seed count.
+    Return the seeds and the people to learn from, each person by a coin of their own; all days of a seed count.
 
     Nothing here may depend on the seeds but who they are: what is refused is refused for the others alone.
     """

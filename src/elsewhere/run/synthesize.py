@@ -55,6 +55,7 @@ from elsewhere.run.publish import (
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
 from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
+from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
 from elsewhere.traces.model import Traces
@@ -185,14 +186,14 @@ def synthesize(
             progress(stage, done, total, left)
 
     of_laboratory = None if rng is None else rng.bytes(32)
-    mine, spare = _folders(out, None if private is None else Path(private), force)
+    owner_folder, unfinished = _folders(out, None if private is None else Path(private), force)
     tell(READ, 0, 0)
     source = opened_once(source, allow_truncated=asked.reading.allow_truncated)
     what = {"per_seed": asked.per_seed, "n": asked.n, "kappa": kappa, "holdout": holdout, "missing": asked.missing}
     key = key_of(source, asked.reading, settings, of_laboratory, asked.feasible, **what)
-    with going_on(spare, key, SPENT, force=force) as stages:
-        force = force or in_place(stages, (mine, out))
-        for folder in (out, mine):
+    with going_on(unfinished, key, SPENT, force=force) as stages:
+        force = force or in_place(stages, (owner_folder, out))
+        for folder in (out, owner_folder):
             check_folder(folder, force=force)
         secret = of_laboratory or stages(SECRET, lambda: secrets.token_bytes(32))
         coins = derived(secret, "coins", 32)
@@ -225,25 +226,25 @@ def synthesize(
                 seeds=read.seeds,
             )
         fakes, read = with_withheld(as_read(fakes, read), read, traces)
-        with whole_folders((mine, out), force=force, outdated=earlier_results) as (for_me, new):
+        with whole_folders((owner_folder, out), force=force, outdated=earlier_results) as drafts:
             result = _published(
-                traces, fakes, read, aside, asked, secret, stages, tell if report else None, new, for_me
+                traces, fakes, read, aside, asked, secret=secret, stages=stages, drafts=drafts, report=report, tell=tell
             )
-            about_to_write(stages, (for_me, new))
+            about_to_write(stages, drafts)
     warn_of_strangers(out, (*FORMS, REPORT), result.files)
-    warn_of_strangers(mine, PRIVATE, result.private_files)
-    return replace(result, out=out, private=mine)
+    warn_of_strangers(owner_folder, PRIVATE, result.private_files)
+    return replace(result, out=out, private=owner_folder)
 
 
 def _folders(out: Path, private: Path | None, force: bool) -> tuple[Path, Path]:
-    """The private folder, and that of what is done until the job has ended; refused before any work."""
-    mine = private_folder(out, private, force=True)
-    spare = unfinished_folder(out, mine)
-    clean_up(spare)
-    stopped = spare.exists()  # what the folders hold may be its own
-    for folder in (out, mine):
+    """Return the private folder, and that of what is done until the job has ended; refused before any work."""
+    owner_folder = private_folder(out, private, force=True)
+    unfinished = unfinished_folder(out, owner_folder)
+    clean_up(unfinished)
+    stopped = unfinished.exists()  # what the folders hold may be its own
+    for folder in (out, owner_folder):
         check_folder(folder, force=force or stopped)
-    return mine, spare
+    return owner_folder, unfinished
 
 
 def _published(
@@ -252,13 +253,15 @@ def _published(
     read: Preparation,
     aside: Traces | None,
     asked: "_Asked",
+    *,
     secret: bytes,
     stages: Stages,
-    tell: Callable[[str, int, int], None] | None,
-    out: Path,
-    private: Path,
+    drafts: tuple[Path, ...],
+    report: bool,
+    tell: Callable[[str, int, int], None],
 ) -> Result:
-    """Publish fakes, judge what leaves the house and report on it; without `tell`, which hears of it, publish only."""
+    """Publish fakes; with `report` judge what leaves the house, and `tell` of it. `drafts`: owner's folder, `out`."""
+    private, out = drafts
     pool, rows = publish_linked(
         fakes, per_seed=asked.per_seed, laboratory=fakes.laboratory, secret=derived(secret, "pool", 32)
     )
@@ -269,7 +272,7 @@ def _published(
     told["notes"] += notes
     told["read"] = counts(read)
     judgement = None
-    if tell is not None:
+    if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
             traces,
@@ -336,10 +339,7 @@ def _check(
     require_whole("workers", workers, 1)
     if asked.n is not None:
         require_whole("n", asked.n, 1)
-    if not isinstance(kappa, str):
-        require_whole("kappa", kappa, 2)
-    elif kappa != "auto":
-        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
+    require_kappa(kappa)
     require_between("holdout", holdout, 0, 0.5)
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a numpy.random.Generator, got {type(rng).__name__}.")
@@ -352,7 +352,7 @@ def _check(
 
 
 def _aside(traces: Traces, share: float, rng: np.random.Generator) -> tuple[Traces, Traces | None]:
-    """The people to make fakes of, and those set aside as control before anything is learnt."""
+    """Return the people to make fakes of, and those set aside as control before anything is learnt."""
     # a coin for each person: who is set aside depends on nobody else
     aside = rng.random(traces.U) < share
     if not aside.any() or aside.all():

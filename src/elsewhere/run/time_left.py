@@ -10,16 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from time import monotonic
 
+from elsewhere.semantics.classes import TEACHING
+
 LEARN, MAKE, JUDGE = "learning", "making fakes", "judging the fakes"
 ATTACK, WRITE = "attacking the fakes", "writing the reports"
-ATTACKED = 2.0  # thousands of people at most (`judge_run`)
-MOST_PLACES = 5.0  # thousands (`semantic_clustering`)
+ATTACKED = 2.0  # thousands of people at most: MOST_PEOPLE of evaluation/judge.py, which this room may not import
 SEEDS = 0.7  # of the people, as a rule
 # of the time of all attacks, in the order in which they run; most of it goes to A5, A15, A17 and A19
 ATTACKS = (7, 1.3, 1.3, 0.8, 18, 3, 4.5, 0.1, 0.1, 2.5, 0.1, 0.8, 0.1, 0.1, 10, 0.4, 22, 4, 24, 0.1, 0.1)
 
 PRIOR = 10.0  # seconds of a usual machine that weigh beside what was measured on this one
-KEPT = 0.05  # of what a stage usually takes, below which it was kept from a run that was stopped, and tells no speed
+# a stage that takes less than this share of its usual time was done in an earlier, stopped run: it tells no speed
+KEPT = 0.05
 REST = 0.3  # of the time that a piece has taken: no less is said to come, since what is long may be longer
 
 
@@ -37,8 +39,8 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     """
     thousands = days * slots / 72_000
     attacked = min(ATTACKED, SEEDS * people / 1000)
-    # classes cost by what people do at places, up to the 5,000 from which their centres are taken
-    classes = sqrt(thousands * min(MOST_PLACES, places / 1000))
+    # classes cost by what people do at places, up to the number from which their centres are taken
+    classes = sqrt(thousands * (min(TEACHING, places) / 1000))
     found = {LEARN: 6 + 0.25 * thousands + 3.7 * classes, MAKE: 0.1 + 0.7 * thousands * per_seed}
     if report:
         found |= {JUDGE: 0.5 + 0.8 * thousands, ATTACK: 19 + 33 * (attacked / ATTACKED) ** 1.5, WRITE: 1.0}
@@ -82,9 +84,9 @@ class TimeLeft:
         """Say that so many of the pieces of a stage are done; a `total` of 0 is not known."""
         now, before = self._clock(), self._ahead()
         self._stage, (self._done, self._next) = stage, self._shares(stage, done, total)
-        usual, spent = before - self._ahead(), now - self._since
-        if usual > 0 and spent > KEPT * usual:
-            self._usual, self._spent = self._usual + usual, self._spent + spent
+        seconds, spent = before - self._ahead(), now - self._since
+        if seconds > 0 and spent > KEPT * seconds:
+            self._usual, self._spent = self._usual + seconds, self._spent + spent
         self._since = now
 
     def __call__(self) -> float | None:
@@ -99,7 +101,7 @@ class TimeLeft:
         return (ahead - piece) * slow + max(slow * piece - spent, REST * spent)
 
     def _ahead(self) -> float:
-        """Usual seconds of what is not done, that which is being done included."""
+        """Return the usual seconds of what is not done, that which is being done included."""
         if self._stage not in self.expected:
             return 0.0
         names = list(self.expected)
@@ -107,7 +109,7 @@ class TimeLeft:
         return self.expected[self._stage] * (1 - self._done) + sum(self.expected[name] for name in later)
 
     def _shares(self, stage: str, done: int, total: int) -> tuple[float, float]:
-        """Of the time of a stage, the share of what is done, and of the piece that comes next."""
+        """Return, of the time of a stage, the share of what is done, and of the piece that comes next."""
         weights = self._pieces.get(stage, ())
         if not weights or len(weights) != total:
             weights = (1.0,) * max(1, total)

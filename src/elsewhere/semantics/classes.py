@@ -6,10 +6,9 @@ k-means on one row per place, scaled to length 1 so that a place counts by what 
 Roles are counts; their square roots make the cosine of two places the overlap of what they are to people (the
 Bhattacharyya coefficient). docs/decisions/0001-classes.md holds the figures behind the default.
 
-Which of several clusterings says most about people (docs/decisions/0009-telling.md).
-
 Where classes are not clear-cut, k-means finds other ones from every start, equally good by its own measure. What they
-are for is to say how people are alike: so of several the one is taken in which people agree most with their like.
+are for is to say how people are alike: so of several the one is taken in which people agree most with their like
+(`most_informative`, docs/decisions/0009-telling.md).
 """
 
 import warnings
@@ -117,6 +116,14 @@ def labels_of(classes: Any, R: int) -> Ints:
     return label.astype(np.int64)
 
 
+def require_kappa(kappa: int | str, most: int | None = None) -> None:
+    """Refuse what is neither "auto" nor a whole number of classes from 2 to `most`."""
+    if not isinstance(kappa, str):
+        require_whole("kappa", kappa, 2, most)
+    elif kappa != "auto":
+        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
+
+
 def semantic_clustering(
     graph: LocationGraph,
     *,
@@ -170,10 +177,7 @@ def semantic_clustering(
             code="E_TOO_FEW_PLACES",
         )
     require_whole("c_min", c_min, 1)
-    if kappa != "auto" and not isinstance(kappa, str):
-        require_whole("kappa", kappa, 2, len(places))
-    elif kappa != "auto":
-        raise InvalidParameter(f'`kappa` must be a whole number or "auto", got {kappa!r}.')
+    require_kappa(kappa, len(places))
 
     # places in an order that does not come from their numbers, so that k-means starts alike on renamed places (F6);
     # rounded, since sums over users in another order differ in their last digits
@@ -211,19 +215,20 @@ Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights be
 
 
 def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
-    """k-means++; classes are numbered by first appearance."""
+    """Return the class of each row by k-means++; classes are numbered by first appearance."""
     with _one_thread():
         return _numbered(_means(rows, kappa, entropy, STARTS).predict(rows))
 
 
 def _one_thread() -> Any:
-    """Sums in one order, so the same classes on every machine (R5)."""
+    """Return a context in which sums have one order, so that every machine finds the same classes (R5)."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
 
 
 def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
+    """Return k-means of so many `starts`, learnt from all rows or from TEACHING of them, drawn by `entropy`."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 

@@ -25,9 +25,7 @@ random order of the users, the pairs of all users with the one s places further 
 are drawn without replacement, so that every user is in 2 m pairs. (U - 1) / m times their sum is w_G on average
 (Horvitz-Thompson), and the scatter of the m sums gives the standard error of every weight.
 
-The ranks of places in people's lists: what sigma matches by (E20, E22), and the roles that places play for people.
-
-A place inside a block of b tied counts holds each of the b ranks of its block with weight 1/b.
+The ranks that sigma matches by are also the roles that places play for people (`roles`).
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """
 Geographic similarity sim_G: how well the places of one person tell those of another (sec:similarity:geographic).
 
-Mallows distance M_d(p, q): the earth mover's distance between two probability vectors (eq:emdprob).
+It rests on the Mallows distance M_d(p, q), the earth mover's distance between two probability vectors (eq:emdprob).
 """
 
 import numpy as np

@@ -1,11 +1,10 @@
 """
 Semantic similarity sim_S: how alike two people live once their places are renamed (sec:similarity:semantic).
 
-The best mapping of places at order 0, exact: rank with rank in one period, an assignment over several (E19, E20).
+At order 0 the best mapping is found exactly: rank with rank in one period, an assignment over several (E19, E20).
 
-The best mapping of places at order 1, with a certificate (eq:hs1, E17, E25).
-
-For a pair of periods, or for all of them together, maximise
+At order 1 it is searched for, with a certificate (eq:hs1, E17, E25): for a pair of periods, or for all of them
+together, maximise
 
     V(sigma) = sum_{r,r'} alpha_r min(p(u)_r^r', p(v)_sigma(r)^sigma(r')),
 
@@ -62,8 +61,9 @@ def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]
     """
     Value and sigma, as positions, of the best common mapping.
 
-    It maximises sum_{r,tau} w_tau(u) min(pi_tau^r(u), pi_tau^sigma(r)(v)) over one sigma for all periods. Benefits are
-    whole numbers over the denominators of `Visits`, so that the assignment too is exact.
+    It maximises sum_{r,tau} w_tau(u) min(pi_tau^r(u), pi_tau^sigma(r)(v)) over one sigma for all periods, w_tau(u)
+    the share of u's slots in period tau. Benefits are whole numbers over the denominators of `Visits`, so that the
+    assignment too is exact.
     """
     lived_u, lived_v = u.visits.sum(axis=1), v.visits.sum(axis=1)
     times, over, denominator = period_scale(lived_v[None], float(lived_u.sum()))
@@ -254,8 +254,8 @@ def semantic_similarity(
     Return sim_S(u, v), the largest sim_G over all renamings of places, and the best renaming sigma (eq:hdk, eq:hdkp).
 
     Order 0, exact (eq:hs0, signs as in E16): sum_tau w_tau(u) max_sigma sum_r min(pi_tau^r(u), pi_tau^sigma(r)(v)), by
-    matching sorted visits (E20). It compares how the time is shared out among places, and is blind to which and when
-    (E21).
+    matching sorted visits (E20); w_tau(u) is the share of u's slots in period tau. It compares how the time is shared
+    out among places, and is blind to which and when (E21).
 
     Order 1 (eq:hs1, E17) compares moves and is a quadratic assignment problem: exact up to 7 places, beyond that a
     search over swaps with a certified upper bound beside it (E25).

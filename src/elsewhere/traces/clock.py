@@ -227,7 +227,7 @@ def _both_readings(name: str, parts: Any) -> str:
     rest = f"{mark}%{'Y' if len(year) == 4 else 'y'}{hour}{seconds}{' %p' if half else ''}"
     return (
         f"dates of column {name!r} are ambiguous: 03{mark}04 would be 3 April or March 4, and no number above 12 "
-        f'tells; type --date-format "%d{mark}%m{rest}" (day first) or --date-format "%m{mark}%d{rest}" (month first).'
+        f'tells; give `date_format` "%d{mark}%m{rest}" (day first) or `date_format` "%m{mark}%d{rest}" (month first).'
     )
 
 
@@ -462,7 +462,7 @@ def plan_clock(
         if role in ("time", "arrived") and holds_time_of_day(sample, roles[role]):
             if "date" not in roles:
                 raise sample.refuse(
-                    f"column {sample.shown(roles[role])!r} holds clock times without dates; type --columns date=NAME, "
+                    f"column {sample.shown(roles[role])!r} holds clock times without dates; give `columns` date=NAME, "
                     "the column of dates.",
                     "E_DATE",
                 )
@@ -472,7 +472,7 @@ def plan_clock(
             if "date" in used and not holds_time_of_day(sample, roles["left"]):
                 raise sample.refuse(
                     f"column {sample.shown(roles['arrived'])!r} holds clock times, and column "
-                    f"{sample.shown(roles['left'])!r} does not; type --columns left=NAME, the clock time of leaving.",
+                    f"{sample.shown(roles['left'])!r} does not; give `columns` left=NAME, the clock time of leaving.",
                     "E_DATE",
                 )
     dated = [used["date"]] if "date" in used else list(used.values())

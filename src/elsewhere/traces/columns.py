@@ -622,12 +622,12 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
         also += f", or place={labels.get(meaning.roles['category'], 'NAME') if 'category' in meaning.roles else 'NAME'}"
     unnamed = "" if headed else "the first line holds data, no names; "
     seen = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
-    return f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}type --columns {typed}{also}."
+    return f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}give `columns` {typed}{also}."
 
 
 def _decoded(names: Sequence[str]) -> str:
     """Return what to try where names of columns are no UTF-8."""
-    return "some of these names are no UTF-8, try --encoding cp1252; " if any("\ufffd" in n for n in names) else ""
+    return "some of these names are no UTF-8, try `encoding` cp1252; " if any("\ufffd" in n for n in names) else ""
 
 
 def _seen(names: Sequence[str], kinds: Mapping[str, str]) -> str:

@@ -65,7 +65,7 @@ class Periods:
 
     @staticmethod
     def of(periods: "int | Sequence[float] | Periods") -> "Periods":
-        """Return periods from a number of equal parts of the day, or from hour bounds."""
+        """Return the periods from a number of equal parts of the day, or from hour bounds."""
         if isinstance(periods, Periods):
             return periods
         if isinstance(periods, (int, np.integer)) and not isinstance(periods, bool):
@@ -75,7 +75,7 @@ class Periods:
 
     @property
     def T(self) -> int:
-        """Return number of periods."""
+        """Return the number of periods."""
         return len(self.bounds) - 1
 
     def of_minute(self, minute: ArrayLike) -> Places:
@@ -104,7 +104,7 @@ class Evidence:
 
     @staticmethod
     def of(evidence: "Evidence | Mapping[tuple[int, int], Any]") -> "Evidence":
-        """Return evidence from `{(row, slot): {place: weight}}` or `{(row, slot): (places, weights)}`."""
+        """Return the evidence from `{(row, slot): {place: weight}}` or `{(row, slot): (places, weights)}`."""
         if isinstance(evidence, Evidence):
             return evidence
         rows: list[tuple[int, int, int, float]] = []
@@ -144,18 +144,18 @@ EARTH_RADIUS_KM = 6371.0088
 
 
 def on_sphere(lat: Floats, lon: Floats) -> Floats:
-    """Return directions as points (n, 3) of the unit sphere."""
+    """Return the directions as points (n, 3) of the unit sphere."""
     north, east = np.radians(lat), np.radians(lon)
     return np.column_stack([np.cos(north) * np.cos(east), np.cos(north) * np.sin(east), np.sin(north)])
 
 
 def in_space(lat: Floats, lon: Floats) -> Floats:
-    """Return points of the globe as (n, 3) kilometres from its centre."""
+    """Return the points of the globe as (n, 3) kilometres from its centre."""
     return EARTH_RADIUS_KM * on_sphere(lat, lon)
 
 
 def on_globe(x: Floats) -> tuple[Floats, Floats]:
-    """Return latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
+    """Return the latitude and longitude, to six decimals, of points `in_space` that lie on the globe."""
     lat: Floats = np.degrees(np.arcsin(np.clip(x[:, 2] / EARTH_RADIUS_KM, -1, 1)))
     lon: Floats = np.degrees(np.arctan2(x[:, 1], x[:, 0]))
     return np.round(lat, 6), np.round(lon, 6)
@@ -312,7 +312,7 @@ class Locations:
 
     def planar(self) -> Floats:
         """
-        Return coordinates (R, 2) in kilometres on a plane, for maps and grids of a town or a region.
+        Return the coordinates (R, 2) in kilometres on a plane, for maps and grids of a town or a region.
 
         Equirectangular about the mean direction of all places, so a set that straddles the antimeridian stays whole.
         """
@@ -417,7 +417,7 @@ def clock_minutes(start: str) -> int:
 
 
 def clock_text(minutes: float) -> str:
-    """Return minutes since midnight as a local time "HH:MM"."""
+    """Return the local time "HH:MM" of minutes since midnight."""
     return f"{int(minutes) // 60:02}:{int(minutes) % 60:02}"
 
 
@@ -519,17 +519,17 @@ class Traces:
 
     @property
     def L(self) -> int:
-        """Return slots per row."""
+        """Return the number of slots per row."""
         return int(self.r.shape[1])
 
     @property
     def R(self) -> int:
-        """Return number of places."""
+        """Return the number of places."""
         return len(self.locations)
 
     @property
     def U(self) -> int:
-        """Return number of distinct users."""
+        """Return the number of distinct users."""
         return len(self.labels)
 
     @property
@@ -604,7 +604,7 @@ def users_per_place(user: Ints, r: Places | Ints, R: int) -> Ints:
 
 
 def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
-    """Return numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
+    """Return the numbers in 0 .. size - 1, or a mask of that size, as numbers; at least one."""
     chosen = np.asarray(numbers)
     if chosen.dtype == bool and chosen.shape == (size,):
         chosen = np.flatnonzero(chosen)
@@ -616,7 +616,7 @@ def _chosen(name: str, numbers: ArrayLike, size: int, code: str) -> Ints:
 
 
 def place_numbers(r: ArrayLike, R: int, name: str = "r") -> Places:
-    """Return (N, L) whole numbers of R places, -1 for missing, as a frozen array; `name` is theirs in messages."""
+    """Return the (N, L) whole numbers of R places, -1 for missing, as a frozen array; `name` is theirs in messages."""
     try:
         array = np.asarray(r)
     except ValueError:
@@ -677,7 +677,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def offset_seconds(offset: str) -> int:
-    """Return seconds east of Greenwich of "Z", "+02", "+0200" or "+02:00"."""
+    """Return the seconds east of Greenwich of "Z", "+02", "+0200" or "+02:00"."""
     if offset == "Z":
         return 0
     digits = offset[1:].replace(":", "").ljust(4, "0")
@@ -762,7 +762,7 @@ class People:
 
     @property
     def days(self) -> int:
-        """Return days of the calendar."""
+        """Return the number of days in the calendar."""
         return int(self.rows.shape[1])
 
     def places(self, r: NDArray[np.integer]) -> Places:
@@ -790,7 +790,7 @@ class People:
         return out
 
     def nearest(self, person: Ints, day: Ints) -> Ints:
-        """Return rows of the traces: each person's day that is nearest to `day`, of its kind where they have one."""
+        """Return the row of each person's day that is nearest to `day`, of its kind where they have one."""
         has = self.rows >= 0
         out = np.empty(len(person), dtype=np.int64)
         for i, (p, d) in enumerate(zip(person.tolist(), day.tolist(), strict=True)):

@@ -126,7 +126,7 @@ class Shape:
             raise self.table.refuse(message, "E_COLUMN")
 
     def odd_times(self, wall: Times) -> Mask:
-        """Return rows without a time, or with one that no trace is from (B31)."""
+        """Return the rows without a time, or with one that no trace is from (B31)."""
         odd = np.isnat(wall)
         if self.latest is not None:
             odd |= (wall < EARLIEST) | (wall > self.latest)
@@ -165,7 +165,7 @@ class Shape:
 
 
 def positions(shape: Shape, table: Table) -> tuple[Floats, Floats] | None:
-    """Return latitude and longitude of every row, NaN where there is none; None where no column has them."""
+    """Return the latitude and longitude of every row, NaN where there is none; None where no column has them."""
     if {"lat", "lon"} <= shape.roles.keys():
         lat, lon = numbers(table, shape.roles["lat"]), numbers(table, shape.roles["lon"])
         return lat, np.where((lon > 180) & (lon <= 360), lon - 360, lon) if shape.lon360 else lon
@@ -185,7 +185,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
     if np.all(np.abs(lat[number]) > 1000) or np.all(np.abs(lon[number]) > 1000):
         raise shape.table.refuse(
             "the coordinates are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326), or "
-            "give the rows a column of places, and these with --locations as lines `x, y` in km.",
+            "give the rows a column of places, and these with `locations` as lines `x, y` in km.",
             "E_SWAPPED",
         )
     small = max(np.abs(lat[number]).max(), np.abs(lon[number]).max()) < np.pi
@@ -200,7 +200,7 @@ def refuse_positions(shape: Shape, position: tuple[Floats, Floats] | None) -> No
 
 
 def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
-    """Return rows whose coordinates are none, or off the globe."""
+    """Return the rows whose coordinates are none, or off the globe."""
     if position is None:
         return {}
     lat, lon = position
@@ -209,7 +209,7 @@ def position_faults(position: tuple[Floats, Floats] | None) -> dict[str, Mask]:
 
 
 def spread(place: Ints, n: int, position: tuple[Floats, Floats] | None) -> float:
-    """Return share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
+    """Return the share of rows that lie far from the mean of their place's rows; 0 without coordinates."""
     if position is None:
         return 0.0
     lat, lon = position
@@ -232,7 +232,7 @@ def number_places(
     base: int = 0,
 ) -> tuple[Locations, Ints]:
     """
-    Return places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
+    Return the places and the place number of every good row, -1 where it is marked as missing (no label, or "-1").
 
     `good` tells which rows of the table these are, for messages; None where it is no longer known. Labels are ids or
     numbers of the `own_map` places. Without any, places have the mean coordinates of their rows, the
@@ -310,7 +310,7 @@ class _Ids:
 
 def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool = False) -> tuple[Fixes, Preparation]:
     """
-    Return fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
+    Return the fixes, or visits, from columns user, time (or arrived and left), and lat and lon (or geometry, or place).
 
     How times and places are read is decided on the sample of the input; of each of its tables only compact columns are
     kept.
@@ -349,8 +349,10 @@ def _gathered(
     fixed: Counter[str] = Counter()
     table_notes: dict[str, set[str]] = {}
     clocks: list[WallClock] = []
+    files: set[str] = set()
     n = 0
     for table in parts:
+        files.add(table.name)
         clock = wall_clock(plan, table)
         row, line = _good_rows(shape, table, clock, plan, ids, tally, named=named, accuracy=accuracy)
         if line:
@@ -370,7 +372,7 @@ def _gathered(
     tally.check(shape.max_bad)
     all_notes = list(parts.notes)
     all_notes += [
-        f"{note} ({len(files)} files)" if parts.notes and files else note for note, files in table_notes.items()
+        f"{note} ({len(having)} files)" if parts.notes and having else note for note, having in table_notes.items()
     ]
     all_notes += [*(shape.table.meaning.notes if shape.table.meaning is not None else ()), *plan.notes]
     tz, zone_notes = zone_of_all(plan, clocks)
@@ -379,8 +381,13 @@ def _gathered(
     lat, lon = columns.get("lat"), columns.get("lon")
     here = None if lat is None or lon is None else (lat, lon)
     notes = [*all_notes, *zone_notes, *notes]
+    if len(files) > 1 and len(user_ids) == 1 and shape.roles["user"] != FILE:
+        column = shape.table.shown(shape.roles["user"])
+        notes.append(f"column {column!r} names one user in all files; if each is one person, give `columns` user=file")
     if here is not None and (polar := int((np.abs(here[0]) > 85).sum())):
-        notes.append(f"{polar} rows lie within 5 degrees of a pole")  # possible, and seldom meant (B25)
+        notes.append(
+            f"{polar} rows lie within 5 degrees of a pole: are latitude and longitude swapped?"
+        )  # possible, and seldom meant (B25)
     locations, place = None, None
     if named:
         codes, place_names = ids["place"].sorted(columns["place"])
@@ -458,6 +465,12 @@ def with_cells(parts: Parts, roles: Mapping[str, str]) -> tuple[Parts, dict[str,
     def named(table: Table) -> Table:
         x, y = (numbers(table, roles[side]) for side in CELL)
         whole = (x == np.floor(x)) & (y == np.floor(y)) & (np.maximum(np.abs(x), np.abs(y)) < 2**31)
+        if 2 * np.count_nonzero(whole) < table.rows:
+            raise table.refuse(
+                "columns `x` and `y` number the cells of a grid, and most of their values are no whole numbers. "
+                "Convert metres of a map to latitude and longitude (EPSG:4326), or divide them by the width of a cell.",
+                "E_NUMBER",
+            )
         cells = [
             f"{int(a)},{int(b)}" if ok else "" for a, b, ok in zip(x.tolist(), y.tolist(), whole.tolist(), strict=True)
         ]
@@ -497,7 +510,7 @@ def slots_of(
     shape: Shape, own_map: Map | None, width: int | None, start: str | None, base: int = 0
 ) -> tuple[Slots, Preparation]:
     """
-    Return slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
+    Return the slots from columns user, slot, and place (or lat and lon), with date or trace if there are any.
 
     A slot lasts `width` seconds; None tells it by how many slots there are, see `_slot_width`. `base` is the number of
     the first slot and of the first place: 0, or 1 in SGLT files.
@@ -581,7 +594,7 @@ def long_table(table: Table, roles: Mapping[str, str]) -> tuple[Table, dict[str,
     if "user" not in roles:
         raise table.refuse(
             f"{L} columns look like the slots of a day, and no column tells whose day it is; give every line an id in "
-            "a column called uid, or type --columns user=NAME.",
+            "a column called uid, or give `columns` user=NAME.",
             "E_COLUMN",
         )
     refuse_rows(n * L, table.name)

@@ -261,7 +261,7 @@ def onto(
     kinds = [_kind(each) for each in (here, there)]
     raise InvalidTraces(
         f"{what}: its places are {kinds[0]}, those of the real traces are {kinds[1]}, and nothing says which is which; "
-        "give the places of both with `--locations`, a table of id, lat and lon.",
+        "give the places of both with `locations`, a table of id, lat and lon.",
         code="E_MISMATCH",
     )
 
@@ -294,7 +294,7 @@ def _by_name(traces: Traces, like: Traces, what: str) -> tuple[Traces, tuple[str
         if not here.has_coordinates:
             raise InvalidTraces(
                 f"{what}: {len(unknown)} of its {len(visited)} places are not among those of the real traces; give the "
-                "places of both with `--locations`, a table of id, lat and lon.",
+                "places of both with `locations`, a table of id, lat and lon.",
                 code="E_MISMATCH",
             )
         place[unknown] = there.nearest(here.points()[unknown])[0]
@@ -338,7 +338,7 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
     slots = [f"{t.L} slots of {t.step_minutes:g} minutes from {t.start}" for t in (traces, like)]
     text = f"{what} has {slots[0]} in a day, the real traces have {slots[1]}"
     if traces.step_minutes != step:
-        raise InvalidTraces(f"{text}; add `--step {traces.step_minutes:g}min`.", code="E_SHAPE")
+        raise InvalidTraces(f"{text}; give `step` {traces.step_minutes:g}min.", code="E_SHAPE")
     if traces.L == like.L and ahead == 0:
         return slice(0, traces.L), slice(0, like.L)
     if ahead != int(ahead):
@@ -348,9 +348,7 @@ def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]
     # a file of numbered slots does not tell how long they are: half as many are rather slots of twice the length
     if high - low < shorter or 2 * shorter <= max(traces.L, like.L):
         length = MINUTES_PER_DAY / traces.L
-        hint = (
-            f"; if its slots are {length:g} minutes long, add `--step {length:g}min`" if length == int(length) else ""
-        )
+        hint = f"; if its slots are {length:g} minutes long, give `step` {length:g}min" if length == int(length) else ""
         raise InvalidTraces(f"{text}{hint}.", code="E_SHAPE")
     return slice(low - int(ahead), high - int(ahead)), slice(low, high)
 

@@ -13,7 +13,7 @@ not produce does. Information is in bits per fake (order) or per seed (counts, t
 
 A11, A14, A21: what stands in the table where no attack runs here.
 
-The suite: every attack of the table with what it needs, A1 to A21.
+The suite: every attack of the table with what it needs.
 """
 
 import math
@@ -63,7 +63,7 @@ def entropy(counts: Ints) -> float:
 
 
 def information(a: Ints, b: Ints) -> float:
-    """Mutual information of two whole numbers, in bits, as the sample has it."""
+    """Return the mutual information of two whole numbers, in bits, as the sample has it."""
     joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1), dtype=np.int64)
     np.add.at(joint, (a, b), 1)
     return max(0.0, entropy(joint.sum(axis=1)) + entropy(joint.sum(axis=0)) - entropy(joint.ravel()))
@@ -90,7 +90,7 @@ def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, flo
 
 
 def scatter_tells(counts: Ints, expected_variance: float) -> tuple[float, float]:
-    """Bits by which counts tell the seed beyond chance, and p of scatter this large by chance alone."""
+    """Return the bits by which counts tell the seed beyond chance, and p of scatter this large by chance alone."""
     from scipy.stats import chi2
 
     spread = float(counts.var())
@@ -143,7 +143,7 @@ def side_channel(inputs: AttackInputs) -> Finding:
 
 
 def _published(inputs: AttackInputs, owner: Ints) -> Ints:
-    """Seeds in the order in which the fakes are published: that of the pool where there is one."""
+    """Return the seeds in the order in which the fakes are published: that of the pool where there is one."""
     if inputs.pool is None:
         return owner[_first_days(inputs.life)]
     known = {row.tobytes(): int(seed) for row, seed in zip(np.ascontiguousarray(inputs.fakes), owner, strict=True)}
@@ -152,7 +152,7 @@ def _published(inputs: AttackInputs, owner: Ints) -> Ints:
 
 
 def _first_days(life: Ints) -> Ints:
-    """The first row of each life, in the order of the rows."""
+    """Return the first row of each life, in the order of the rows."""
     return np.sort(np.unique(life, return_index=True)[1])
 
 
@@ -173,7 +173,7 @@ REVIEWS = {
 
 
 def behind_decoys(attack: str) -> Callable[[AttackInputs], Finding]:
-    """An attack of the location-based service, loaded when it runs."""
+    """Return an attack of the location-based service, loaded when it runs."""
 
     def attempt(inputs: AttackInputs) -> Finding:
         from elsewhere.evaluation.lbs import findings
@@ -219,7 +219,7 @@ ATTACKS = {
     "A19": Attack("the service holds the pool", behind_decoys("A19"), PAIRS),
     "A20": Attack("what number, order and tries tell of the seed", side_channel, ("seed_index",)),
 }
-ALL = tuple(f"A{i}" for i in range(1, 22))
+ALL = tuple(sorted({*ATTACKS, *REVIEWS}, key=lambda attack: int(attack[1:])))
 # what is asked of everybody in the file, and how of people of whom no fake was made
 EVERYBODY = {
     "A1": copies_of_role,
@@ -234,7 +234,7 @@ WORST = (LEARNT, WITHIN, UNCLEAR, NOTHING)
 
 
 def run(attack: str, inputs: AttackInputs) -> Finding:
-    """The finding of one attack, of the worst role where there are several; what it needs where an input is missing."""
+    """Return the finding of one attack, of the worst role of several; what it needs where an input is missing."""
     seeds = _run(attack, inputs)
     if attack not in EVERYBODY or not inputs.roles:
         return seeds
@@ -262,7 +262,7 @@ def _beyond_chance(f: Finding) -> float:
 
 
 def _of_role(found: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
-    """The figures of one role, or why there is no verdict."""
+    """Return the figures of one role, or why there is no verdict."""
     if isinstance(found, str) or found.status != RUN:
         why = found if isinstance(found, str) else f"it needs {found.needs}"
         return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
@@ -290,7 +290,7 @@ def _run(attack: str, inputs: AttackInputs) -> Finding:
 
 
 def not_run(attack: str, title: str, needs: str) -> Finding:
-    """The line of an attack that lacks an input."""
+    """Return the line of an attack that lacks an input."""
     return Finding(attack, title, status=NOT_RUN, needs=needs, words=f"Not run: needs {needs}.")
 
 
@@ -371,13 +371,13 @@ ON_DECOYS = ("A15", "A16", "A17", "A18", "A19")  # whether fakes look real, or h
 
 
 def named(attack: str, role: Any = None) -> str:
-    """The id of an attack, and of whom it speaks where the worst role is not the seeds."""
+    """Return the id of an attack, and of whom it speaks where the worst role is not the seeds."""
     return attack if role in (None, SEEDS) else f"{attack} of the {role}"
 
 
 def in_one_sentence(outcomes: Mapping[str, str]) -> str:
     """
-    How many attacks learnt something, by the outcome of each (`Finding.outcome`).
+    Return how many attacks learnt something, by the outcome of each (`Finding.outcome`).
 
     Those that ask whether fakes look real, or hide a user of a service, tell nothing of the people in the file, and
     have a sentence of their own.
@@ -600,5 +600,5 @@ def _ids(attacks: str | Iterable[str]) -> tuple[str, ...]:
     unknown = [a for a in wanted if a not in ALL]
     if not wanted or unknown:
         shown = ", ".join(map(repr, unknown)) or repr(attacks)
-        raise InvalidParameter(f'`attacks` must be "all" or ids A1 .. A21, got {shown}.')
+        raise InvalidParameter(f'`attacks` must be "all" or ids {ALL[0]} .. {ALL[-1]}, got {shown}.')
     return tuple(sorted(wanted, key=ALL.index))

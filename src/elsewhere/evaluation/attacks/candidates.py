@@ -48,7 +48,7 @@ Scores = TypeVar("Scores", Floats, Ints)
 
 def shared_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
     """
-    Chance that the own candidate is among the n best of each row, ties broken at random: 1/j for one of j.
+    Return the chance that the own candidate is among the n best of each row, ties broken at random: 1/j for one of j.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def by_candidate(score: Scores, people: People) -> Scores:
 
 
 def blocks(link: Link) -> list[Ints]:
-    """Rows of fakes in blocks that fit into memory."""
+    """Return the rows of fakes in blocks that fit into memory."""
     size = max(1, min(BLOCK, int(4e7 // max(1, len(link.people.r)))))
     return [np.arange(i, min(i + size, len(link.fakes))) for i in range(0, len(link.fakes), size)]
 
 
 def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
-    """The tables with places renumbered 0 .. V-1, those that occur, where R is large."""
+    """Return the tables with places renumbered 0 .. V-1, those that occur, where R is large."""
     if R <= MOST_PLACES:
         return R, tables
     seen = np.unique(np.concatenate([t.ravel() for t in tables]))
@@ -87,7 +87,7 @@ def compact(R: int, *tables: Ints) -> tuple[int, tuple[Ints, ...]]:
 
 def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], Ints, Ints]:
     """
-    Shape of a table of places of people x places of fakes, and both with their places as numbered in it.
+    Return the shape of a table of places of people x places of fakes, and both with their places as numbered in it.
 
     Where R is large, each side has the places that occur on it.
     """
@@ -153,7 +153,7 @@ def link_finding(
     beside: Mapping[str, Variant] | None = None,
 ) -> Finding:
     """
-    The finding of an attack that names the seed of each fake.
+    Return the finding of an attack that names the seed of each fake.
 
     `hits` gives the success of every fake of a link in [0, 1], and further successes that are reported under the names
     `also`. `beside` holds other attacks on the same question: the finding is that of the strongest, figure, interval,
@@ -244,7 +244,7 @@ def move_scores(fakes: Ints, people: People, R: int) -> Iterator[tuple[Ints, Flo
 
 
 def first_maximum(link: Link, R: int) -> tuple[Floats, Floats]:
-    """Success of each fake: whether the first best user is its own, and the same with ties shared."""
+    """Return the success of each fake: whether the first best user is its own, and the same with ties shared."""
     first, shared = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for rows, score in move_scores(link.fakes, link.people, R):
         own = link.user[rows]
@@ -253,7 +253,7 @@ def first_maximum(link: Link, R: int) -> tuple[Floats, Floats]:
 
 
 def named(fakes: Ints, people: People, R: int) -> Floats:
-    """(users,) share of the fakes that each user's moves explain best, ties shared."""
+    """Return the (users,) share of the fakes that each user's moves explain best, ties shared."""
     share = np.zeros(people.U)
     for _, score in move_scores(fakes, people, R):
         best = np.round(score, DIGITS) == np.round(score.max(axis=1, keepdims=True), DIGITS)
@@ -319,20 +319,20 @@ MOST_FAKES = 5000
 
 
 def knowledge(n: int, L: int, h: int, rng: np.random.Generator) -> Ints:
-    """(n, TRIES, h) random slots, different and rising."""
+    """Return (n, TRIES, h) random slots, different and rising."""
     order = rng.random((n, TRIES, L)).argpartition(min(h, L) - 1, axis=2)[:, :, :h]
     return np.sort(order, axis=2)
 
 
 def visits(r: Ints, R: int) -> Ints:
-    """Visits per place, (N, R)."""
+    """Return the visits per place, (N, R)."""
     count = np.zeros((len(r), R), dtype=np.int64)
     np.add.at(count, (np.arange(len(r))[:, None], r), 1)
     return count
 
 
 def home_and_work(count: Ints) -> Ints:
-    """The two most visited places in one number, (N,); the lower number first among equals, -1 for no second."""
+    """Return the two most visited places in one number, (N,); the lower number first among equals, -1 for no second."""
     first = count.argmax(axis=1)
     rest = count.copy()
     rest[np.arange(len(count)), first] = 0
@@ -341,7 +341,7 @@ def home_and_work(count: Ints) -> Ints:
 
 
 def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
-    """(F, 8, TRIES) the only user who fits, -1 where none or several do."""
+    """Return (F, 8, TRIES) the only user who fits, -1 where none or several do."""
     V, (mine, rows) = compact(R, fakes, people.r)
     order = np.argsort(people.user, kind="stable")
     rows, user = rows[order], people.user[order]
@@ -362,7 +362,7 @@ def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
 
 
 def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
-    """The user of the only person that has each wanted number, -1 where none or several do."""
+    """Return the user of the only person that has each wanted number, -1 where none or several do."""
     pairs = np.unique(np.column_stack([has, user]), axis=0)
     numbers, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
     at = np.searchsorted(numbers, wanted).clip(max=len(numbers) - 1)
@@ -420,7 +420,7 @@ def _times(found: Ints, U: int) -> Floats:
 
 
 def _as_many(people: People, others: People) -> People:
-    """These people, or as many of them as there are others."""
+    """Return these people, or as many of them as there are others."""
     if people.U <= others.U:
         return people
     keep = np.flatnonzero(people.user < others.U)

@@ -27,7 +27,7 @@ EXACT = 500  # people: of more the limit law is as good, and the exact one overf
 
 
 def common_with_owner(link: Link, R: int) -> Ints:
-    """(F, 3): equal slots, shared places and longest common run of each fake and its owner."""
+    """Return (F, 3): equal slots, shared places and longest common run of each fake and its owner."""
     V, (fakes, people) = compact(R, link.fakes, link.people.r)
     out = np.empty((len(fakes), 3), dtype=np.int64)
     with_owner(fakes, link.owner, people, _places(people, V), _scratch(fakes), out)
@@ -35,7 +35,7 @@ def common_with_owner(link: Link, R: int) -> Ints:
 
 
 def common_with_any(traces: Ints, skip: Ints, people: People, R: int) -> Ints:
-    """(F, 3): the same, the most that each trace has in common with anybody but user `skip`."""
+    """Return (F, 3): the same, the most that each trace has in common with anybody but user `skip`."""
     V, (fakes, rows) = compact(R, traces, people.r)
     out = np.empty((len(fakes), 3), dtype=np.int64)
     closest(fakes, skip, rows, people.user, _places(rows, V), _scratch(fakes), out)
@@ -53,7 +53,7 @@ def _scratch(fakes: Ints) -> Ints:
 
 
 def verbatim(traces: Ints, people: Ints) -> Any:
-    """Which traces equal, slot by slot, somebody who moves."""
+    """Return which traces equal, slot by slot, somebody who moves."""
     moving = people[(people != people[:, :1]).any(axis=1)]
     known = {row.tobytes() for row in np.ascontiguousarray(moving)}
     return np.array([row.tobytes() in known for row in np.ascontiguousarray(traces)], dtype=bool)
@@ -258,7 +258,7 @@ def _anybody(inputs: AttackInputs, rng: np.random.Generator) -> Anybody:
 
 
 def _closer(name: str, fakes: tuple[Ints, Ints], strangers: tuple[Ints, Ints], walks: Ints) -> Told:
-    """How much of a day fakes have in common with the person nearest to them, beside strangers."""
+    """Return how much of a day fakes have in common with the person nearest to them, beside strangers."""
     i, L = MEASURES.index(name), fakes[1].shape[1]
     shared = name == "shared"
     near, far = (common[:, i] / (_distinct(r) if shared else L) for common, r in (fakes, strangers))

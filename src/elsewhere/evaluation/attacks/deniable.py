@@ -41,7 +41,7 @@ class Event(NamedTuple):
     grows: bool
 
     def share(self, outcomes: Ints) -> tuple[int, int]:
-        """How many of these outcomes are in the event, and how many there are."""
+        """Return how many of these outcomes are in the event, and how many there are."""
         return int(((outcomes >= self.low) & (outcomes <= self.high)).sum()), len(outcomes)
 
 
@@ -61,7 +61,7 @@ def _high(hits: Floats, trials: float, level: float) -> Floats:
 
 def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Rate:
     """
-    The eps that this event proves: ln((p - delta) / q), p its probability in one set and q in the other.
+    Return the eps that this event proves: ln((p - delta) / q), p its probability in one set and q in the other.
 
     The lower end holds with probability `level`, by Clopper-Pearson for p and q; it is 0 where nothing is proven.
     """
@@ -210,7 +210,7 @@ SAME = 1e-9  # nats by which two computations of one probability may differ
 
 
 def members(inputs: AttackInputs) -> Ints:
-    """Number of seed users with the same Pr{f|s} as the fake's own, it included; 0 where that is 0."""
+    """Return the number of seed users with the same Pr{f|s} as the fake's own, it included; 0 where that is 0."""
     link = inputs.main
     count = np.zeros(len(link.fakes), dtype=np.int64)
     order = np.argsort(link.people.user, kind="stable")

@@ -39,9 +39,9 @@ def _z(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def wilson(hits: float, trials: float, *, level: float = LEVEL) -> Rate:
+def wilson(hits: float, trials: float) -> Rate:
     """
-    Share of hits with Wilson's interval; hits may be fractions where ties are shared.
+    Return the share of hits with Wilson's interval; hits may be fractions where ties are shared.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def wilson(hits: float, trials: float, *, level: float = LEVEL) -> Rate:
     """
     if trials <= 0:
         return Rate(math.nan, 0.0, 1.0)
-    z, p = _z(level), hits / trials
+    z, p = _z(LEVEL), hits / trials
     middle = p + z * z / (2 * trials)
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
@@ -59,12 +59,12 @@ def wilson(hits: float, trials: float, *, level: float = LEVEL) -> Rate:
 
 
 def resampled(users: int, rng: np.random.Generator) -> Floats:
-    """(RESAMPLES, users) how often each user is drawn in each bootstrap sample."""
+    """Return (RESAMPLES, users) how often each user is drawn in each bootstrap sample."""
     return rng.multinomial(users, np.full(users, 1 / users), size=RESAMPLES).astype(np.float64)
 
 
 def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate, float]:
-    """Share of hits over all trials with its interval, and the mean share of the worst decile of users."""
+    """Return the share of hits over all trials with its interval, and the mean share of the worst decile of users."""
     _, number = np.unique(user, return_inverse=True)
     trials, total = np.bincount(number), np.bincount(number, hits)
     share = np.sort(total / trials)[::-1]
@@ -79,20 +79,20 @@ def user_rate(hits: Floats, user: Ints, rng: np.random.Generator) -> tuple[Rate,
 
 
 def by_user(values: Floats, user: Ints) -> Floats:
-    """Mean value of each user that occurs."""
+    """Return the mean value of each user that occurs."""
     _, number = np.unique(user, return_inverse=True)
     return np.asarray(np.bincount(number, values) / np.bincount(number))
 
 
 def difference(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
-    """Mean of `a` minus mean of `b`, one value per user of either group, by the normal law."""
+    """Return the mean of `a` minus mean of `b`, one value per user of either group, by the normal law."""
     half = _z(level) * math.sqrt(_variance(a) / len(a) + _variance(b) / len(b))
     value = float(a.mean() - b.mean())
     return Rate(value, value - half, value + half)
 
 
 def paired(a: Floats, b: Floats, *, level: float = LEVEL) -> Rate:
-    """Mean of `a - b`, one pair per user, by the normal law."""
+    """Return the mean of `a - b`, one pair per user, by the normal law."""
     value, half = float((a - b).mean()), _z(level) * math.sqrt(_variance(a - b) / len(a))
     return Rate(value, value - half, value + half)
 
@@ -106,7 +106,7 @@ def auc(
     positive_group: Ints | None = None,
 ) -> Rate:
     """
-    Chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
+    Return the chance that a `positive` scores above a `negative`, ties shared, with DeLong's interval.
 
     Values of `negative` that share a `group` (the fakes of one seed) count as one unit (Obuchowski 1997), and so do
     those of `positive` that share a `positive_group` (the days of one person). A unit of slack, 1/(2 n) of either
@@ -122,7 +122,7 @@ def auc(
 
 
 def worst_auc(positive: Floats, negative: Floats, group: Ints) -> float:
-    """The AUC of the tenth of the groups that are told apart best."""
+    """Return the AUC of the tenth of the groups that are told apart best."""
     each = np.sort(by_user(1 - _placement(negative, positive), group))[::-1]
     return float(each[: math.ceil(len(each) / 10)].mean())
 
@@ -169,7 +169,7 @@ class Finding:
     Parameters
     ----------
     id, title
-        A1 .. A21 and what it tries.
+        Its number, such as A5, and what it tries.
     status
         "run", "not run" (see `needs`) or "review".
     main, interval
@@ -257,7 +257,7 @@ class Finding:
         return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain numbers, the details beside the rest."""
+        """Return plain numbers, the details beside the rest."""
         return {
             "title": self.title,
             "status": self.status,
@@ -285,12 +285,12 @@ class Finding:
 
 
 def ends(rate: Rate | None) -> list[float] | None:
-    """The two ends of an interval."""
+    """Return the two ends of an interval."""
     return None if rate is None else [float(rate.low), float(rate.high)]
 
 
 def plain(value: Any) -> Any:
-    """The same value in the types of JSON; what is not a finite number is None."""
+    """Return the same value in the types of JSON; what is not a finite number is None."""
     if isinstance(value, Rate):
         return {"value": plain(value.value), "interval": ends(value)}
     if isinstance(value, Mapping):
@@ -308,7 +308,7 @@ def plain(value: Any) -> Any:
 
 def verdict(main: Rate, bar: float, null: Rate | None, fresh: Fresh | None = None) -> bool | None:
     """
-    True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
+    Return True below the bar, False above it, None where the bar is no use and `main` is not clearly worse.
 
     A bar is no use where the null generator is above it, or where it would flag fresh real people more than seldom.
     """
@@ -320,7 +320,7 @@ def verdict(main: Rate, bar: float, null: Rate | None, fresh: Fresh | None = Non
 
 
 def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
-    """What to add to the words of a finding whose bar flags fresh real people; nothing where there is a verdict."""
+    """Return what to add to the words of a finding whose bar flags fresh real people; else nothing."""
     if passed is not None or fresh.pass_it:
         return ""
     return (
@@ -330,10 +330,10 @@ def flagged_too(passed: bool | None, fresh: Fresh, shown: str) -> str:
 
 
 def points(value: float) -> str:
-    """A difference of two shares as people read it."""
+    """Return a difference of two shares as people read it."""
     return f"{100 * value:+.1f} points".replace("+-", "-")
 
 
 def percent(value: float | None) -> str:
-    """A share as people read it."""
+    """Return a share as people read it."""
     return "-" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"

@@ -26,7 +26,7 @@ class Counts:
         self.pair, self.own = np.unique(who * len(self.keys) + index, return_counts=True)
 
     def look(self, key: Ints, skip: Ints | None = None) -> Floats:
-        """Count of each key (N, M), without user `skip[i]` in row i."""
+        """Return the count of each key (N, M), without user `skip[i]` in row i."""
         at = np.searchsorted(self.keys, key).clip(max=len(self.keys) - 1)
         known = self.keys[at] == key
         count = np.where(known, self.total[at], 0.0)
@@ -54,17 +54,17 @@ class Grams:
         return self.hour * self.R + r
 
     def popularity(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """Smoothed share of all visits at each place, (N, L)."""
+        """Return the smoothed share of all visits at each place, (N, L)."""
         visits = self._rows(skip) * self.people.r.shape[1]
         return np.asarray((self.places.look(r, skip) + SMOOTH) / (visits + SMOOTH * self.R))
 
     def _rows(self, skip: Ints | None) -> Any:
-        """Number of traces of all users but `skip[i]`, (N, 1)."""
+        """Return the number of traces of all users but `skip[i]`, (N, 1)."""
         own = 0 if skip is None else np.bincount(self.people.user, minlength=int(skip.max()) + 1)[skip][:, None]
         return len(self.people.r) - own
 
     def step(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """Probability of each step, (N, L - 1)."""
+        """Return the probability of each step, (N, L - 1)."""
         pair, leaving = self.steps.look(self._steps(r), skip), self.origins.look(r[:, :-1], skip)
         return np.asarray((pair + BACKOFF * self.popularity(r[:, 1:], skip)) / (leaving + BACKOFF))
 
@@ -73,16 +73,16 @@ class Grams:
         return np.asarray(self.steps.look(self._steps(r), skip) == 0, dtype=np.float64)
 
     def at_hour(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """Visits to each place of each trace at that hour of the day, (N, L)."""
+        """Return the visits to each place of each trace at that hour of the day, (N, L)."""
         return self.hourly.look(self._hourly(r), skip)
 
     def log_chain(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """Mean ln probability of a trace's slots as a chain, (N,)."""
+        """Return the mean ln probability of a trace's slots as a chain, (N,)."""
         first = np.log(self.popularity(r[:, :1], skip))
         return np.asarray(np.concatenate([first, np.log(self.step(r, skip))], axis=1).mean(axis=1))
 
     def log_hours(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """Mean ln probability of a trace's places given the hour, backing off to popularity, (N,)."""
+        """Return the mean ln probability of a trace's places given the hour, backing off to popularity, (N,)."""
         size = np.bincount(self.hour)[self.hour] * self._rows(skip)
         share = (self.at_hour(r, skip) + BACKOFF * self.popularity(r, skip)) / (size + BACKOFF)
         return np.asarray(np.log(share).mean(axis=1))

@@ -110,7 +110,7 @@ class AttackInputs:
         return self.as_traces(self.strangers, "holdout")
 
     def as_traces(self, people: People, group: str) -> Traces:
-        """These people with the clock of the audit and the dates of their `group`; labels are (group, user)."""
+        """Return these people with the clock of the audit and the dates of their `group`; labels are (group, user)."""
         start = f"{int(self.minutes[0]) // 60:02d}:{int(self.minutes[0]) % 60:02d}"
         return Traces(
             people.r,
@@ -122,7 +122,7 @@ class AttackInputs:
         )
 
     def rng(self, attack: str) -> np.random.Generator:
-        """The stream of one attack, from its beginning: its result depends on neither other attacks nor a first try."""
+        """Return the stream of one attack, from its beginning: neither other attacks nor a first try change it."""
         return self._stream(int(attack[1:]))
 
     def _stream(self, number: int) -> np.random.Generator:
@@ -141,7 +141,7 @@ class AttackInputs:
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
 
     def attacked_as(self, role: str, people: People, file: Ints) -> "AttackInputs":
-        """The same with the people of another role in the file in the place of the seeds."""
+        """Return the same with the people of another role in the file in the place of the seeds."""
         return replace(
             self,
             seeds=people,
@@ -200,13 +200,13 @@ class AttackInputs:
         return Link(people.r[rows], made.owner, self.seeds)
 
     def null_walks(self, rng: np.random.Generator) -> Ints:
-        """As many free walks as there are fakes."""
+        """Return as many free walks as there are fakes."""
         return free_walks(
             [self.seeds, self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng
         )
 
     def taught_walks(self, rng: np.random.Generator) -> Ints:
-        """As many walks as there are fakes, learnt from the hold-out people alone."""
+        """Return as many walks as there are fakes, learnt from the hold-out people alone."""
         return free_walks([self.strangers], len(self.fakes), R=self.R, m_min=self.parameters["m_min"], rng=rng)
 
     @cached_property
@@ -303,7 +303,7 @@ class AttackInputs:
 
 
 def filled(r: ArrayLike) -> Ints:
-    """Rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
+    """Return rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
     places = np.asarray(r, dtype=np.int64)
     if places.min(initial=0) >= 0:
         return places
@@ -315,7 +315,7 @@ def filled(r: ArrayLike) -> Ints:
 
 def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.random.Generator) -> Ints:
     """
-    `n` walks over the moves of all groups together, from their first places: the null generator.
+    Return `n` walks over the moves of all groups together, from their first places: the null generator.
 
     Every user counts alike, whatever the group and the number of rows, so that the walks favour nobody. A place with
     fewer than `m_min` users in any group is left out, and a walk that has nowhere to go starts again.
@@ -351,7 +351,7 @@ def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.rand
 
 
 def some_people(people: People, n: int, rng: np.random.Generator) -> People:
-    """So many of these people, at random, numbered anew; all of them where they are no more."""
+    """Return so many of these people, at random, numbered anew; all of them where they are no more."""
     if people.U <= n:
         return people
     number = np.full(people.U, -1)
@@ -361,7 +361,7 @@ def some_people(people: People, n: int, rng: np.random.Generator) -> People:
 
 
 def number_within(owner: Ints) -> Ints:
-    """Number of each entry among those with the same value, in order: 0 for the first, 1 for the second, ..."""
+    """Return the number of each entry among those with the same value, in order: 0 for the first, 1 for the next ..."""
     order = np.argsort(owner, kind="stable")
     ranked = owner[order]
     number = np.empty(len(order), dtype=np.int64)
@@ -404,7 +404,7 @@ def _table(name: str, value: Any, where: Locations) -> Traces:
 
 
 def people_of(traces: Traces) -> People:
-    """The people of these traces, gaps filled."""
+    """Return the people of these traces, gaps filled."""
     return People(filled(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
 
 

@@ -73,7 +73,7 @@ def timing_score(fakes: Ints, people: Ints) -> Floats:
 
 
 def timing_top(link: Link) -> tuple[Floats, Floats]:
-    """Success of the move-timing attack on each fake: first, and among the first ten."""
+    """Return the success of the move-timing attack on each fake: first, and among the first ten."""
     best, ten = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for rows in blocks(link):
         score = by_candidate(timing_score(link.fakes[rows], link.people.r), link.people)
@@ -131,7 +131,7 @@ class CoOccurrence:
 
 
 def class_aware(link: Link, R: int) -> tuple[Floats, Floats]:
-    """Success of A5 on each fake, M from all other users' pairs: first, and among the first ten."""
+    """Return the success of A5 on each fake, M from all other users' pairs: first, and among the first ten."""
     pairs = CoOccurrence(link, R)
     best, ten = np.empty(len(link.fakes)), np.empty(len(link.fakes))
     for user, mine in pairs.fakes_of.items():
@@ -143,7 +143,7 @@ def class_aware(link: Link, R: int) -> tuple[Floats, Floats]:
 
 
 def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
-    """Success of A5 on each fake, M from the pairs of other people altogether: the grey box."""
+    """Return the success of A5 on each fake, M from the pairs of other people altogether: the grey box."""
     both = Link(
         np.concatenate([known.fakes, link.fakes]),
         np.concatenate([known.owner, link.owner + len(known.people.r)]),
@@ -164,7 +164,7 @@ def learnt_elsewhere(link: Link, R: int, known: Link) -> Floats:
 
 
 def from_half(link: Link, R: int, order: Ints) -> Floats:
-    """Success of A5 where the attacker knows the pairs of half of the users, and attacks the other half."""
+    """Return the success of A5 where the attacker knows the pairs of half of the users, and attacks the other half."""
     half = np.argsort(np.argsort(order[: link.people.U])) < link.people.U // 2
     out = np.empty(len(link.fakes))
     for known in (half, ~half):
@@ -176,7 +176,7 @@ def from_half(link: Link, R: int, order: Ints) -> Floats:
 
 
 def sorted_visits(r: Ints) -> Ints:
-    """Visit counts of each trace, falling: all that sim_S of order 0 looks at (E20, E21)."""
+    """Return the visit counts of each trace, falling: all that sim_S of order 0 looks at (E20, E21)."""
     ordered = np.sort(r, axis=1)
     number = np.cumsum(np.diff(ordered, axis=1, prepend=ordered[:, :1] - 1) != 0, axis=1) - 1
     count = np.zeros((len(r), int(number.max()) + 1), dtype=np.int64)
@@ -185,7 +185,7 @@ def sorted_visits(r: Ints) -> Ints:
 
 
 def semantic_rank(link: Link) -> Floats:
-    """Success of ranking the candidates by sim_S (E55)."""
+    """Return the success of ranking the candidates by sim_S (E55)."""
     fakes, people = sorted_visits(link.fakes), sorted_visits(link.people.r)
     out = np.empty(len(link.fakes))
     for rows in blocks(link):
@@ -221,7 +221,7 @@ def odds_of_classes(fakes: Ints, label: Ints) -> Floats:
 
 
 def meets(fakes: Ints, people: Ints, R: int) -> NDArray[np.bool_]:
-    """Whether a fake goes to any place of a person, (F, N)."""
+    """Return whether a fake goes to any place of a person, (F, N)."""
     V, (mine, theirs) = compact(R, fakes, people)
     visited = np.zeros((len(people), V), dtype=np.float32)
     visited[np.arange(len(people))[:, None], theirs] = 1
@@ -278,7 +278,7 @@ def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floa
 
 
 def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
-    """Whether fakes go to any place of each user, (rows, U)."""
+    """Return whether fakes go to any place of each user, (rows, U)."""
     return by_candidate(meets(link.fakes[rows], link.people.r, R).astype(np.int64), link.people) > 0
 
 
@@ -369,7 +369,7 @@ def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Gen
 
 
 def white_box(inputs: AttackInputs, link: Link) -> Floats:
-    """Success of the attacker who holds the model: candidates by the true ln Pr{f|s}."""
+    """Return the success of the attacker who holds the model: candidates by the true ln Pr{f|s}."""
     candidates = inputs.seeds_given if link.people is inputs.seeds else link.people.r
     out = np.empty(len(link.fakes))
     for rows in blocks(link):

@@ -29,7 +29,7 @@ from elsewhere.traces.model import Floats, Ints, Traces
 
 
 def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Fakes of these people by the given generator, and the row each was made from."""
+    """Return fakes of these people by the given generator, and the row each was made from."""
     clock = f"{int(inputs.minutes[0] // 60):02d}:{int(inputs.minutes[0] % 60):02d}"
     traces = Traces(
         people.r, inputs.locations, users=people.user.tolist(), step_minutes=inputs.step_minutes, start=clock
@@ -89,13 +89,13 @@ NEIGHBOURS = 20
 
 
 def together(a: People, b: People) -> People:
-    """The users of `a`, then those of `b`."""
+    """Return the users of `a`, then those of `b`."""
     return People(np.concatenate([a.r, b.r]), np.concatenate([a.user, b.user + a.U]), a.U + b.U)
 
 
 def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, joined: Ints | None = None) -> Floats:
     """
-    Largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, users).
+    Return the largest ln p(u)(f) / p_others(f) over the fakes of each dataset, (datasets, users).
 
     p_others is the mean of the other users' p; moves never seen get 1e-8 on either side. `joined` names for each fake
     the one that the referee lets run into it (-1: none), as it does not reset at the boundaries of traces.
@@ -129,7 +129,7 @@ def likelihood_ratio(people: People, fakes: Ints, dataset: Ints, R: int, *, join
 
 def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, Floats]:
     """
-    Largest TPR - FPR over all thresholds, and the same where members and strangers are exchanged at random.
+    Return the largest TPR - FPR over all thresholds, and the same where members and strangers are exchanged at random.
 
     Everybody's ratio is made in the same way from everybody else, so fakes that know nothing of who is a member give
     the same law to every exchange, whatever the numbers of members and strangers.
@@ -145,7 +145,7 @@ def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, F
 
 
 def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
-    """What is found above the mean of all exchanges, its interval, and the chance of an exchange to reach as much."""
+    """Return what is found above the mean of all exchanges, its interval, and the chance that one reaches as much."""
     low, high = np.quantile(exchanged, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     value = found - float(exchanged.mean())
     p = (1 + int((exchanged >= found - 1e-12).sum())) / (1 + len(exchanged))
@@ -153,7 +153,7 @@ def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
 
 
 def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
-    """The tenth of the seed users, and of the hold-out users, whose traces the other people explain worst."""
+    """Return the tenth of the seed users, and of the hold-out users, whose traces the other people explain worst."""
     likely = by_user(Grams(people, R, hour).log_chain(people.r, people.user), people.user)
     members, strangers = np.argsort(likely[:U]), np.argsort(likely[U:])
     return members[: -(-U // 10)], U + strangers[: -(-len(strangers) // 10)]
@@ -192,7 +192,7 @@ def likelihood_membership(inputs: AttackInputs) -> Finding:
 
 
 def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]:
-    """Suspicion of every user, one array per attack; larger means "was among the makers"."""
+    """Return the suspicion of every user, one array per attack; larger means "was among the makers"."""
     real = Grams(people, R, hour)
     fake = Grams(People(fakes, np.arange(len(fakes)), len(fakes)), R, hour)
     skip = people.user
@@ -301,7 +301,7 @@ def density_membership(inputs: AttackInputs) -> Finding:
 
 
 def _includes_half(best: Rate, chance: Rate) -> bool | None:
-    """The bar of A10, one half within the interval, as `verdict` holds a bar: no verdict where chance fails it too."""
+    """Return whether A10 keeps its bar, one half within the interval; None where chance fails it too."""
     if best.low <= 0.5:
         return True
     return False if chance.low <= 0.5 or best.low > chance.high else None

@@ -79,7 +79,7 @@ class Stays(NamedTuple):
 
 
 def stays_of(r: Ints) -> Stays:
-    """All stays, in order."""
+    """Return all stays, in order."""
     N, L = r.shape
     begins = np.ones((N, L), dtype=bool)
     begins[:, 1:] = r[:, 1:] != r[:, :-1]
@@ -88,7 +88,7 @@ def stays_of(r: Ints) -> Stays:
 
 
 def mean_of(values: NDArray[Any], row: Ints, N: int, *, empty: float = 0.0) -> Floats:
-    """Mean of the values of each row."""
+    """Return the mean of the values of each row."""
     count = np.bincount(row, minlength=N)
     return np.asarray(np.divide(np.bincount(row, values, N), count, out=np.full(N, empty), where=count > 0))
 
@@ -100,7 +100,7 @@ def _extreme(values: Floats, row: Ints, N: int, kind: np.ufunc, empty: float) ->
 
 
 def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
-    """(N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
+    """Return (N, len(NAMES)) the description of each trace, in the order of `NAMES`."""
     stays = stays_of(r)
     found = {
         **_stays(r, stays),
@@ -112,7 +112,7 @@ def day_features(r: Ints, locations: Locations, reference: Grams) -> Floats:
 
 
 def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
-    """How long, how often again, after how long, and how the time is shared out."""
+    """Return how long, how often again, after how long, and how the time is shared out."""
     N, L = r.shape
     row, place, first, length = stays
     number = np.bincount(row, minlength=N)
@@ -204,7 +204,7 @@ def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
 
 
 def _top_place(stays: Stays, N: int) -> Ints:
-    """The place of each trace's longest stay, the first of equals."""
+    """Return the place of each trace's longest stay, the first of equals."""
     order = np.lexsort((stays.first, -stays.length, stays.row))
     return np.asarray(stays.place[order][np.searchsorted(stays.row[order], np.arange(N))])
 
@@ -263,7 +263,7 @@ def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
 
 
 def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]:
-    """How usual moves, ways of two moves, hours and places are among the people of the reference."""
+    """Return how usual moves, ways of two moves, hours and places are among the people of the reference."""
     N, _ = r.shape
     moved = r[:, 1:] != r[:, :-1]
     row, _ = np.nonzero(moved)
@@ -333,7 +333,7 @@ FEATURES = (
 
 
 def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
-    """(N, 12) the features of each trace, in the order of `FEATURES`."""
+    """Return (N, 12) the features of each trace, in the order of `FEATURES`."""
     N, L = r.shape
     moved = r[:, 1:] != r[:, :-1]
     ordered = np.sort(r, axis=1)
@@ -365,13 +365,13 @@ def features(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
 
 
 def _night(minutes: Floats) -> Ints:
-    """Slots between midnight and six; the first slot where the traces have no night."""
+    """Return the slots between midnight and six; the first slot where the traces have no night."""
     night = np.flatnonzero(minutes < 360)
     return night if len(night) else np.zeros(1, dtype=np.int64)
 
 
 def _geometry(r: Ints, inputs: AttackInputs) -> tuple[Floats, Floats]:
-    """Radius of gyration (km) and highest speed (km/h); 0 and moves per hour without coordinates."""
+    """Return the radius of gyration (km) and highest speed (km/h); 0 and moves per hour without coordinates."""
     speed = inputs.locations.distance(r[:, :-1], r[:, 1:]).max(axis=1, initial=0.0) * 60 / inputs.step_minutes
     if not inputs.locations.has_coordinates:
         return np.zeros(len(r)), speed
@@ -383,7 +383,7 @@ Describe = Callable[[Ints, AttackInputs, Grams], Floats]
 
 
 def days_of(r: Ints, inputs: AttackInputs, reference: Grams) -> Floats:
-    """The judge's own description of each trace."""
+    """Return the judge's own description of each trace."""
     return day_features(r, inputs.locations, reference)
 
 
@@ -421,7 +421,7 @@ class Judge:
         ]
 
     def some(self, there: Side) -> Side:
-        """At most `MOST_DAYS` rows, at random."""
+        """Return at most `MOST_DAYS` rows, at random."""
         rows = np.sort(self.rng.permutation(len(there.r))[:MOST_DAYS])
         return Side(there.r[rows], there.user[rows])
 
@@ -454,7 +454,7 @@ class Judge:
 
 
 def folds_of(user: Ints, folds: int, rng: np.random.Generator) -> Ints:
-    """A fold for every row: people at random into folds of equal size, all rows of one person into one."""
+    """Return a fold for every row: people at random into folds of equal size, all rows of one person into one."""
     _, number = np.unique(user, return_inverse=True)
     return np.asarray((rng.permutation(int(number.max()) + 1) % folds)[number])
 
@@ -499,23 +499,23 @@ def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Genera
 
 
 def wider(rate: Rate, times: float) -> Rate:
-    """The same figure with an interval so many times as wide."""
+    """Return the same figure with an interval so many times as wide."""
     half = times * max(rate.high - rate.value, rate.value - rate.low)
     return Rate(rate.value, max(0.0, rate.value - half), min(1.0, rate.value + half))
 
 
 def best_of(rates: list[Rate]) -> Rate:
-    """The classifier that tells more; one half where there was too little to learn from."""
+    """Return the classifier that tells more; one half where there was too little to learn from."""
     return max(rates, key=lambda rate: rate.value, default=Rate(0.5, 0.0, 1.0))
 
 
 def best(found: dict[str, Told]) -> Rate:
-    """The same, of what a judge has told."""
+    """Return the same, of what a judge has told."""
     return best_of([told.rate for told in found.values()])
 
 
 def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:
-    """AUC of each feature alone, real people above fakes, whichever way round tells more."""
+    """Return the AUC of each feature alone, real people above fakes, whichever way round tells more."""
     found = {}
     for i, name in enumerate(FEATURES):
         rate = auc(real[:, i], fake[:, i], group)
@@ -524,7 +524,7 @@ def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:
 
 
 def spread(real: int, fakes: int) -> float:
-    """Standard deviation of the cross-validated AUC between so many real people and so many others of their kind."""
+    """Return the standard deviation of the cross-validated AUC of `real` people and `fakes` others of their kind."""
     return CROSS * math.sqrt((1 / real + 1 / fakes) / 12)
 
 
@@ -546,7 +546,7 @@ def fresh_people(chance: Rate, real: int, fakes: int) -> Fresh:
 
 
 def judged(main: Rate, fresh: Fresh, real: int, fakes: int) -> bool | None:
-    """The verdict; with people so few that real days would be told by luck, a low figure is no pass either."""
+    """Return the verdict; with people so few that real days would be told by luck, a low figure is no pass either."""
     if main.high <= BAR:
         return True if NormalDist().inv_cdf(0.5 + JOINT / 2) * spread(real, fakes) <= BAR - 0.5 else None
     return False if fresh.pass_it or main.low > fresh.rate.high else None
@@ -610,7 +610,7 @@ Filter = Callable[[Ints], Floats]
 
 
 def learn(people: People, inputs: AttackInputs) -> dict[str, Filter]:
-    """Filters from these people: each gives the share of points of every trace that it throws out."""
+    """Return filters from these people: each gives the share of points of every trace that it throws out."""
     grams = Grams(people, inputs.R, inputs.hour)
     hours = np.bincount(inputs.hour) / len(inputs.hour)
 
@@ -701,7 +701,7 @@ def filtering(inputs: AttackInputs) -> Finding:
 
 def flagged_groups(share: Floats, known: int, size: int, level: float, rng: np.random.Generator) -> float:
     """
-    How often the bar flags a group of `size` real people, drawn at random, beside `known` others.
+    Return how often the bar flags a group of `size` real people, drawn at random, beside `known` others.
 
     `share` (filters, people) is what each filter throws out of each real person.
     """

@@ -8,25 +8,32 @@ from elsewhere._jit import njit
 
 
 @njit
-def _common(f, column, life, place, slot, by_life):
-    total = by_life[0, life[0]] + by_life[1, life[1]] + by_life[2, life[2]] + by_life[3, life[3]]
+def _common(f, column, statistics, place, slot, by_statistic):
+    total = (
+        by_statistic[0, statistics[0]]
+        + by_statistic[1, statistics[1]]
+        + by_statistic[2, statistics[2]]
+        + by_statistic[3, statistics[3]]
+    )
     for t in range(len(f)):
         total += place[f[t]] + slot[t, column[f[t]]]
     return total
 
 
 @njit
-def sharing_loss(s, r, column, life, place, slot, by_life, level, weights, scale, at_place, at_slot, at_life, mass):
+def sharing_loss(
+    s, r, column, statistics, place, slot, by_statistic, level, weights, scale, at_place, at_slot, at_statistic, mass
+):
     """
     The dual of `laws` without its linear and ridge parts: scale sum_a weights_a sum_f ln(1 + exp(x_a(f))).
 
-    Into `at_place`, `at_slot`, `at_life` (zeros on entry) go the means of the features under all groups together, into
-    `mass` the sum of each group's law.
+    Into `at_place`, `at_slot`, `at_statistic` (zeros on entry) go the means of the features under all groups
+    together, into `mass` the sum of each group's law.
     """
     N, A = s.shape
     value = 0.0
     for i in range(N):
-        common = _common(r[i], column, life[i], place, slot, by_life)
+        common = _common(r[i], column, statistics[i], place, slot, by_statistic)
         chosen = 0.0
         for a in range(A):
             x = s[i, a] + common - level[a]
@@ -42,17 +49,17 @@ def sharing_loss(s, r, column, life, place, slot, by_life, level, weights, scale
                 at_place[r[i, t]] += chosen
                 at_slot[t, column[r[i, t]]] += chosen
             for k in range(4):
-                at_life[k, life[i, k]] += chosen
+                at_statistic[k, statistics[i, k]] += chosen
     return value
 
 
 @njit
-def log_sigma(r, column, life, score, place, slot, by_life, level, out):
+def log_sigma(r, column, statistics, score, place, slot, by_statistic, level, out):
     """`out[i, a]` = ln sigma(x_a(r_i)); `score` (L, C, A), so that the groups are read side by side."""
     N, L = r.shape
     x = np.empty(len(level))
     for i in range(N):
-        x[:] = _common(r[i], column, life[i], place, slot, by_life)
+        x[:] = _common(r[i], column, statistics[i], place, slot, by_statistic)
         x -= level
         for t in range(L):
             row = score[t, column[r[i, t]]]

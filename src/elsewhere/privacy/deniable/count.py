@@ -95,11 +95,11 @@ def noisy_count(codes: NDArray[np.integer], A: int, *, eps0: float, below: Whole
     return count + np.array([discrete_laplace(eps0, below) for _ in range(A)], dtype=np.int64)
 
 
-def margin(A: int, eps0: float, delta: float = K_DELTA) -> int:
+def margin(A: int, eps0: float) -> int:
     """
-    Return m, by which no noise of A counts exceeds zero but with probability delta.
+    Return m, by which no noise of A counts exceeds zero but with probability K_DELTA.
 
-    m = ceil(ln(A / (delta (1 + e^-eps0))) / eps0): a count with h~ >= k + m has at least k users then.
+    m = ceil(ln(A / (K_DELTA (1 + e^-eps0))) / eps0): a count with h~ >= k + m has at least k users then.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def margin(A: int, eps0: float, delta: float = K_DELTA) -> int:
     [16, 31, 150]
 
     """
-    return max(0, math.ceil(math.log(A / (delta * (1 + math.exp(-eps0)))) / eps0 - 1e-9))
+    return max(0, math.ceil(math.log(A / (K_DELTA * (1 + math.exp(-eps0)))) / eps0 - 1e-9))
 
 
 @dataclass(frozen=True, eq=False)

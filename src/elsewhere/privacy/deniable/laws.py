@@ -25,13 +25,13 @@ from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
 from elsewhere.scale import each_of
-from elsewhere.synthesis.walk._walk_kernels import Tables, life_of, stroll
-from elsewhere.synthesis.walk.ways import Ways
+from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of, stroll
+from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, Places
 
 SHARPNESS = 15.0  # b, in standard deviations of the scores
 STRENGTH = 3.0  # ln of how far beyond an equal share a law may concentrate (docs/decisions/0008-stock.md)
-RIDGE_VISITS, RIDGE_LIFE, RIDGE_HOME = 0.05, 1e-2, 1e-3  # docs/decisions/0008-stock.md
+RIDGE_VISITS, RIDGE_STATISTICS, RIDGE_HOME = 0.05, 1e-2, 1e-3  # docs/decisions/0008-stock.md
 TEACHERS = 100_000  # walks that theta is found on
 SWEEPS = 80
 TRUST = 200  # people as many as whom all walks of the pool weigh when goals are set
@@ -87,7 +87,7 @@ class Laws:
         label = np.asarray(label)
         here = label if places is None else label[places]
         _check(walk, archetypes, here)
-        r = _kept(_drawn(walk, size, rng, executor), places, ways)
+        r = by_allowed_moves(_drawn(walk, size, rng, executor), ways, places)
         order = _order(len(walk.first))
         _, first, copies = np.unique(_rows(r.astype(order)), return_index=True, return_counts=True)
         own = r[first]
@@ -202,7 +202,7 @@ class _Sharing:
     score: Floats  # (A, L, C) b s, per slot and class
     place: Floats  # (R,)
     slot: Floats  # (L, C)
-    life: Floats  # (4, L + 1)
+    statistics: Floats  # (4, L + 1)
     level: Floats  # (A,)
     column: Ints
 
@@ -224,8 +224,8 @@ class _Sharing:
         (A, L, C), N = share.shape, len(r)
         anybody = np.einsum("a,atc->tc", weights, share)
         score = share - anybody
-        life = np.empty((N, 4), dtype=np.int64)
-        life_of(r, life)
+        statistics = np.empty((N, 4), dtype=np.int64)
+        day_statistics_of(r, statistics)
         s = np.zeros((N, A))
         for t in range(L):
             s += score[:, t].T[column[r[:, t]]]
@@ -233,11 +233,11 @@ class _Sharing:
         alpha = np.exp(-strength) / A
         parts = np.cumsum([R, L * C, 4 * (L + 1)])
         ridge = np.full(parts[-1], RIDGE_VISITS)
-        ridge[parts[1] :] = RIDGE_LIFE
+        ridge[parts[1] :] = RIDGE_STATISTICS
         home = parts[1] + 3 * (L + 1)
         ridge[home:] = RIDGE_HOME
         visits = np.bincount(r.ravel(), minlength=R) / N
-        goal = np.concatenate([visits, *_goals(r, life, column, anybody, walk)])
+        goal = np.concatenate([visits, *_goals(r, statistics, column, anybody, walk)])
         s *= b
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -247,7 +247,7 @@ class _Sharing:
                 s,
                 r,
                 column,
-                life,
+                statistics,
                 theta[: parts[0]],
                 theta[parts[0] : parts[1]].reshape(L, C),
                 theta[parts[1] :].reshape(4, L + 1),
@@ -278,17 +278,17 @@ class _Sharing:
 
     def log_sigma(self, r: NDArray[np.int32]) -> NDArray[np.float32]:
         """ln sigma(x_a(f)) of walks, (N, A)."""
-        life = np.empty((len(r), 4), dtype=np.int64)
-        life_of(r, life)
+        statistics = np.empty((len(r), 4), dtype=np.int64)
+        day_statistics_of(r, statistics)
         out = np.empty((len(r), len(self.level)), dtype=np.float32)
         score = np.ascontiguousarray(self.score.transpose(1, 2, 0))
-        log_sigma(r, self.column, life, score, self.place, self.slot, self.life, self.level, out)
+        log_sigma(r, self.column, statistics, score, self.place, self.slot, self.statistics, self.level, out)
         return out
 
 
-def _goals(r: NDArray[np.int32], life: Ints, column: Ints, share: Floats, walk: Tables) -> tuple[Floats, Floats]:
+def _goals(r: NDArray[np.int32], statistics: Ints, column: Ints, share: Floats, walk: Tables) -> tuple[Floats, Floats]:
     """
-    What all archetypes together are to keep of classes at each slot, (L C,), and of lives, (4 (L + 1),).
+    What all archetypes together are to keep of classes at each slot, (L C,), and of day statistics, (4 (L + 1),).
 
     People know what no step of a walk does: the hour, how they have lived so far, where the day began. But they are
     few, and walks are many: the goal is what people and TRUST people like the walks do together. Whether a day ends at
@@ -296,13 +296,13 @@ def _goals(r: NDArray[np.int32], life: Ints, column: Ints, share: Floats, walk: 
     """
     (L, C), N = share.shape, len(r)
     slot = np.stack([np.bincount(column[r[:, t]], minlength=C) for t in range(L)]) / N
-    lives = np.stack([np.bincount(of, minlength=L + 1) for of in life.T]) / N
+    shares = np.stack([np.bincount(of, minlength=L + 1) for of in statistics.T]) / N
     known = 1 - slot[:, -1:]  # people's shares are of places with a class
     slot = (walk.people * known * share + TRUST * slot) / (walk.people + TRUST)
     slot[:, -1:] = 1 - known
-    lives[:3] = (walk.people * walk.lives[:3] + TRUST * lives[:3]) / (walk.people + TRUST)
-    lives[3] = walk.lives[3]
-    return slot.ravel(), lives.ravel()
+    shares[:3] = (walk.people * walk.day_statistics[:3] + TRUST * shares[:3]) / (walk.people + TRUST)
+    shares[3] = walk.day_statistics[3]
+    return slot.ravel(), shares.ravel()
 
 
 def _drawn(walk: Tables, size: int, rng: np.random.Generator, executor: Executor | None) -> NDArray[np.int32]:
@@ -325,14 +325,6 @@ class _Drawing:
         r = np.empty((size, len(self.walk.slot)), dtype=np.int32)
         stroll(self.walk, rng.random((size, 2 * r.shape[1] - 1)), r)
         return r
-
-
-def _kept(r: NDArray[np.int32], places: Ints | None, ways: Ways | None) -> NDArray[np.int32]:
-    """The walks by allowed moves alone; `places` are those of the map that they count in, None: all."""
-    if ways is None:
-        return r
-    kept = ways.keep(r if places is None else places[r])
-    return kept if places is None else np.searchsorted(places, kept).astype(np.int32)
 
 
 def _padded(archetypes: Archetypes) -> Floats:

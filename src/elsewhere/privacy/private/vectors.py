@@ -135,7 +135,7 @@ class Design:
             leaving=leaving,
             slot=slots(self.L),
             people=people,
-            lives=np.zeros((4, self.L + 1)),
+            day_statistics=np.zeros((4, self.L + 1)),
         )
 
     @property
@@ -155,10 +155,10 @@ class Design:
         """Numbers in a vector."""
         return int(self.edges[-1])
 
-    def of_block(self, x: Floats, name: str, power: int = 1) -> Floats:
-        """Return the block `name` of sums (of sums of squares: `power` 2), as if the block had the weight 1."""
+    def of_block(self, x: Floats, name: str) -> Floats:
+        """Return the block `name` of sums, as if the block had the weight 1."""
         j = NAMES.index(name)
-        return np.asarray(x[self.edges[j] : self.edges[j + 1]] / max(self.weight[j], 1e-12) ** power)
+        return np.asarray(x[self.edges[j] : self.edges[j + 1]] / max(self.weight[j], 1e-12))
 
     def matrix(
         self, r: NDArray[np.integer], start: Ints | None = None, weekend: NDArray[np.bool_] | None = None

@@ -256,7 +256,7 @@ def _in_range(p, rows, cols, before, after):
 
 @njit
 def viterbi_start(first, rows, par_v, in_logs, stream, delta):
-    """delta_1 of the candidates of the first slot: pi_bar times one draw each (section 10.3)."""
+    """delta_1 of the candidates of the first slot: pi_bar times one draw each (E46)."""
     for i in range(len(rows)):
         delta[i] = first[rows[i]] * (1.0 + (par_v - 1.0) * uniform(stream))
         if in_logs:
@@ -315,7 +315,7 @@ def _draw_best(score, top, par_v, stream, best, back):
 @njit
 def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
     """
-    delta_{t+1} of the candidates `cols` and, in `back`, their best predecessors among `rows` (section 10.3).
+    delta_{t+1} of the candidates `cols` and, in `back`, their best predecessors among `rows` (E46, E47).
 
     False says that a state of positive probability came near underflow. It may be the only one that lives on, so the
     decoding has to be repeated in logarithms: slow, never out of range.

@@ -22,68 +22,89 @@ def traits_of(r, xy, out):
     N, L = r.shape
     x, y, moved = np.empty(L), np.empty(L), np.zeros(L, dtype=np.int64)
     way = np.zeros(L)  # up to each slot
-    apart = (L // 15, L // 8, L // 4, 2 * L // 5)
-    legs = (L // 10, L // 5, L // 3)
-    windows = (L // 15, L // 10, L // 6, L // 4)
     for i in range(N):
         for t in range(L):
             x[t], y[t] = xy[r[i, t], 0], xy[r[i, t], 1]
             if t > 0:
                 moved[t] = moved[t - 1] + (1 if r[i, t] != r[i, t - 1] else 0)
                 way[t] = way[t - 1] + math.hypot(x[t] - x[t - 1], y[t] - y[t - 1])
-        j = 0
-        for k in range(1, 6):
-            t = max(L * k // 6 - 1, 0)
-            out[i, j] = math.hypot(x[t] - x[0], y[t] - y[0])
-            t = L * k // 6
-            out[i, j + 1] = math.hypot(x[t] - x[L - 1], y[t] - y[L - 1])
-            j += 2
-        for lag in apart:
-            lag = min(max(lag, 1), L - 1)
-            total, most, squares, n = 0.0, 0.0, 0.0, L - lag
-            for t in range(n):
-                d = math.hypot(x[t + lag] - x[t], y[t + lag] - y[t])
-                total += d
-                squares += d * d
-                most = max(most, d)
-            out[i, j], out[i, j + 1], out[i, j + 2] = total / n, most, math.sqrt(squares / n)
-            j += 3
-        for lag in legs:
-            lag = min(max(lag, 1), L - 1)
-            straight, gone = 0.0, 0.0
-            for t in range(L - lag):
-                straight += math.hypot(x[t + lag] - x[t], y[t + lag] - y[t])
-                gone += way[t + lag] - way[t]
-            out[i, j] = straight / gone if gone > 0.0 else 0.0
-            j += 1
-        mx, my, squares = x.mean(), y.mean(), 0.0
-        for t in range(L):
-            squares += (x[t] - mx) ** 2 + (y[t] - my) ** 2
-        out[i, j] = math.sqrt(squares / L)
+        _distances(x, y, out[i, :22])
+        _shape(x, y, way, out[i, 22:26])
+        _pace(moved, out[i, 26:38])
+        _visits(r[i], moved[L - 1], out[i, 38:])
+
+
+@njit
+def _distances(x, y, out):
+    """`out` (22,): distances from the first and the last place, and between slots of four lags."""
+    L, j = len(x), 0
+    for k in range(1, 6):
+        t = max(L * k // 6 - 1, 0)
+        out[j] = math.hypot(x[t] - x[0], y[t] - y[0])
+        t = L * k // 6
+        out[j + 1] = math.hypot(x[t] - x[L - 1], y[t] - y[L - 1])
+        j += 2
+    for lag in (L // 15, L // 8, L // 4, 2 * L // 5):
+        lag = min(max(lag, 1), L - 1)
+        total, most, squares, n = 0.0, 0.0, 0.0, L - lag
+        for t in range(n):
+            d = math.hypot(x[t + lag] - x[t], y[t + lag] - y[t])
+            total += d
+            squares += d * d
+            most = max(most, d)
+        out[j], out[j + 1], out[j + 2] = total / n, most, math.sqrt(squares / n)
+        j += 3
+
+
+@njit
+def _shape(x, y, way, out):
+    """`out` (4,): how straight ways of three lengths are, and the radius of gyration; `way` (L,) is that so far."""
+    L, j = len(x), 0
+    for lag in (L // 10, L // 5, L // 3):
+        lag = min(max(lag, 1), L - 1)
+        straight, gone = 0.0, 0.0
+        for t in range(L - lag):
+            straight += math.hypot(x[t + lag] - x[t], y[t + lag] - y[t])
+            gone += way[t + lag] - way[t]
+        out[j] = straight / gone if gone > 0.0 else 0.0
         j += 1
-        for w in windows:
-            w = min(max(w, 1), L - 1)
-            total, squares, most, none, n = 0, 0, 0, 0, L - w
-            for t in range(n):
-                m = moved[t + w] - moved[t]
-                total += m
-                squares += m * m
-                most = max(most, m)
-                none += 1 if m == 0 else 0
-            out[i, j], out[i, j + 2] = most, none / n
-            out[i, j + 1] = math.sqrt(max(n * squares - total * total, 0)) / n
-            j += 3
-        ordered = np.sort(r[i])
-        entropy, places, run = 0.0, 1, 1
-        for t in range(1, L + 1):
-            if t < L and ordered[t] == ordered[t - 1]:
-                run += 1
-                continue
-            entropy -= run / L * math.log(run / L)
-            if t < L:
-                places += 1
-            run = 1
-        moves = moved[L - 1]
-        out[i, j] = entropy
-        # a move leads back unless it discovers a place
-        out[i, j + 1] = (moves - places + 1) / moves if moves > 0 else 0.0
+    mx, my, squares = x.mean(), y.mean(), 0.0
+    for t in range(L):
+        squares += (x[t] - mx) ** 2 + (y[t] - my) ** 2
+    out[j] = math.sqrt(squares / L)
+
+
+@njit
+def _pace(moved, out):
+    """`out` (12,): most moves, deviation and share without a move of windows of four lengths; `moved` (L,) so far."""
+    L, j = len(moved), 0
+    for w in (L // 15, L // 10, L // 6, L // 4):
+        w = min(max(w, 1), L - 1)
+        total, squares, most, none, n = 0, 0, 0, 0, L - w
+        for t in range(n):
+            m = moved[t + w] - moved[t]
+            total += m
+            squares += m * m
+            most = max(most, m)
+            none += 1 if m == 0 else 0
+        out[j], out[j + 2] = most, none / n
+        out[j + 1] = math.sqrt(max(n * squares - total * total, 0)) / n
+        j += 3
+
+
+@njit
+def _visits(r, moves, out):
+    """`out` (2,): entropy of the time by place, and the share of the moves that return."""
+    L, ordered = len(r), np.sort(r)
+    entropy, places, run = 0.0, 1, 1
+    for t in range(1, L + 1):
+        if t < L and ordered[t] == ordered[t - 1]:
+            run += 1
+            continue
+        entropy -= run / L * math.log(run / L)
+        if t < L:
+            places += 1
+        run = 1
+    out[0] = entropy
+    # a move leads back unless it discovers a place
+    out[1] = (moves - places + 1) / moves if moves > 0 else 0.0

@@ -14,7 +14,7 @@ KINDS = 6  # no move yet; last move short after 0, 1, 2 or more long ones; last 
 TURNS = 6  # no direction; back, half back, aside, half ahead, ahead
 DWELLS, RATES, PATTERNS = 6, 8, 16
 SLOTS = 24  # parts of the day: people sleep at night
-RECENT = 8  # instants
+RECENT = 8  # slots
 BLOCK = 32  # places whose pulls are summed at once
 PAIR, LEAST = 2.0, 1e-12  # weight of the smoothing of moves; what is left of a step that nobody makes
 SHAPES = LENGTHS * 17  # of a move: its length and its sector, or none
@@ -41,7 +41,7 @@ ZIGZAG = PACED + 4 * 10 * 2  # turn after a turn, the same way round or the othe
 COURSE = ZIGZAG + BENDS * 17 * 2  # turn from the course of the last eight moves, by how steady it was
 SPEED = COURSE + STEADY * 10 * 2  # length after length
 ALL_COLUMNS = SPEED + (LENGTHS + 1) * 2 * LENGTHS
-STAYS = 6  # instants of the stay before: none, 1, 2, 3, 4 or 5, more
+STAYS = 6  # slots of the stay before: none, 1, 2, 3, 4 or 5, more
 BENT = MOVING
 EVEN = BENT + (DWELLS + 1) * BENDS * 2  # the first dwell twice: after a stay, after a move
 ALL_MOVING = EVEN + DWELLS * STAYS
@@ -81,7 +81,7 @@ class Tables(NamedTuple):
     leaving: NDArray[np.float64]  # (R,) logits
     slot: NDArray[np.int64]  # (L,)
     people: int  # traces that taught it, one of each person as a rule (E61)
-    lives: NDArray[np.float64]  # (4, L + 1) share of them that live so (`life_of`), which no step of a walk knows
+    day_statistics: NDArray[np.float64]  # (4, L + 1) share of them with each value (`day_statistics_of`)
     points: NDArray[np.float64] = np.zeros((0, 3))  # of a large map, of the P `places`, as in `Ground`
     xy: NDArray[np.float64] = np.zeros((0, 2))
     limits: NDArray[np.float64] = np.zeros(0)
@@ -97,8 +97,8 @@ class Tables(NamedTuple):
 
 
 @njit
-def life_of(r, out):
-    """`out` (N, 4) of traces (N, L): moves, places, instants at its main place, whether it ends at its start."""
+def day_statistics_of(r, out):
+    """`out` (N, 4) of traces (N, L): moves, places, slots at its main place, whether it ends at its start."""
     N, L = r.shape
     R = 0
     for i in range(N):
@@ -306,7 +306,7 @@ def dwell_bin(dwell):
 
 @njit
 def moving_columns(pattern, dwell, moves, kind, t, slot, out):
-    """The four weights that say whether the step to instant t is a move."""
+    """The four weights that say whether the step to slot t is a move."""
     d = dwell_bin(dwell)
     steps = t - 1
     if steps == 0:
@@ -367,7 +367,7 @@ def all_moving_columns(r, g, slot, out):
 
 @njit
 def all_columns(r, row, step, R, g, among, out):
-    """`out` (M, n, 8): the columns of the moves row[i], from instant step[i] to the next; `among` (M, n), or (1, n)."""
+    """`out` (M, n, 8): the columns of the moves row[i], from slot step[i] to the next; `among` (M, n), or (1, n)."""
     mark = np.zeros(R, dtype=np.int64)
     for i in range(len(row)):
         f, t, places = r[row[i]], step[i] + 1, among[min(i, len(among) - 1)]
@@ -748,8 +748,8 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
 
 
 @njit
-def moving_loss(weights, ridge, every, moved, slope):
-    """Minus ln likelihood of whether steps are moves, logits sums of `weights[every]`, with its gradient in `slope`."""
+def logistic_loss(weights, ridge, every, yes, slope):
+    """Minus ln likelihood of yes or no, logits sums of `weights[every]`, and a ridge; its gradient in `slope`."""
     loss = 0.0
     for j in range(len(weights)):
         slope[j] = ridge[j] * weights[j]
@@ -758,13 +758,13 @@ def moving_loss(weights, ridge, every, moved, slope):
         logit = 0.0
         for k in range(every.shape[1]):
             logit += weights[every[i, k]]
-        if not moved[i]:
+        if not yes[i]:
             logit = -logit
         miss = math.exp(-abs(logit))
         loss += math.log1p(miss) + max(-logit, 0.0)
         pull = (miss if logit > 0 else 1.0) / (1.0 + miss)
         for k in range(every.shape[1]):
-            slope[every[i, k]] += -pull if moved[i] else pull
+            slope[every[i, k]] += -pull if yes[i] else pull
     return loss
 
 

@@ -16,6 +16,7 @@ Counts that enter a person's own likelihood leave that person out, so the weight
 With `m_min` above 1 nothing that is learnt rests on fewer users, so that it may stand in a model file: see `Habits`.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -31,10 +32,10 @@ from elsewhere.synthesis.walk._walk_kernels import (
     Tables,
     all_columns,
     all_moving_columns,
+    day_statistics_of,
     destination_loss,
     lengths_of,
-    life_of,
-    moving_loss,
+    logistic_loss,
     pulls_by_length,
     stroll,
 )
@@ -47,7 +48,7 @@ MOST_ROWS = 20_000  # that teach the weights: more teach them nothing new, and t
 CELLS = 2e6  # moves x places that the fit holds at once
 OTHERS = 256  # places beside the chosen one that a move on a large map is compared with
 GRID = 2.0**0.25  # steps of lengths that few people make: the longest move is one person's
-WALKS = 5000  # drawn to see how lives that few people have are shared out
+WALKS = 5000  # drawn to share out day statistics that few people have
 
 
 def learn_walk(
@@ -98,7 +99,7 @@ def learn_habits(
         destination=theta,
         moving=weights[:ALL_MOVING],
         leaving=weights[ALL_MOVING:],
-        lives=_lives(r),
+        day_statistics=_day_statistics(r),
         reach=_longest(locations, moves, m_min),
         people=N,
     )
@@ -107,7 +108,8 @@ def learn_habits(
     uniform = rng.random((WALKS, 2 * L - 1))
     walks = np.empty((WALKS, L), dtype=np.int32)
     stroll(habits.tables(locations, known), uniform, walks)
-    return replace(habits, lives=pooled_lives(r, who, _lives(walks.astype(np.int64)), m_min))
+    pooled = pooled_day_statistics(r, who, _day_statistics(walks.astype(np.int64)), m_min)
+    return replace(habits, day_statistics=pooled)
 
 
 def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: int) -> NDArray[np.bool_]:
@@ -129,7 +131,7 @@ def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats
     """
     (R,) how many traces begin at each place.
 
-    Of a place where fewer than `m_min` users begin: how many are there per instant in the first 2, 4, 8 ... instants,
+    Of a place where fewer than `m_min` users begin: how many are there per slot in the first 2, 4, 8 ... slots,
     as few as have so many users there.
     """
     L, out, open_ = r.shape[1], np.zeros(R), np.ones(R, dtype=bool)
@@ -254,8 +256,6 @@ def _fit_destination(
     A move is compared with all places, on a map of more than FEW_PLACES with OTHERS drawn for it: half of them by
     arrivals, half by the step without memory. The law of the draw is divided out again (McFadden 1978).
     """
-    from scipy.optimize import minimize
-
     R, large = moves.R, moves.R > FEW_PLACES
     n, some = OTHERS + 1 if large else R, np.flatnonzero(teaches)
     if len(some) * n > CELLS:
@@ -281,17 +281,11 @@ def _fit_destination(
     did = cols[np.arange(len(some)), chosen]
     thin = np.flatnonzero(~_shared(did.ravel(), np.repeat(moves.who[some], 8), ALL_COLUMNS, m_min))
     fixed = np.append(thin, np.arange(ALL_COLUMNS + 3, len(centre)))
-    slope = np.empty_like(centre)
 
-    def loss(at: Floats) -> tuple[float, Floats]:
-        value = destination_loss(at, centre, RIDGE, cols, x, now, chosen, slope)
-        slope[fixed] = 0.0  # stays where it is: at the middle of its ridge
-        return value, slope.copy()
+    def loss(at: Floats, slope: Floats) -> float:
+        return float(destination_loss(at, centre, RIDGE, cols, x, now, chosen, slope))
 
-    with threadpool_limits(1):
-        return np.asarray(
-            minimize(loss, centre, jac=True, method="L-BFGS-B", options={"maxiter": 50}).x[: ALL_COLUMNS + 3]
-        )
+    return least(loss, centre, fixed, 50)[: ALL_COLUMNS + 3]
 
 
 def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -309,8 +303,6 @@ def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.ran
 
 def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min: int) -> Floats:
     """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; 0 where few teach."""
-    from scipy.optimize import minimize
-
     N, L = r.shape
     moving = np.empty((N, L - 1, 6), dtype=np.int64)
     all_moving_columns(r, ground, slots(L), moving)
@@ -319,42 +311,53 @@ def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min
     thin = np.flatnonzero(~_shared(every.ravel(), np.repeat(who, (L - 1) * 7), ALL_MOVING + R, m_min))
     n = ALL_MOVING + R
     ridge = np.concatenate([np.full(ALL_MOVING, RIDGE_MOVING), np.full(R, RIDGE_PLACE)])
-    slope = np.empty(n)
+    return least(lambda at, slope: float(logistic_loss(at, ridge, every, moved, slope)), np.zeros(n), thin, 200)
 
-    def loss(at: Floats) -> tuple[float, Floats]:
-        value = moving_loss(at, ridge, every, moved, slope)
-        slope[thin] = 0.0
+
+def least(loss: Callable[[Floats, Floats], float], start: Floats, fixed: Ints, steps: int) -> Floats:
+    """
+    Return the weights of the least loss after at most so many `steps` of L-BFGS-B; those `fixed` stay as at the start.
+
+    `loss(weights, slope)` returns a value and writes its gradient into `slope`.
+    """
+    from scipy.optimize import minimize
+
+    slope = np.empty_like(start)
+
+    def with_slope(at: Floats) -> tuple[float, Floats]:
+        value = loss(at, slope)
+        slope[fixed] = 0.0
         return value, slope.copy()
 
     with threadpool_limits(1):
-        return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x)
+        return np.asarray(minimize(with_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x)
 
 
-def _lives(r: Ints) -> Floats:
-    """(4, L + 1) share of the traces with so many moves, places, instants at their main place, ends at their start."""
-    life = np.empty((len(r), 4), dtype=np.int64)
-    life_of(r, life)
-    return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in life.T]) / len(r)
+def _day_statistics(r: Ints) -> Floats:
+    """(4, L + 1) share of the traces with so many moves, places, slots at their main place, ends at their start."""
+    statistics = np.empty((len(r), 4), dtype=np.int64)
+    day_statistics_of(r, statistics)
+    return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in statistics.T]) / len(r)
 
 
-def pooled_lives(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) -> Floats:
+def pooled_day_statistics(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) -> Floats:
     """
-    `_lives` of which nothing rests on fewer than `m_min` users: lives that few have are pooled with the next ones.
+    `_day_statistics` of which nothing rests on fewer than `m_min` users: values of few are pooled with the next ones.
 
     Going up, numbers are put together until enough users are; what is left at the top goes to the last of these. Within
-    a pool, lives are shared out as `walked`, those of the walk, are. Where few come home, or few do not, nobody does.
+    a pool, values are shared out as `walked`, those of the walk, are. Where few come home, or few do not, nobody does.
     """
-    (N, L), life = r.shape, np.empty((len(r), 4), dtype=np.int64)
-    life_of(r, life)
+    (N, L), statistics = r.shape, np.empty((len(r), 4), dtype=np.int64)
+    day_statistics_of(r, statistics)
     out = np.zeros((4, L + 1))
     for k, (low, high) in enumerate(((0, L - 1), (1, L), (1, L), (0, 1))):
         edges, start = [low], low
         for value in range(low, high + 1):
-            mine = (life[:, k] >= start) & (life[:, k] <= value)
+            mine = (statistics[:, k] >= start) & (statistics[:, k] <= value)
             if len(np.unique(who[mine])) >= m_min:
                 edges.append(value + 1)
                 start = value + 1
-        few = [len(np.unique(who[life[:, k] == value])) < m_min for value in (low, high)]
+        few = [len(np.unique(who[statistics[:, k] == value])) < m_min for value in (low, high)]
         if k == 3 and few[0] != few[1]:
             # whether days come home is yes or no: what fewer do is not told, and the others are all there are
             out[k, low], out[k, high] = (1.0, 0.0) if few[1] else (0.0, 1.0)
@@ -363,7 +366,7 @@ def pooled_lives(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) 
             edges.append(high + 1)
         edges[-1] = high + 1
         for a, b in pairwise(edges):
-            share = np.count_nonzero((life[:, k] >= a) & (life[:, k] < b)) / N
+            share = np.count_nonzero((statistics[:, k] >= a) & (statistics[:, k] < b)) / N
             here = walked[k, a:b] if walked[k, a:b].sum() > 0 else np.ones(b - a)
             out[k, a:b] = share * here / here.sum()
     return out

@@ -31,11 +31,11 @@ FAR = 1.25  # times the longest move of people: a step of one town to the next t
 @dataclass(frozen=True, eq=False)
 class Habits:
     """
-    What a walk is learnt into, over R places and L instants: sums over users, and weights.
+    What a walk is learnt into, over R places and L slots: sums over users, and weights.
 
     Every sum is one that at least `m_min` users share. Moves, and moves after moves, of fewer are left out: how many of
     those begin at a place is known (`rest`), not where they end; lengths and arrivals say where, as for strangers.
-    Weights for what fewer users did are 0, lives of fewer are pooled with those next to them.
+    Weights for what fewer users did are 0, day statistics of fewer are pooled with the next ones.
     """
 
     move: Ints  # r R + r', sorted
@@ -50,14 +50,14 @@ class Habits:
     destination: Floats  # (ALL_COLUMNS + 3,) weights of where a move leads
     moving: Floats  # (ALL_MOVING,) weights of moving at all
     leaving: Floats  # (R,)
-    lives: Floats  # (4, L + 1)
+    day_statistics: Floats  # (4, L + 1)
     reach: float  # the longest move; 0: nobody moves
     people: int
 
     @property
-    def instants(self) -> int:
-        """Length of a walk."""
-        return int(self.lives.shape[1]) - 1
+    def L(self) -> int:
+        """Number of slots of a walk."""
+        return int(self.day_statistics.shape[1]) - 1
 
     def tables(self, locations: Locations, known: NDArray[np.bool_]) -> Tables:
         """
@@ -91,9 +91,9 @@ class Habits:
             "factor": np.exp(self.destination[:ALL_COLUMNS]),
             "moving": self.moving,
             "leaving": self.leaving,
-            "slot": slots(self.instants),
+            "slot": slots(self.L),
             "people": self.people,
-            "lives": self.lives,
+            "day_statistics": self.day_statistics,
         }
         if R > FEW_PLACES:
             return Tables(steps=np.zeros((0, 0)), **named, **self._reach(ground, law, locations, known, power))
@@ -163,7 +163,7 @@ class Habits:
 
 
 def slots(L: int) -> Ints:
-    """(L,) part of the day of each instant."""
+    """(L,) part of the day of each slot."""
     return np.minimum(np.arange(L) * SLOTS // L, SLOTS - 1)
 
 

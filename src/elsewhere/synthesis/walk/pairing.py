@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from elsewhere.synthesis.walk._walk_kernels import keep_apart, life_of, rake, take, weigh
+from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, keep_apart, rake, take, weigh
 from elsewhere.traces.model import Floats, Ints, Places
 
 BETA = 25.0  # docs/decisions/0024-pairing.md
-SWEEPS = 12
-RAKES, DAMPED = 12, 0.5
+SWEEPS = 12  # of Sinkhorn, with which decision 24 was measured; it compares no other number
+RAKES = 12  # rounds over all margins; decision 24 compares no other number
+DAMPED = 0.5  # power of each correction: margins overlap, and whole ones would overshoot
 PRIOR_WEIGHT = 200  # people as many as whom the walks weigh where goals are set: people are few
 MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
 FEW_ROWS = 64  # of K, which stay in the processor's cache between two products
@@ -41,14 +42,13 @@ class Paired(NamedTuple):
     """
     The walk of each seed, -1 where none passed, and how many each tried.
 
-    Round by round: the seeds that tried a walk, what the test said, and which of them it accepted.
+    Round by round: the seeds that tried a walk, and the verdicts of the test.
     """
 
     walk: Ints
     tries: Ints
     tried: list[Ints]
     verdicts: list[Any]
-    accepted: list[NDArray[np.bool_]]
 
 
 def skeletons(classes: NDArray[np.integer], shift: Ints, days: int = 1) -> NDArray[np.int16]:
@@ -96,22 +96,23 @@ def kernel(
 
 
 def raked(
-    walks: Places, label: NDArray[np.integer], share: Floats, lives: Floats, people: int, start: Floats
+    walks: Places, label: NDArray[np.integer], share: Floats, day_statistics: Floats, people: int, start: Floats
 ) -> Floats:
     """
     Return the goal (N,) of each walk, which sums to 1: the shares `start`, raked towards what people do.
 
-    `share` (L, C) is the share of people in each class at each slot, `lives` (4, L + 1) the share with so many moves,
-    places, slots at the main place, and of days that end where they began (`life_of`); `people` taught both.
+    `share` (L, C) is the share of people in each class at each slot, `day_statistics` (4, L + 1) the share with so
+    many moves, places, slots at the main place, and of days that end where they began (`day_statistics_of`);
+    `people` taught both.
     """
     (N, L), C = walks.shape, share.shape[1]
-    life = np.empty((N, 4), dtype=np.int64)
-    life_of(walks, life)
+    statistics = np.empty((N, 4), dtype=np.int64)
+    day_statistics_of(walks, statistics)
     value = np.empty((4 + L, N), dtype=np.uint16)
-    value[:4], value[4:] = life.T, np.where(label >= 0, label, C)[walks.T]
+    value[:4], value[4:] = statistics.T, np.where(label >= 0, label, C)[walks.T]
     known = (value[4:] < C).mean(axis=1, keepdims=True)
     goal = np.zeros((4 + L, max(L, C) + 1))
-    goal[:4, : L + 1], goal[4:, : C + 1] = lives, np.hstack([share * known, 1 - known])
+    goal[:4, : L + 1], goal[4:, : C + 1] = day_statistics, np.hstack([share * known, 1 - known])
     w = np.minimum(start / start.sum(), MOST_GOAL / N)
     w /= w.sum()
     for k in range(4 + L):
@@ -180,7 +181,6 @@ def pair(
     V, row = V.copy(), np.arange(S)
     tried: list[Ints] = []
     verdicts: list[Any] = []
-    accepted: list[NDArray[np.bool_]] = []
     pending = np.arange(S)
     for _ in range(max_tries):
         pending = rng.permutation(pending)
@@ -189,17 +189,15 @@ def pair(
         pending, got = pending[got >= 0], got[got >= 0]  # the others have no walk left
         if len(pending) == 0:
             break
-        said = test(walks[got], pending)
-        passed = np.asarray(said.passed)
+        verdicts.append(test(walks[got], pending))
+        passed = np.asarray(verdicts[-1].passed)
         tries[pending] += 1
         walk[pending[passed]] = got[passed]
         V[got[passed]] = 0.0
         tried.append(pending)
-        verdicts.append(said)
-        accepted.append(passed)
         pending, got = pending[~passed], got[~passed]
         if len(pending) == 0:
             break
         K, row[pending] = K[row[pending]], np.arange(len(pending))
         K[np.arange(len(pending)), got] = 0.0
-    return Paired(walk, tries, tried, verdicts, accepted)
+    return Paired(walk, tries, tried, verdicts)

@@ -4,22 +4,23 @@ How much likelier a day is among people than among walks: a density ratio.
 A walk is right step by step; what its steps add up to is not quite what people's do. A classifier that tells people
 from walks by traits of whole days gives the ratio of their densities (Sugiyama, Suzuki, Kanamori 2012), and walks are
 taken by it. It is logistic, in which tenth of the walks a day has each trait: no weight rests on fewer than `m_min`
-people, and where tenths end is told by walks alone. None of the traits is one that a judge of realism describes days
-by (docs/decisions/0052-ratio.md).
+people, and where tenths end is told by walks alone. None of the traits is a feature of the own judge
+of realism (a test compares them); radius of gyration, entropy and returns are three of the twelve features of the
+other judge (docs/decisions/0052-ratio.md).
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from elsewhere.synthesis.walk._ratio_kernels import TRAITS, traits_of
-from elsewhere.synthesis.walk._walk_kernels import moving_loss
+from elsewhere.synthesis.walk._walk_kernels import logistic_loss
+from elsewhere.synthesis.walk.fit import least
 from elsewhere.traces.model import Floats, Ints, Locations, users_per_place
 
-BINS = 10
-RIDGE = 10.0
+BINS = 10  # of each trait: own judge .626, with 6 bins .630-.637 (one split, docs/decisions/0052-ratio.md)
+RIDGE = 10.0  # of each weight: a bin of few people weighs little (decision 52, which compares no other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,6 @@ class Ratio:
         m_min: int,
     ) -> "Ratio":
         """The ratio of days `people` (N, L) without gaps, of these users, to `walks` (n, L)."""
-        from scipy.optimize import minimize
-
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
         if people.shape[1] < 2:
             return Ratio(xy, np.zeros((TRAITS, BINS - 1)), np.zeros((TRAITS, BINS)))
@@ -52,17 +51,12 @@ class Ratio:
         every = np.column_stack([every, np.full(len(every), n)])
         real = np.arange(len(every)) < len(people)
         thin = np.flatnonzero(users_per_place(np.unique(user, return_inverse=True)[1], of_people, n) < m_min)
-        ridge, slope = np.full(n + 1, RIDGE), np.empty(n + 1)
-        ridge[n] = 1e-3  # how many people there are says nothing
-
-        def loss(at: Floats) -> tuple[float, Floats]:
-            value = moving_loss(at, ridge, every, real, slope)
-            slope[thin] = 0.0
-            return value, slope.copy()
-
-        with threadpool_limits(1):
-            found = minimize(loss, np.zeros(n + 1), jac=True, method="L-BFGS-B", options={"maxiter": 100}).x
-        return Ratio(xy, ends, found[:n].reshape(TRAITS, BINS))
+        ridge = np.full(n + 1, RIDGE)
+        ridge[n] = 1e-3  # the constant, ln of people to walks, is fitted nearly freely, and `ln` leaves it out
+        weights = least(
+            lambda at, slope: float(logistic_loss(at, ridge, every, real, slope)), np.zeros(n + 1), thin, 100
+        )
+        return Ratio(xy, ends, weights[:n].reshape(TRAITS, BINS))
 
     def ln(self, walks: NDArray[np.integer]) -> Floats:
         """(N,) ln of how much likelier each walk is among people, give or take a constant."""

@@ -75,3 +75,16 @@ class Ways:
     def connected(self) -> bool:
         """Whether there is a way from every known place to every other."""
         return bool(((self.onward != np.arange(len(self.places))[:, None]).sum(axis=1) == len(self.places) - 1).all())
+
+
+def by_allowed_moves(walks: Places, ways: Ways | None, places: Ints | None = None) -> Places:
+    """
+    Return the walks by allowed moves alone, over midnight too; without `ways` every move is allowed.
+
+    `places` are those of the map that the walks count in, None: all.
+    """
+    if ways is None:
+        return walks
+    if places is None:
+        return ways.keep(walks)
+    return np.searchsorted(places, ways.keep(places[walks])).astype(np.int32)

@@ -121,10 +121,8 @@ SMALL = 1 << 23  # bytes of a file that is read at once
 
 FEW = 12  # files of a folder on which is decided how all are read
 
-AT_ONCE, BATCH = (
-    16,
-    64,
-)  # files in a piece of work, of SMALL bytes together at most; pieces that are asked for at a time
+AT_ONCE = 16  # files in a piece of work, of SMALL bytes together at most
+BATCH = 64  # pieces that are asked for at a time
 
 
 def open_table(source: Any, *, encoding: str = "utf-8", allow_truncated: bool = False) -> Table:

@@ -16,14 +16,17 @@ from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio
-from elsewhere.synthesis.walk.ways import Ways
+from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
 WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
-BLOCK, LEAST_BLOCK = 2048, 256  # fakes that are paired at once: days of one person, or lives of many days
-WALKS, LIVES, LEAST_WALKS = 4, 8, 8192  # drawn for each of them, lives of several days, days for a block at least
+BLOCK = 2048  # days of fakes that are paired at once
+LEAST_BLOCK = 256  # fakes that are paired at once at least, however many days each has
+WALKS = 4  # drawn for each fake of one day
+LIVES = 8  # drawn for each fake of several days
+LEAST_WALKS = 8192  # days drawn for a block at least, however few fakes it has
 COMPARED = 5000  # walks that people's days are compared with
 MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
 
@@ -55,7 +58,7 @@ class Attempts:
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
-        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
+        not_made = 0
         while len(pending) and tries[pending[0]] < self.max_tries:
             # several tries of each at a time where few are pending; those after the first that passes never were
             done = tries[pending[0]]
@@ -68,14 +71,12 @@ class Attempts:
             used = np.where(passed.any(axis=1), passed.argmax(axis=1) + 1, width)
             tries[pending] += used
             counted = (np.arange(width) < used[:, None]).ravel()
-            tally["not_made"] += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
+            not_made += int(np.count_nonzero(counted & (outcome == NOT_MADE)))
             tested = outcome >= FAILED
-            said = verdicts.select(counted[tested])
-            for name, count in said.counts().items():
-                tally[name] += count
+            failed = verdicts.select((counted & (outcome == FAILED))[tested])
             first = counted & (outcome == PASSED)
             accepted = verdicts.select(first[tested])
-            kept.append((made[first], pending[passed.any(axis=1)], accepted, said.select(~said.passed)))
+            kept.append((made[first], pending[passed.any(axis=1)], accepted, failed))
             pending = pending[~passed.any(axis=1)]
         return Made(
             np.concatenate([k[0] for k in kept]),
@@ -83,7 +84,7 @@ class Attempts:
             Verdicts.joined([k[2] for k in kept]),
             Verdicts.joined([k[3] for k in kept]),
             tries,
-            tally,
+            _tally([v for k in kept for v in k[2:]], not_made),
         )
 
     def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
@@ -94,6 +95,15 @@ class Attempts:
         verdicts = self.test(made.r[tested], row[tested])
         outcome[tested[verdicts.passed]] = PASSED
         return outcome, made.r, verdicts
+
+
+def _tally(verdicts: list[Verdicts], not_made: int) -> dict[str, int]:
+    """Return how many attempts were tested, passed, were failed by each rule, and how many gave no trace."""
+    tally = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0) | {"not_made": not_made}
+    for some in verdicts:
+        for name, count in some.counts().items():
+            tally[name] += count
+    return tally
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +140,7 @@ class WalkModel:
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each walk is to be taken: as people live (`Ratio`, `raked`)."""
         ln = self.ratio.ln(walks)
-        return raked(walks, label, self.share, self.tables.lives, self.tables.people, np.exp(ln - ln.max()))
+        return raked(walks, label, self.share, self.tables.day_statistics, self.tables.people, np.exp(ln - ln.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +161,8 @@ class LifeModel:
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
-        of_kind = calendar.weekend[calendar.day]  # a kind that few have is no kind
+        # weekday or weekend; a kind that fewer than `m_min` people have counts as the other
+        of_kind = calendar.weekend[calendar.day]
         lives = learn_lives(
             np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
             people.user,
@@ -167,7 +178,8 @@ class LifeModel:
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
-        return _kept(self.places.astype(np.int32)[self.lives.draw(n, self.weekend, rng).reshape(n, -1)], self.ways)
+        r = self.lives.draw(n, self.weekend, rng).reshape(n, -1)
+        return by_allowed_moves(self.places.astype(np.int32)[r], self.ways)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
         """How often each life is to be taken: all alike."""
@@ -179,12 +191,7 @@ def _walks(tables: Tables, places: Ints, ways: Ways | None, n: int, rng: np.rand
     L = len(tables.slot)
     r = np.empty((n, L), dtype=np.int32)
     stroll(tables, rng.random((n, 2 * L - 1)), r)
-    return _kept(places.astype(np.int32)[r], ways)
-
-
-def _kept(walks: Places, ways: Ways | None) -> Places:
-    """The walks by allowed moves alone; a life makes none over midnight either."""
-    return walks if ways is None else ways.keep(walks)
+    return by_allowed_moves(places.astype(np.int32)[r], ways)
 
 
 def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
@@ -238,29 +245,24 @@ class Pairs:
         K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
         V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
 
-        shown = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
+        visible = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
 
-        def said(r: Places, i: Ints) -> Verdicts:
-            return test(np.where(shown[i], r, -1), i)
+        def verdicts_on(r: Places, i: Ints) -> Verdicts:
+            return test(np.where(visible[i], r, -1), i)
 
-        found = pair(K, V, walks, said, max_tries=self.settings.max_tries, rng=rng)
-        tally: dict[str, int] = dict.fromkeys(("tested", "passed", "not_made", *RULES), 0)
-        for verdicts in found.verdicts:
-            for name, count in verdicts.counts().items():
-                tally[name] += count
-        tally["not_made"] = int(np.count_nonzero(found.tries == 0))
-        tries = np.maximum(found.tries, 1)
-        unit = np.concatenate([u[p] for u, p in zip(found.tried, found.accepted, strict=True)] or [np.empty(0, int)])
-        passed = [v.select(p) for v, p in zip(found.verdicts, found.accepted, strict=True)]
-        failed = [v.select(~v.passed) for v in found.verdicts]
+        pairs = pair(K, V, walks, verdicts_on, max_tries=self.settings.max_tries, rng=rng)
+        accepted = [u[v.passed] for u, v in zip(pairs.tried, pairs.verdicts, strict=True)]
+        unit = np.concatenate(accepted or [np.empty(0, int)])
+        passed = [v.select(v.passed) for v in pairs.verdicts]
+        failed = [v.select(~v.passed) for v in pairs.verdicts]
         nothing = [test(walks[:0], units[:0, 0])]
         return Made(
-            np.where(shown[unit], walks[found.walk[unit]], -1),
+            np.where(visible[unit], walks[pairs.walk[unit]], -1),
             unit,
             Verdicts.joined(passed or nothing),
             Verdicts.joined(failed or nothing),
-            tries,
-            tally,
+            np.maximum(pairs.tries, 1),
+            _tally(pairs.verdicts, int(np.count_nonzero(pairs.tries == 0))),
         )
 
 
