@@ -345,12 +345,12 @@ def privacy_test(
     require_choice("against", against, ("own", "all"))
     if against == "all" and others is None:
         raise InvalidParameter('`against="all"` needs `others`, the traces of the other seeds, got None.')
-    given = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
+    tables = {"seed": _table("seed", seed), "fake": _table("fake", fake)}
     if alternates is not None and np.shape(_table("alternates", alternates))[:1] != (0,):
-        given["alternates"] = _table("alternates", alternates)
+        tables["alternates"] = _table("alternates", alternates)
     if against == "all":
-        given["others"] = _table("others", others)
-    traces = _on_one_map(given)
+        tables["others"] = _table("others", others)
+    traces = _on_one_map(tables)
     own, f = traces["seed"], traces["fake"]
     strangers, rest = traces.get("alternates"), traces.get("others")
     if isinstance(alternates, Traces):
@@ -401,8 +401,8 @@ def _check_same_map(name: str, traces: Traces, locations: Locations) -> None:
 
 def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
     # all as Traces over the same places; plain arrays take the places and the clock of the first Traces
-    known = next((value for value in given.values() if isinstance(value, Traces)), None)
-    locations = known.locations if known else Locations(n=1 + max(_largest(value) for value in given.values()))
+    first = next((value for value in given.values() if isinstance(value, Traces)), None)
+    locations = first.locations if first else Locations(n=1 + max(_largest(value) for value in given.values()))
     traces: dict[str, Traces] = {}
     for name, value in given.items():
         single = name in ("fake", "seed")
@@ -412,7 +412,7 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
         elif single and value.ndim != 1:
             raise InvalidTraces(f"`{name}` must have one dimension, got {value.ndim}.", code="E_SHAPE")
         else:
-            traces[name] = _checked(name, np.atleast_2d(value) if single else value, locations, clock=known)
+            traces[name] = _checked(name, np.atleast_2d(value) if single else value, locations, clock=first)
         if single and len(traces[name]) != 1:
             raise InvalidTraces(f"`{name}` must be one trace, got {len(traces[name])}.", code="E_SHAPE")
     L = traces["fake"].L

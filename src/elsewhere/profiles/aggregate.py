@@ -365,8 +365,8 @@ class AggregateModel:
         """Return the model of `to_arrays`; `InvalidModel` where these cannot be one."""
         try:
             geometry: dict[str, Any] = {name: arrays[name] for name in GEOMETRY if name in arrays}
-            known = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
-            if set(arrays) != known or set(numbers) != {"R", "T", "n_users", "epsilon", "n_min"}:
+            names = {*ARRAYS, *geometry, *(FEASIBLE if FEASIBLE[0] in arrays else ())}
+            if set(arrays) != names or set(numbers) != {"R", "T", "n_users", "epsilon", "n_min"}:
                 raise InvalidModel("an array or a number of the model is missing, or one too many is there.")
             R, T, n_users = (require_whole(name, numbers[name], 1) for name in ("R", "T", "n_users"))
             locations = Locations(**geometry) if geometry else Locations(n=R)
@@ -425,9 +425,9 @@ class AggregateModel:
         row = self._row_of(self._pair(tau, tau_next), r)
         unknown = np.unique(r[np.isnan(self._nearness[r])])
         if len(unknown):
-            found = np.empty(len(unknown))
-            nearness_sums(found, unknown, *self._tail[3:])
-            self._nearness[unknown] = found
+            sums = np.empty(len(unknown))
+            nearness_sums(sums, unknown, *self._tail[3:])
+            self._nearness[unknown] = sums
         kernel = self._nearness[r]
         mass = self._rows.total[row]
         z = mass + self.epsilon * kernel
@@ -530,9 +530,9 @@ def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
     by_rows.sum_duplicates()
     by_rows.eliminate_zeros()
     start = by_rows.indptr.astype(np.int64)
-    closed = int(np.count_nonzero(np.diff(start) == 0))
-    if closed:
-        warnings.warn(f"{closed} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
+    dead_ends = int(np.count_nonzero(np.diff(start) == 0))
+    if dead_ends:
+        warnings.warn(f"{dead_ends} of {R} rows of `feasible` are 0: nobody can leave these places.", stacklevel=3)
     return start, by_rows.indices.astype(np.int32)
 
 

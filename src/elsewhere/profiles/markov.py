@@ -203,7 +203,7 @@ class Profiles(Sequence[MobilityProfile]):
             )
         check_comparable(*parts)
         visits = [np.asarray(u.visits) for u in parts]
-        seen = [np.nonzero(table) for table in visits]
+        entries = [np.nonzero(table) for table in visits]
 
         def starts(columns: list[Any]) -> Ints:
             return np.cumsum([0, *map(len, columns)], dtype=np.int64)
@@ -214,10 +214,10 @@ class Profiles(Sequence[MobilityProfile]):
         gathered = Profiles(
             support_start=starts([u.support for u in parts]),
             support=joined("support"),
-            visit_start=starts([tau for tau, _ in seen]),
-            visit_tau=np.concatenate([tau for tau, _ in seen]).astype(np.int32),
-            visit_k=np.concatenate([k for _, k in seen]).astype(np.int32),
-            visit_count=np.concatenate([table[where] for table, where in zip(visits, seen, strict=True)]),
+            visit_start=starts([tau for tau, _ in entries]),
+            visit_tau=np.concatenate([tau for tau, _ in entries]).astype(np.int32),
+            visit_k=np.concatenate([k for _, k in entries]).astype(np.int32),
+            visit_count=np.concatenate([table[where] for table, where in zip(visits, entries, strict=True)]),
             move_start=starts([u.count for u in parts]),
             move_tau=joined("tau"),
             move_tau_next=joined("tau_next"),
@@ -419,11 +419,11 @@ def gibbs_profiles(
         raise InvalidParameter('`missing="gibbs"` draws: it needs `rng`, a numpy Generator.')
     require_whole("sweeps", sweeps, 4, 1_000_000)
     require_whole("burn_in", burn_in, 0, 1_000_000)
-    pairs, made, latent = _pairs(tau, T)[0], _made(traces.r, traces.R), uncertain_slots(traces)
+    pairs, possible, latent = _pairs(tau, T)[0], _made(traces.r, traces.R), uncertain_slots(traces)
     profiles, worst, slow = [], 1.0, 0
     for rows, stream in zip(_rows_of(traces), rng.spawn(traces.U), strict=True):
         n = (sweeps, burn_in) if latent[rows].any() else (1, 0)
-        means, moves = _sampled(traces, rows, latent[rows], made, tau, T, *n, prior, stream)
+        means, moves = _sampled(traces, rows, latent[rows], possible, tau, T, *n, prior, stream)
         profiles.append(_profile(means, moves, pairs, T, traces.R))
         r_hat = split_r_hat(means.changes) if latent[rows].any() else 1.0
         worst, slow = max(worst, r_hat), slow + (r_hat > 1.1)

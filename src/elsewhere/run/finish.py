@@ -30,10 +30,10 @@ def counts(read: "Preparation") -> dict[str, Any]:
 
 def opening(read: dict[str, Any]) -> list[str]:
     """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
-    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
-    kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
-    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
-    return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
+    content = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    content += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
+    losses = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
+    return [f"{content}; dropped {losses}", *repairs(read), *read["notes"]]
 
 
 def repairs(read: dict[str, Any]) -> list[str]:
@@ -57,7 +57,7 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         places = 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1).mean()
         return {"moves": round(float(moves), 2), "places": round(float(places), 2)}
 
-    told: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "preset": fakes.preset.name,
         "users": traces.U,
         "seeds": traces.U if fakes.seed_rows is None else len(np.unique(traces.user[fakes.seed_rows])),
@@ -71,26 +71,26 @@ def summary(fakes: "Fakes", traces: "Traces") -> dict[str, Any]:
         "per_trace": {"real": day_statistics(traces.r), "fakes": day_statistics(fakes.r)},
         "notes": list(fakes.notes),
     }
-    told["certificate"] = fakes.certificate.to_dict()
+    figures["certificate"] = fakes.certificate.to_dict()
     if fakes.covered:
         idle = ("kappa", "seeds") if fakes.preset.name == "private" else ()
         for name in ("attempts", "passed", "rejected_by", *idle):  # nothing is tried twice
-            del told[name]
+            del figures[name]
     else:
-        told["k"] = fakes.preset.k
-    return told
+        figures["k"] = fakes.preset.k
+    return figures
 
 
 def verdicts(judgement: "Judgement") -> dict[str, Any]:
     """Return what the judges say, for --json: `uses`, `lives`, `publish` (level, words, because), `judgement`."""
     from elsewhere.reports.attacks import advice
 
-    told = judgement.to_dict()
+    findings = judgement.to_dict()
     return {
-        "uses": told["uses"],
-        "lives": told["lives"],
-        "publish": advice(told["audit"], judgement.run, told["uses"])._asdict(),
-        "judgement": told,
+        "uses": findings["uses"],
+        "lives": findings["lives"],
+        "publish": advice(findings["audit"], judgement.run, findings["uses"])._asdict(),
+        "judgement": findings,
     }
 
 
@@ -113,13 +113,13 @@ def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
 
 def unfinished_folder(out: Path, owner_folder: Path) -> Path:
     """Return where a run keeps what is done until it ends: beside the private folder, because it is private."""
-    unfinished = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
-    if unfinished.resolve() == owner_folder.resolve():
+    folder = owner_folder.absolute().with_name(f"{out.absolute().name}-unfinished")
+    if folder.resolve() == owner_folder.resolve():
         raise InvalidParameter(
-            f"`private` must not be {unfinished.name}, which is where a run keeps what is done: choose another name.",
+            f"`private` must not be {folder.name}, which is where a run keeps what is done: choose another name.",
             code="E_OUTPUT",
         )
-    return unfinished
+    return folder
 
 
 def keep_links(traces: "Traces", fakes: "Fakes", folder: Path) -> None:
@@ -156,20 +156,20 @@ def earlier_results(folder: Path) -> set[str]:
     from elsewhere.pool import earlier_files
     from elsewhere.reports.studio import read_studio_file
 
-    found = earlier_files(folder)
+    names = earlier_files(folder)
     if not (folder / LINKS).exists():
-        return found
+        return names
     for name in (REPORT, f"shareable-{REPORT}"):
         with suppress(OSError):
             if b'class="edition' in read_regular(folder / name, 1 << 28):
-                found.add(name)
+                names.add(name)
     with suppress(OSError, ElsewhereError):
         read_studio_file(folder / STUDIO)
-        found.add(STUDIO)
+        names.add(STUDIO)
     with suppress(OSError, ValueError):
         if {"uses", "publishing", "audit", "notes"} <= set(read_index(folder / JUDGEMENT, 1 << 28)):
-            found.add(JUDGEMENT)
-    return found
+            names.add(JUDGEMENT)
+    return names
 
 
 def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:
@@ -198,7 +198,7 @@ def write_reports(
 
     write_files(private, {JUDGEMENT: (json.dumps(judgement.to_dict(), indent=1, allow_nan=False) + "\n").encode()})
     classes = None if fakes.learnt is None else fakes.learnt.classes
-    told: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
+    facts: dict[str, Any] = {**judgement.run, "notes": [*judgement.run["notes"], *judgement.notes]}
     report(
         judgement.results,
         private / REPORT,
@@ -206,12 +206,12 @@ def write_reports(
         fakes=fakes,
         real=traces,
         classes=classes,
-        run={**told, "notes": [*read, *told["notes"]]},
+        run={**facts, "notes": [*read, *facts["notes"]]},
     )
     if not fakes.covered:
         # without the classes: whoever holds them links fakes to seeds better (A5)
-        report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
+        report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=facts)
         return [REPORT], [JUDGEMENT, REPORT]
-    shared = {**told, "notes": [*told["notes"], FROM_SEEDS]}
-    report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
+    public_facts = {**facts, "notes": [*facts["notes"], FROM_SEEDS]}
+    report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=public_facts)
     return [], [JUDGEMENT, REPORT, f"shareable-{REPORT}"]

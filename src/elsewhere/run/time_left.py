@@ -38,13 +38,13 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
 
     """
     thousands = days * slots / 72_000
-    attacked = min(ATTACKED, SEEDS * people / 1000)
+    people_attacked = min(ATTACKED, SEEDS * people / 1000)
     # classes cost by what people do at places, up to the number from which their centres are taken
     classes = sqrt(thousands * (min(TEACHING, places) / 1000))
-    found = {LEARN: 6 + 0.25 * thousands + 3.7 * classes, MAKE: 0.1 + 0.7 * thousands * per_seed}
+    seconds = {LEARN: 6 + 0.25 * thousands + 3.7 * classes, MAKE: 0.1 + 0.7 * thousands * per_seed}
     if report:
-        found |= {JUDGE: 0.5 + 0.8 * thousands, ATTACK: 19 + 33 * (attacked / ATTACKED) ** 1.5, WRITE: 1.0}
-    return found
+        seconds |= {JUDGE: 0.5 + 0.8 * thousands, ATTACK: 19 + 33 * (people_attacked / ATTACKED) ** 1.5, WRITE: 1.0}
+    return seconds
 
 
 class TimeLeft:
@@ -84,21 +84,21 @@ class TimeLeft:
         """Say that so many of the pieces of a stage are done; a `total` of 0 is not known."""
         now, before = self._clock(), self._ahead()
         self._stage, (self._done, self._next) = stage, self._shares(stage, done, total)
-        seconds, spent = before - self._ahead(), now - self._since
-        if seconds > 0 and spent > KEPT * seconds:
-            self._usual, self._spent = self._usual + seconds, self._spent + spent
+        seconds, elapsed = before - self._ahead(), now - self._since
+        if seconds > 0 and elapsed > KEPT * seconds:
+            self._usual, self._spent = self._usual + seconds, self._spent + elapsed
         self._since = now
 
     def __call__(self) -> float | None:
         """Return the seconds left."""
         if self._stage not in self.expected:
             return None
-        spent, ahead = self._clock() - self._since, self._ahead()
+        elapsed, ahead = self._clock() - self._since, self._ahead()
         piece = self.expected[self._stage] * self._next
         slow = self._spent / self._usual
-        if spent > slow * piece:
-            slow = (self._spent + spent) / (self._usual + piece)
-        return (ahead - piece) * slow + max(slow * piece - spent, REST * spent)
+        if elapsed > slow * piece:
+            slow = (self._spent + elapsed) / (self._usual + piece)
+        return (ahead - piece) * slow + max(slow * piece - elapsed, REST * elapsed)
 
     def _ahead(self) -> float:
         """Return the usual seconds of what is not done, that which is being done included."""

@@ -106,8 +106,8 @@ class Smoother:
     def __call__(self, seen: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
         """Return shares (R,) that sum to 1, of a map `seen` with noise of this `variance`, over so many people."""
         with threadpool_limits(1):  # sums in one order on every machine (R5)
-            tried = [self.mode(seen, variance, base, spread, people) for spread in spreads]
-        m, _ = max(tried, key=lambda found: found[1])
+            modes = [self.mode(seen, variance, base, spread, people) for spread in spreads]
+        m, _ = max(modes, key=lambda found: found[1])
         return np.asarray(m / m.sum())
 
     def mode(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
@@ -194,8 +194,8 @@ class Model(NamedTuple):
             stroll(self.tables, rng.random((days, 2 * r.shape[1] - 1)), r)
             return Lives(r, np.arange(days + 1), np.zeros(days, dtype=bool))
         D = self.anchors.design.days
-        drawn = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
-        return Lives(drawn.r.astype(np.int32), drawn.start, drawn.weekend)
+        lives = self.anchors.draw(self.tables, self.law, max(1, days // D), rng)
+        return Lives(lives.r.astype(np.int32), lives.start, lives.weekend)
 
 
 class Lives(NamedTuple):
@@ -268,17 +268,17 @@ class _Fit:
         """Simulate, and go a step towards the goals, which are matched as if they were of so many people."""
         R, maps, sums = self.design.R, self.maps, self.sums
         model = self.model(anchors)
-        matrix, walks, found = _simulated(model, self.design, self.cells, rng)
+        matrix, walks, moments = _simulated(model, self.design, self.cells, rng)
         x = matrix[:, self.cells].toarray()
         self.turn += 1
         # the mean over rounds: slopes change less than they scatter
-        self.slope += (found - self.slope) / min(self.turn, 4)
+        self.slope += (moments - self.slope) / min(self.turn, 4)
         v = self.variance + x.var(axis=0) * (1 / min(sums.people, people) + 1 / len(x)) + 1e-10
         curve = (self.slope.T / v) @ self.slope + np.diag(self.ridge)
         pull = (self.slope.T / v) @ (self.goal - x.mean(axis=0)) - (self.weight - self.centre) * self.ridge
         self.weight = np.clip(self.weight + STEP * np.clip(np.linalg.solve(curve, pull), -1, 1), -8, 8)
-        arrived = walks[:, 1:][walks[:, 1:] != walks[:, :-1]]
-        there, been = np.bincount(arrived, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
+        arrivals = walks[:, 1:][walks[:, 1:] != walks[:, :-1]]
+        there, been = np.bincount(arrivals, minlength=R) + 1.0, np.bincount(walks.ravel(), minlength=R) + 1.0
         there, been = there / there.sum(), been / been.sum()
         loose, loose_v = (2 / WALKS + 0.3 * sums.noise(name) for name in ("arrivals", "places"))
         more = (maps.arrivals + loose) / (there + loose)
@@ -308,21 +308,21 @@ def _simulated(model: Model, design: Design, cells: Ints, rng: np.random.Generat
         x = matrix[:, cells].toarray()
         return matrix, walks, (x - x.mean(axis=0))[: len(score)].T @ score / len(score)
     n = max(LIVES, WALKS // design.days)
-    drawn = model.anchors.draw(model.tables, model.law, n, rng, scored=True)
-    matrix = design.matrix(drawn.r, drawn.start, drawn.weekend)
+    sample = model.anchors.draw(model.tables, model.law, n, rng, scored=True)
+    matrix = design.matrix(sample.r, sample.start, sample.weekend)
     # what is a mean over days has slopes day by day; of what days have in common they are those of the whole life
     base = cells[cells < design.edges[PAIRS]]
     known, unit = cells[len(base) :] - design.edges[-2], design.weight[-1] / MOST_HABITS
     single = known[known < SEVERAL]
-    days = np.hstack([design.matrix(drawn.r)[:, base].toarray(), unit * of_days(drawn, design)[:, single]])
+    days = np.hstack([design.matrix(sample.r)[:, base].toarray(), unit * of_days(sample, design)[:, single]])
     lives = matrix[:, design.edges[-2] + known[known >= SEVERAL]].toarray()
-    whole = drawn.score.reshape(n, design.days, -1).sum(axis=1)
+    whole = sample.score.reshape(n, design.days, -1).sum(axis=1)
     whole[:, : MOVING + COLUMNS + OWN_PLACES] = 0.0  # over many days scores scatter too much to tell other slopes
-    found = [
-        (days - days.mean(axis=0)).T @ drawn.score / len(days),
+    moments = [
+        (days - days.mean(axis=0)).T @ sample.score / len(days),
         (lives - lives.mean(axis=0)).T @ whole / n,
     ]
-    return matrix, drawn.r, np.vstack(found)
+    return matrix, sample.r, np.vstack(moments)
 
 
 def _law(attract: Floats, design: Design, pairs: Floats) -> Floats:
@@ -445,27 +445,27 @@ def draw_fakes(
     first, weight = pool_of(stream)
     each = max(1, min(_worth(weight), len(weight) // MOST_OF), len(weight) // LEAST_OF)
     pools = chain([(first, weight)], each_of(pool_of, rng.spawn(-(-n // each) - 1), executor=executor))
-    taken: list[tuple[Places, NDArray[np.bool_]]] = []
-    seen: set[bytes] = set()
+    batches: list[tuple[Places, NDArray[np.bool_]]] = []
+    rows: set[bytes] = set()
     alike = 0
     for pool, weight in pools:
-        left = n - sum(len(r) for r, _ in taken)
+        left = n - sum(len(r) for r, _ in batches)
         walks = pool.r.reshape(len(pool.start) - 1, -1)
         fresh = np.zeros(len(walks), dtype=bool)
         fresh[np.unique(walks, axis=0, return_index=True)[1]] = True
         fresh |= (walks == walks[:, :1]).all(axis=1)  # days at one place are alike by nature, and stay as many
-        if taken:
-            fresh &= np.array([row.tobytes() not in seen for row in walks]) | (walks == walks[:, :1]).all(axis=1)
+        if batches:
+            fresh &= np.array([row.tobytes() not in rows for row in walks]) | (walks == walks[:, :1]).all(axis=1)
         # other copies come last, if there are too few walks
         key = np.log(rng.exponential(size=len(walks))) - weight + np.where(fresh, 0.0, 1e6)
         chosen = np.argsort(key, kind="stable")[: min(left, each)]
         alike += len(chosen) - int(fresh[chosen].sum())
-        taken.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
+        batches.append((walks[chosen], pool.weekend.reshape(len(walks), -1)[chosen]))
         if left > len(chosen):
-            seen |= {row.tobytes() for row in walks[chosen]}
+            rows |= {row.tobytes() for row in walks[chosen]}
     order = rng.permutation(n)
-    r = np.concatenate([walks for walks, _ in taken])[order].reshape(n * D, -1)
-    weekend = np.concatenate([off for _, off in taken])[order].ravel()
+    r = np.concatenate([walks for walks, _ in batches])[order].reshape(n * D, -1)
+    weekend = np.concatenate([off for _, off in batches])[order].ravel()
     notes = [f"{alike} of {n} fakes are like another one: there are few ways to spend such days."] * (alike > 0)
     if model.anchors is not None and not model.anchors.several:
         notes.append(

@@ -79,8 +79,8 @@ class Anchors:
             for first in BY_KIND:
                 width = PARTS if first in (AT_HOME, AT_MAIN) else 1
                 mine = slice(first + k * width, first + (k + 1) * width)
-                found = x[mine] if weekends else x[mine] + x[first + width : first + 2 * width]
-                goal[mine] = np.clip(found / total, 0, 1) * kinds[k]
+                counts = x[mine] if weekends else x[mine] + x[first + width : first + 2 * width]
+                goal[mine] = np.clip(counts / total, 0, 1) * kinds[k]
                 variance[mine] = (sd / total * kinds[k]) ** 2
         for has in (SEVERAL, WHOLE):
             if x[has] > 4 * sd:
@@ -129,8 +129,8 @@ def _raked(home: Floats, main: Floats, lengths: NDArray[np.int8], share: Floats)
     for _ in range(RAKES):
         law = bins * far
         law /= np.maximum(law.sum(axis=1, keepdims=True), 1e-12)
-        found = home @ law
-        far *= np.clip(share / np.maximum(found, 1e-9), 0.1, 10)
+        margin = home @ law
+        far *= np.clip(share / np.maximum(margin, 1e-9), 0.1, 10)
         far = np.clip(far / far.max(), 1e-6, 1)
     return far
 
