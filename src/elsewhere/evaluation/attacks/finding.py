@@ -129,8 +129,8 @@ def worst_auc(positive: Floats, negative: Floats, group: Ints) -> float:
 
 def _placement(values: Floats, others: Floats) -> Floats:
     # share of `others` below each value, ties counting half
-    ranked = np.sort(others)
-    left, right = np.searchsorted(ranked, values, "left"), np.searchsorted(ranked, values, "right")
+    rising = np.sort(others)
+    left, right = np.searchsorted(rising, values, "left"), np.searchsorted(rising, values, "right")
     return np.asarray((left + right) / (2 * len(others)), dtype=np.float64)
 
 

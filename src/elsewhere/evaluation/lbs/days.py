@@ -61,15 +61,15 @@ class Company:
         weekends one after the other, again and again. Fresh decoys are days of the same kind of any lives, every day.
         """
         strangers = np.flatnonzero(self.maker != user)
-        made = np.empty((len(weekend), n), dtype=np.int64)
+        rows = np.empty((len(weekend), n), dtype=np.int64)
         if persona:
             for k, life in enumerate(rng.choice(strangers, n, replace=False).tolist()):
-                made[:, k] = self._lived(self.rows[life], weekend, rng)
+                rows[:, k] = self._lived(self.rows[life], weekend, rng)
         else:
             for d, off in enumerate(weekend.tolist()):
                 for k, life in enumerate(rng.choice(strangers, n, replace=False).tolist()):
-                    made[d, k] = rng.choice(self._alike(self.rows[life], off))
-        return self.r[made]
+                    rows[d, k] = rng.choice(self._alike(self.rows[life], off))
+        return self.r[rows]
 
     def _alike(self, rows: Ints, off: bool) -> Ints:
         same = rows[self.weekend[rows] == off]
@@ -140,20 +140,20 @@ def portrait(days: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[i
     home, main = anchors(days, weekend, minutes)
     night, office = ((minutes >= a) & (minutes < b) for a, b in (NIGHT, OFFICE))
     moves = np.count_nonzero(np.diff(days, axis=1), axis=1)
-    visited = [set(row) for row in days.tolist()]
-    alike = [len(a & b) / len(a | b) for a, b in pairwise(visited)]
+    places_of_day = [set(row) for row in days.tolist()]
+    alike = [len(a & b) / len(a | b) for a, b in pairwise(places_of_day)]
     work = days[~weekend][:, office]
-    found = [
+    features = [
         float((days == home).mean()),
         float((days[:, night] == home).mean()) if night.any() else np.nan,
         float((work == main).mean()) if work.size else np.nan,
         float(moves.mean()),
-        float(np.mean([len(places) for places in visited])),
+        float(np.mean([len(places) for places in places_of_day])),
         float(moves.std()) if len(days) > 1 else np.nan,
-        float(len(set().union(*visited))),
+        float(len(set().union(*places_of_day))),
         float(np.mean(alike)) if alike else np.nan,
     ]
-    return home, main, np.array(found)
+    return home, main, np.array(features)
 
 
 def likeness(lines: Floats, others: Floats) -> Floats:
@@ -211,10 +211,10 @@ class OverDays:
             return " and ".join(parts)
 
         one = min(self.users)
-        repeated = " (each lives one day, again and again)" * (self.persona_days == 1)
+        again = " (each lives one day, again and again)" * (self.persona_days == 1)
         return (
             f"with {self.n} decoy{'s' * (self.n > 1)}, a service that watches for {most} day{'s' * (most > 1)} names "
-            f"{said('persona', most)} if decoys are the same personas every day{repeated}, "
+            f"{said('persona', most)} if decoys are the same personas every day{again}, "
             f"{said('fresh', most)} if they are drawn afresh; "
             f"on {one} day{'s' * (one > 1)} {said('persona', one)}; a guess {100 * self.guess:.0f} %."
         )
@@ -253,39 +253,39 @@ def over_days(
 
     """
     r, minutes, weekend, rows = filled(people.r), people.minutes(), _weekend(people), days_of(people)
-    chosen = np.sort(rng.permutation(people.U)[:MOST_USERS]).tolist()
-    truth = {u: anchors(r[rows[u]], weekend[rows[u]], minutes) for u in chosen}
-    made = np.bincount(company.maker[company.maker >= 0], minlength=people.U)
+    sample = np.sort(rng.permutation(people.U)[:MOST_USERS]).tolist()
+    truth = {u: anchors(r[rows[u]], weekend[rows[u]], minutes) for u in sample}
+    descendants = np.bincount(company.maker[company.maker >= 0], minlength=people.U)
     hits: dict[tuple[str, str, str, int], list[tuple[int, float]]] = {}
     users: dict[int, int] = {}
     for D in sorted(set(days)):
-        able = [u for u in chosen if len(rows[u]) >= D and len(company.rows) - made[u] >= n]
+        able = [u for u in sample if len(rows[u]) >= D and len(company.rows) - descendants[u] >= n]
         if len(able) < ENOUGH:
             continue
         users[D] = len(able)
-        watched = {
+        windows = {
             u: [rows[u][(s := int(rng.integers(len(rows[u]) - D + 1))) : s + D] for _ in range(repeats)] for u in able
         }
-        kind = np.array([portrait(r[watched[u][0]], weekend[watched[u][0]], minutes)[2] for u in able])
+        kind = np.array([portrait(r[windows[u][0]], weekend[windows[u][0]], minutes)[2] for u in able])
         for i, u in enumerate(able):
             others = np.delete(kind, i, axis=0)
-            for mine in watched[u]:
+            for mine in windows[u]:
                 for decoys in DECOYS:
                     beside = company.beside(u, n, weekend[mine], decoys == "persona", rng)
-                    sent = np.concatenate([r[mine][:, None, :], beside], axis=1)
-                    for attack, guesses in _guesses(sent, weekend[mine], minutes, people.R, others, decoys).items():
+                    queries = np.concatenate([r[mine][:, None, :], beside], axis=1)
+                    for attack, guesses in _guesses(queries, weekend[mine], minutes, people.R, others, decoys).items():
                         for place, guess, true in zip(PLACES, guesses, truth[u], strict=True):
                             if true >= 0:
                                 hits.setdefault((decoys, attack, place, D), []).append((u, float(guess[true])))
     if not users:
         return None
-    rates = {key: user_rate(*_columns(found), rng)[0] for key, found in hits.items() if _enough(found)}
+    rates = {key: user_rate(*_columns(chances), rng)[0] for key, chances in hits.items() if _enough(chances)}
     attacks: dict[str, dict[str, dict[str, dict[int, Rate]]]] = {d: {} for d in DECOYS}
     best: dict[str, dict[str, dict[int, Rate]]] = {d: {place: {} for place in PLACES} for d in DECOYS}
     for (decoys, attack, place, D), rate in rates.items():
         attacks[decoys].setdefault(attack, {}).setdefault(place, {})[D] = rate
-        known = best[decoys][place].get(D)
-        best[decoys][place][D] = rate if known is None or rate.value > known.value else known
+        reached = best[decoys][place].get(D)
+        best[decoys][place][D] = rate if reached is None or rate.value > reached.value else reached
     return OverDays(n, best, attacks, users, company.longest)
 
 
@@ -304,14 +304,14 @@ def _guesses(
     Return the chance of each place to be named as home and as main place, by every attack that these decoys
     allow.
     """
-    found = {"what recurs": recurring(sent, weekend, minutes, R)}
+    guesses = {"what recurs": recurring(sent, weekend, minutes, R)}
     if decoys == "persona":
         lines = [portrait(sent[:, k], weekend, minutes) for k in range(sent.shape[1])]
         chance = _top(likeness(np.array([kind for _, _, kind in lines]), others))
-        named = [np.zeros(R), np.zeros(R)]
+        chances = [np.zeros(R), np.zeros(R)]
         for (home, main, _), share in zip(lines, chance.tolist(), strict=True):
-            named[0][home] += share
+            chances[0][home] += share
             if main >= 0:
-                named[1][main] += share
-        found["who lives like a person"] = (named[0], named[1])
-    return found
+                chances[1][main] += share
+        guesses["who lives like a person"] = (chances[0], chances[1])
+    return guesses
