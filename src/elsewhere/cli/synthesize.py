@@ -76,7 +76,7 @@ def synthesize(
     from elsewhere.run.synthesize import synthesize as whole_job
 
     with cluster_at(dask) as executor, bars(STAGES) as progress:
-        made = whole_job(
+        result = whole_job(
             source,
             out,
             preset=making.check(),
@@ -98,21 +98,21 @@ def synthesize(
             progress=progress,
             reading=reading,
         )
-    told = made.to_dict()
-    shown = [*opening(told["read"]), *tables(told)]
-    shown += [] if made.judgement is None else closing(made.judgement)
-    shown += [
-        f"wrote {', '.join(made.private_files)} into {made.private}: for you alone",
-        f"wrote {len(made.files)} files into {out}",
+    facts = result.to_dict()
+    lines = [*opening(facts["read"]), *tables(facts)]
+    lines += [] if result.judgement is None else closing(result.judgement)
+    lines += [
+        f"wrote {', '.join(result.private_files)} into {result.private}: for you alone",
+        f"wrote {len(result.files)} files into {out}",
     ]
-    if "private" in told:
-        shown.append(f"no theorem covers these fakes; {_would(told)}")
-    say(told, shown, as_json=as_json)
+    if "private" in facts:
+        lines.append(f"no theorem covers these fakes; {_would(facts)}")
+    say(facts, lines, as_json=as_json)
 
 
-def _would(told: dict[str, Any]) -> str:
+def _would(plan: dict[str, Any]) -> str:
     """Return what the private preset would have promised."""
-    private, certificate = told["private"], told["private"]["certificate"]
+    private, certificate = plan["private"], plan["private"]["certificate"]
     if not private["enough"]:
         return f"--preset private at eps = {certificate['eps']:g} {private['useful']}"
     return (
@@ -149,33 +149,33 @@ def plan(
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
-    given: dict[str, Any] = {"eps0": 0.5 if eps0 is None else eps0, "eps": eps, "delta": delta, "k": k or None}
-    planned(0, **given)  # refused before a file is read
+    keywords: dict[str, Any] = {"eps0": 0.5 if eps0 is None else eps0, "eps": eps, "delta": delta, "k": k or None}
+    planned(0, **keywords)  # refused before a file is read
     reports: list[Preparation] = []
     with stage("reading"):
         traces = read_traces(source, report=reports.append, **reading.keywords(PRESETS["product"]))
     people = whole_rows(traces).U
     # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
     proven = people_by_a_public_gap(reports[0], people)
-    found = (*planned(people, **given)[:2], *planned(proven, **given)[2:])
-    shown = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
-    for each in found:
+    plans = (*planned(people, **keywords)[:2], *planned(proven, **keywords)[2:])
+    table = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
+    for each in plans:
         c = each.certificate
-        promised = ("-", "-") if c.eps is None else (f"{c.eps:g}", f"{c.auc:.3f}")
+        promise = ("-", "-") if c.eps is None else (f"{c.eps:g}", f"{c.auc:.3f}")
         fakes = "one a seed" if c.eps is None else c.fakes_covered
-        shown.add_row(each.preset, c.protects, *promised, fakes, f"{each.people_needed:,}")
-    known = counts(reports[0])
-    told = {
+        table.add_row(each.preset, c.protects, *promise, fakes, f"{each.people_needed:,}")
+    figures = counts(reports[0])
+    record = {
         "command": "plan",
         "people": people,
         "people_by_a_public_gap": proven,
-        "presets": {each.preset: each.to_dict() for each in found},
-        "read": known,
+        "presets": {each.preset: each.to_dict() for each in plans},
+        "read": figures,
     }
-    lines = [f"{each.preset}: {each.useful if each.enough else _too_few(each)}" for each in found]
+    lines = [f"{each.preset}: {each.useful if each.enough else _too_few(each)}" for each in plans]
     words = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
-    if enough := [each.preset for each in found if each.enough]:
+    if enough := [each.preset for each in plans if each.enough]:
         lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
-    if found[-1].enough and not (reading.grid or reading.locations or reading.regions):
+    if plans[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
-    say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)
+    say(record, [*opening(figures), f"{people:,} people with a usable day", table, *lines], as_json=as_json)

@@ -479,10 +479,10 @@ def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
     return np.sort(order[rank < each])
 
 
-def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
+def _with(other: AuditResult, exact: AuditResult) -> AuditResult:
     """Return the audit with the findings of another in place of its own."""
     better = {f.id: f for f in exact.findings}
-    return replace(found, findings=tuple(better.get(f.id, f) for f in found.findings))
+    return replace(other, findings=tuple(better.get(f.id, f) for f in other.findings))
 
 
 @dataclass(frozen=True, eq=False)

@@ -473,12 +473,12 @@ def _lives_of(fakes: Any, real: Traces) -> Traces:
     return _on_clock_of(real, Traces(r, real.locations, users=life, dates=getattr(on_map, "days", None)))
 
 
-def _on_clock_of(real: Traces, made: Traces) -> Traces:
+def _on_clock_of(real: Traces, fakes: Traces) -> Traces:
     return Traces(
-        made.r,
-        made.locations,
-        users=made.users,
-        dates=made.dates,
+        fakes.r,
+        fakes.locations,
+        users=fakes.users,
+        dates=fakes.dates,
         step_minutes=real.step_minutes,
         start=real.start,
         tz=real.tz,
@@ -629,53 +629,55 @@ class _Lives:
         return Days(self.days.r[np.concatenate([self.rows[p] for p in people.tolist()])], None, plan)
 
 
-def _over_splits(real: _Lives, made: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
+def _over_splits(real: _Lives, fakes: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
     """
     Return each measure's figures over the splits, and the curves of all halves, of places against days and of the week.
 
     Figures (splits, 4) are off by, halves, and for measures of a person the same of the distribution over people.
     """
-    U, n = len(real.rows), min(len(real.rows) // 2, len(made.rows))
+    U, n = len(real.rows), min(len(real.rows) // 2, len(fakes.rows))
     plan = real.days.plan
-    uses = {m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, made.days, np.zeros(0, dtype=np.int64))}
-    days = _days_shared(real.growth, made.growth)
+    uses = {
+        m.id: m for m in USES if m.id in OF_DAYS and not m.lacks(real.days, fakes.days, np.zeros(0, dtype=np.int64))
+    }
+    days = _days_shared(real.growth, fakes.growth)
     figures: dict[str, list[list[float]]] = {name: [] for name in (*MEASURES, *CURVES, *uses)}
     growths, weeks = [], []
     for child in rng.spawn(SPLITS):
         people = child.permutation(U)
-        a, b, f = people[:n], people[n : 2 * n], child.permutation(len(made.rows))[:n]
+        a, b, f = people[:n], people[n : 2 * n], child.permutation(len(fakes.rows))[:n]
         for name in MEASURES:
-            x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (made, f)))
+            x, y, z = (side.measures[name][who] for side, who in ((real, a), (real, b), (fakes, f)))
             mean = [float(_known_mean(v)) for v in (x, y, z)]
             apart = [largest_gap(x[~np.isnan(x)], v[~np.isnan(v)]) for v in (z, y)]
             figures[name].append([float(off_by(mean[2], mean[0])), float(off_by(mean[1], mean[0])), *apart])
-        curves = [_known_mean(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (made, f))]
-        hours = [_known_mean(side.week[who]) for side, who in ((real, a), (real, b), (made, f))]
+        curves = [_known_mean(side.growth[who][:, :days]) for side, who in ((real, a), (real, b), (fakes, f))]
+        hours = [_known_mean(side.week[who]) for side, who in ((real, a), (real, b), (fakes, f))]
         growths += curves[:2]
         weeks += hours[:2]
         figures["growth"].append([float(_known_mean(off_by(curves[k], curves[0]))) for k in (2, 1)])
         for i, name in enumerate(("week_home", "week_main")):
             figures[name].append([float(_known_mean(np.abs(hours[k][i] - hours[0][i]))) for k in (2, 1)])
         if uses:
-            half, other, sample = real.some(a, plan), real.some(b, plan), made.some(f, plan)
+            half, other, sample = real.some(a, plan), real.some(b, plan), fakes.some(f, plan)
             for name, m in uses.items():
                 figures[name].append([m.d(half, sample), m.d(half, other)])
     return {name: np.array(values) for name, values in figures.items()}, np.array(growths), np.array(weeks)
 
 
-def _days_shared(real: Floats, made: Floats) -> int:
+def _days_shared(real: Floats, fakes: Floats) -> int:
     """Return how many days the curves of both sides reach with enough people."""
     reach = [
-        int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, made)
+        int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, fakes)
     ]
     return max(1, min(reach))
 
 
-def _compared(name: str, real: _Lives, made: _Lives, figures: Floats) -> Compared:
+def _compared(name: str, real: _Lives, fake_lives: _Lives, figures: Floats) -> Compared:
     measure = MEASURES.get(name) or CURVES.get(name) or OF_DAYS[name]
     means = [np.nan, np.nan]
     if name in MEASURES:
-        means = [float(_known_mean(side.measures[name])) for side in (made, real)]
+        means = [float(_known_mean(side.measures[name])) for side in (fake_lives, real)]
     fakes, people = (None if np.isnan(m) else m for m in means)
     over = [None if np.isnan(v) else float(v) for v in _known_mean(figures)]
     off, halves, apart, apart_halves = over if len(over) == 4 else [*over, None, None]
@@ -684,11 +686,11 @@ def _compared(name: str, real: _Lives, made: _Lives, figures: Floats) -> Compare
     return Compared(name, measure.title, measure.unit, name in FIRST, fakes, people, off, halves, apart, apart_halves)
 
 
-def _curve(along: dict[str, Ints], real: Floats, made: Floats, halves: Floats) -> dict[str, Any]:
+def _curve(along: dict[str, Ints], real: Floats, fakes: Floats, halves: Floats) -> dict[str, Any]:
     """Return means over all people of either side, and the least and the most over halves of the real people."""
     n = halves.shape[1]
     low, high = (getattr(np, f"f{end}").reduce(halves, axis=0) for end in ("min", "max"))
-    return {**along, "fakes": _known_mean(made)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}
+    return {**along, "fakes": _known_mean(fakes)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}
 
 
 def _told(held: Floats, other: Floats, rng: np.random.Generator) -> Rate:

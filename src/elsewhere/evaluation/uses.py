@@ -624,9 +624,9 @@ MEASURES = (
 )
 
 
-def _use(m: Measure, real: Days, fakes: Days, found: list[list[float]]) -> Use:
+def _use(m: Measure, real: Days, fakes: Days, distances: list[list[float]]) -> Use:
     """Return the verdict on the means over the splits, and its words."""
-    values = np.array(found)
+    values = np.array(distances)
     ours_mean, halves, same, chance = (float(v) for v in values.mean(axis=0))
     word = verdict(ours_mean, halves, same, chance, float((values[:, 3] - values[:, 2]).std(ddof=1)))
     spread = float(values[:, 1].std(ddof=1))

@@ -152,10 +152,10 @@ class Certificate:
         conditions = [(sentence, state) for sentence, state in self.conditions if sentence != ENTROPY]
         return replace(Certificate.none(why), conditions=(*conditions, (ENTROPY, "not met")))
 
-    def with_condition(self, said: str, state: str) -> "Certificate":
+    def with_condition(self, condition: str, state: str) -> "Certificate":
         """Return the same with this condition, in place of what was known of it."""
-        others = [(sentence, before) for sentence, before in self.conditions if sentence != said]
-        return replace(self, conditions=(*others, (said, state)))
+        others = [(sentence, earlier) for sentence, earlier in self.conditions if sentence != condition]
+        return replace(self, conditions=(*others, (condition, state)))
 
     @property
     def holds(self) -> bool:
@@ -209,9 +209,9 @@ class Certificate:
         return {**fields, "holds": self.holds, "words": list(self.words)}
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the certificate that `to_dict` wrote."""
-        fields = {name: value for name, value in told.items() if name not in ("holds", "words")}
+        fields = {name: value for name, value in values.items() if name not in ("holds", "words")}
         return cls(**{**fields, "conditions": tuple(tuple(condition) for condition in fields["conditions"])})
 
 

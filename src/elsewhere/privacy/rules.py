@@ -399,12 +399,12 @@ def _check_same_map(name: str, traces: Traces, locations: Locations) -> None:
         raise InvalidTraces(f"`{name}` must speak of the same places as the rest (B53).", code="E_MISMATCH")
 
 
-def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
+def _on_one_map(tables: dict[str, Any]) -> dict[str, Traces]:
     # all as Traces over the same places; plain arrays take the places and the clock of the first Traces
-    first = next((value for value in given.values() if isinstance(value, Traces)), None)
-    locations = first.locations if first else Locations(n=1 + max(_largest(value) for value in given.values()))
+    first = next((value for value in tables.values() if isinstance(value, Traces)), None)
+    locations = first.locations if first else Locations(n=1 + max(_largest(value) for value in tables.values()))
     traces: dict[str, Traces] = {}
-    for name, value in given.items():
+    for name, value in tables.items():
         single = name in ("fake", "seed")
         if isinstance(value, Traces):
             _check_same_map(name, value, locations)
@@ -418,7 +418,7 @@ def _on_one_map(given: dict[str, Any]) -> dict[str, Traces]:
     L = traces["fake"].L
     for name, rows_of in traces.items():
         # alternates are compared by their counts alone; with a clock of their own they may have other slots
-        if rows_of.L != L and not (name == "alternates" and isinstance(given[name], Traces)):
+        if rows_of.L != L and not (name == "alternates" and isinstance(tables[name], Traces)):
             raise InvalidTraces(
                 f"`{name}` must have the slots of `fake`: they have {rows_of.L} and {L}.", code="E_SHAPE"
             )

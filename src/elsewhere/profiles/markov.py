@@ -481,7 +481,7 @@ def _sampled(
     traces: Traces,
     rows: Ints,
     hidden: NDArray[np.bool_],
-    made: Ints,
+    moves_made: Ints,
     tau: Places,
     T: int,
     sweeps: int,
@@ -489,9 +489,9 @@ def _sampled(
     prior: float,
     rng: np.random.Generator,
 ) -> tuple[Means, Moves]:
-    """Draw the `hidden` slots of a user's rows; moves that others `made` are possible beside those among own places."""
+    """Draw the `hidden` slots of a user's rows; `moves_made` by others are possible beside those among own places."""
     r, seen = traces.r[rows].astype(np.int64), _seen(traces.evidence, rows, traces.L)
-    moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), made, traces.R)
+    moves = _feasible(np.unique(np.concatenate([r[~hidden], seen.place])), moves_made, traces.R)
     if len(moves.places) == 0:
         raise InvalidTraces("a user has neither a known slot nor evidence on one.", code="E_EMPTY")
     r = np.searchsorted(moves.places, np.where(hidden, moves.places[0], r))
@@ -583,10 +583,10 @@ def _made(r: Places, R: int) -> Ints:
     return np.unique(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
 
 
-def _feasible(visited: Ints, made: Ints, R: int) -> Moves:
-    from_visited = made[np.isin(made // R, visited)]
+def _feasible(visited: Ints, moves: Ints, R: int) -> Moves:
+    from_visited = moves[np.isin(moves // R, visited)]
     places = np.union1d(visited, from_visited % R)
-    inside = made[np.isin(made // R, places) & np.isin(made % R, places)]
+    inside = moves[np.isin(moves // R, places) & np.isin(moves % R, places)]
     among = (visited[:, None] * R + visited).ravel()
     keys = np.unique(np.concatenate([inside, among, places * (R + 1)]))
     start = np.searchsorted(keys // R, np.append(places, R))

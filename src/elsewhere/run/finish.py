@@ -172,9 +172,9 @@ def earlier_results(folder: Path) -> set[str]:
     return names
 
 
-def warn_of_strangers(folder: Path, ours: Iterable[str], written: Iterable[str]) -> None:
+def warn_of_strangers(folder: Path, ours: Iterable[str], files: Iterable[str]) -> None:
     """Say, with `force`, which files of names we use are none of this run; whose they are nobody knows, they stay."""
-    for name in sorted(set(ours) - set(written)):
+    for name in sorted(set(ours) - set(files)):
         if (folder / name).exists():
             warnings.warn(f"{folder / name} is not of this run, and was left as it is.", stacklevel=2)
 

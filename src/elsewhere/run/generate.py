@@ -352,20 +352,20 @@ def _tested(
 
 
 def _gathered(
-    made: list[Made],
+    blocks: list[Made],
     pieces: list[Ints],
     traces: Traces,
     people: People,
-    shown: NDArray[np.bool_],
+    days: NDArray[np.bool_],
     roles: Roles,
     learnt: FittedModel,
     settings: Preset,
     laboratory: bool,
 ) -> Fakes:
-    tally = {name: sum(m.tally[name] for m in made) for name in made[0].tally}
+    tally = {name: sum(m.tally[name] for m in blocks) for name in blocks[0].tally}
     tally = {"tested": tally["tested"] + tally["not_made"], **{n: c for n, c in tally.items() if n != "tested"}}
     units = np.concatenate(pieces)
-    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, made, strict=True)])
+    unit = np.concatenate([units_of[m.unit] for units_of, m in zip(pieces, blocks, strict=True)])
     if len(unit) == 0:
         if learnt.model.feasible is not None and tally["not_made"] == tally["tested"]:
             raise NoFeasiblePath(
@@ -379,12 +379,12 @@ def _gathered(
         )
     order = np.lexsort((unit[:, 1], unit[:, 0]))
     # one row for each day of each fake
-    lives, day = np.nonzero(shown[unit[order, 1], unit[order, 0]])
-    every = np.concatenate([m.r for m in made])[order].reshape(len(order), people.days, traces.L)
+    lives, day = np.nonzero(days[unit[order, 1], unit[order, 0]])
+    every = np.concatenate([m.r for m in blocks])[order].reshape(len(order), people.days, traces.L)
     fakes = every[lives, day]
     seed = roles.seed_rows[people.nearest(unit[order, 0][lives], day)]
     tries = np.zeros(len(people), dtype=np.int64)
-    np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in made]))
+    np.add.at(tries, units[:, 0], np.concatenate([m.tries for m in blocks]))
     attempts = np.zeros(len(traces), dtype=np.int64)
     owner, _ = np.nonzero(people.rows >= 0)
     attempts[roles.seed_rows[people.rows[people.rows >= 0]]] = tries[owner]
@@ -392,8 +392,8 @@ def _gathered(
         r=fakes,
         seed=seed,
         loglik=learnt.model.loglik(fakes, learnt.tau(traces)),
-        verdicts=Verdicts.joined([m.verdicts for m in made]).select(order[lives]),
-        rejected=Verdicts.joined([m.rejected for m in made]),
+        verdicts=Verdicts.joined([m.verdicts for m in blocks]).select(order[lives]),
+        rejected=Verdicts.joined([m.rejected for m in blocks]),
         attempts=attempts,
         tally=tally,
         seeds=traces,

@@ -71,10 +71,10 @@ def merge_rare(traces: Traces, m_min: int) -> tuple[Traces, Ints]:
     return _replaced(traces, place), place
 
 
-def _nearest(locations: Locations, rare: Ints, kept: Ints) -> Ints:
+def _nearest(locations: Locations, rare: Ints, common: Ints) -> Ints:
     if not locations.has_coordinates:
         return np.full(len(rare), -1)
-    return np.asarray(kept[locations.select(kept).nearest(locations.points()[rare])[0]])
+    return np.asarray(common[locations.select(common).nearest(locations.points()[rare])[0]])
 
 
 def _replaced(traces: Traces, place: Ints) -> Traces:

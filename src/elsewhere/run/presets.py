@@ -110,16 +110,16 @@ class Reading:
                 code="E_MAP",
             )
 
-    def as_made(self, told: Mapping[str, Any]) -> "Reading":
+    def as_made(self, facts: Mapping[str, Any]) -> "Reading":
         """Return the same, with what was not given as a folder tells that its input was read, see `made_by`."""
         options: dict[str, Any] = {}
-        if told.get("step_minutes") is not None:
-            options["step"] = f"{told['step_minutes']:g}min"
-        if told.get("places_by") in BY_COORDINATES:
-            options |= {"places": told["places_by"], "cells": told.get("cells", self.cells)}
-        if told.get("max_gap_auto") is False:
-            options |= {"max_gap": f"{told['max_gap_minutes']:g}min"}
-        options |= {"gaps": told.get("gaps", self.gaps)}
+        if facts.get("step_minutes") is not None:
+            options["step"] = f"{facts['step_minutes']:g}min"
+        if facts.get("places_by") in BY_COORDINATES:
+            options |= {"places": facts["places_by"], "cells": facts.get("cells", self.cells)}
+        if facts.get("max_gap_auto") is False:
+            options |= {"max_gap": f"{facts['max_gap_minutes']:g}min"}
+        options |= {"gaps": facts.get("gaps", self.gaps)}
         default = {f.name: f.default for f in fields(self)}
         return replace(self, **{n: v for n, v in options.items() if getattr(self, n) == default[n]})
 
@@ -359,11 +359,11 @@ class Preset:
         return replace(self, **changes)
 
     @classmethod
-    def of_file(cls, told: Mapping[str, Any]) -> "Preset":
+    def of_file(cls, values: Mapping[str, Any]) -> "Preset":
         """Return the preset that stands in a file, without what this version has no parameter for."""
-        preset = preset_of(told["name"])
+        preset = preset_of(values["name"])
         # JSON knows no tuples
-        parameters = {n: tuple(v) if isinstance(v, list) else v for n, v in told.items() if n in preset.parameters()}
+        parameters = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if n in preset.parameters()}
         return preset.changed(**parameters)
 
     def to_file(self) -> dict[str, Any]:

@@ -60,13 +60,13 @@ def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -
     return sink.getvalue().encode()
 
 
-def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
+def published_links(content: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
     r"""
     Return the private table of a pool, from that of all fakes by number, which is kept until they are published.
 
     Parameters
     ----------
-    kept
+    content
         What `links_file` wrote, fakes named 0, 1, ...
     rows
         Number of each row of the pool among them.
@@ -83,7 +83,7 @@ def published_links(kept: bytes, rows: Ints, pool: Traces, fakes: int) -> bytes:
     b'fake,seed\nf7,bob\n'
 
     """
-    head, *lines = csv.reader(io.StringIO(kept.decode()))
+    head, *lines = csv.reader(io.StringIO(content.decode()))
     if [line[0] for line in lines] != [str(i) for i in range(fakes)]:
         raise InvalidTraces("the links kept beside these fakes are those of others.", code="E_LINKS")
     sink = io.StringIO()

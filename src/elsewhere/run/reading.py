@@ -203,7 +203,7 @@ def read_whole(
     reading: Reading,
     settings: "Preset",
     least: int | None = None,
-    told: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
     coins: bytes | None = None,
     executor: Executor | None = None,
     missing: str = "drop",
@@ -212,7 +212,7 @@ def read_whole(
     Return the days without a gap of an input, and what became of it; refused where they are of too few people.
 
     `least` people are needed, by default those that the preset needs. Places that too few people share are joined,
-    unless they were asked for. What a folder has `told` of how its input was read is done again, see `Reading.as_made`.
+    unless they were asked for. The `facts` that a folder tells of how its input was read are followed, see `Reading.as_made`.
     The deniable preset finds its map in people who are no seeds; `coins` are 32 bytes that decide who is one, by
     default of the operating system. With `missing` "gibbs" no day is left out for a gap: slots that are not known, and
     those of which the accuracy of a fix leaves several places, are drawn from the person's own chain, by `coins` too,
@@ -232,10 +232,10 @@ def read_whole(
     by_default = (reading.cells, reading.places) == (Reading.cells, Reading.places)
     joins = by_default and reading.locations is None and reading.regions is None and reading.grid is None
     join = (lambda others: join_places(usable(others), settings)[0]) if joins else None
-    keywords = {**(reading if told is None else reading.as_made(told)).keywords(settings), "executor": executor}
+    keywords = {**(reading if facts is None else reading.as_made(facts)).keywords(settings), "executor": executor}
     if missing == "gibbs":
         keywords |= {"evidence": True} | ({"max_gap": DRAWN_GAP} if reading.max_gap == "auto" else {})
-    traces, read = _read(source, settings, keywords, coins if told is None else None, join)
+    traces, read = _read(source, settings, keywords, coins if facts is None else None, join)
     if missing == "gibbs":
         uncertain = uncertain_slots(traces)
         extent = (
@@ -257,7 +257,7 @@ def _read(
     settings: "Preset",
     keywords: Mapping[str, Any],
     coins: bytes | None,
-    joined: "Callable[[Traces], Traces] | None",
+    join: "Callable[[Traces], Traces] | None",
 ) -> "tuple[Traces, Preparation]":
     """Read by keywords of `read_traces`; with `coins` the deniable preset has the map of people who are no seeds."""
     from elsewhere.traces.read import read_traces
@@ -273,7 +273,7 @@ def _read(
         )
     reports: list[Preparation] = []
     if settings.name == "deniable" and coins is not None and not prepared:
-        traces = read_apart(source, key=coins, report=reports.append, joined=joined, **keywords)
+        traces = read_apart(source, key=coins, report=reports.append, joined=join, **keywords)
     else:
         traces = read_traces(source, report=reports.append, **keywords)
     if settings.name == "private" and reports[0].by == "slots":

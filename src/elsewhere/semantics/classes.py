@@ -239,8 +239,8 @@ def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
         return KMeans(kappa, n_init=starts, random_state=entropy).fit(rows)
 
 
-def _numbered(found: Ints) -> Ints:
-    _, first, label = np.unique(found, return_index=True, return_inverse=True)
+def _numbered(labels: Ints) -> Ints:
+    _, first, label = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]
 
 

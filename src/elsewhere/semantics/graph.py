@@ -675,9 +675,9 @@ def _pair_loop(
     )  # fmt: skip
 
 
-def _drawn(U: int, drawn: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _drawn(U: int, n_shifts: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Draw a random order of U users, and so many of the shifts 1 .. U-1."""
-    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:drawn] + 1)
+    return rng.permutation(U), np.sort(rng.permutation(U - 1)[:n_shifts] + 1)
 
 
 def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:

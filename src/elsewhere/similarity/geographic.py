@@ -77,7 +77,7 @@ def transport(p: Floats, q: Floats, d: Floats) -> float:
     return max(0.0, float(emd2(mass, demand, np.ascontiguousarray(cost), numItermax=10_000_000)))
 
 
-def _linear_program(mass: Floats, wanted: Floats, cost: Floats) -> float:
+def _linear_program(mass: Floats, demand: Floats, cost: Floats) -> float:
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
 
@@ -87,7 +87,7 @@ def _linear_program(mass: Floats, wanted: Floats, cost: Floats) -> float:
     # one of the n + m marginals follows from the others; left in, its rounding could make the program infeasible
     marginals = vstack([leaves, arrives.tocsr()[:-1]], format="csr")
     unit = COST / (float(cost.max()) or 1.0)
-    amounts = np.concatenate([mass, wanted[:-1]]) * MASS
+    amounts = np.concatenate([mass, demand[:-1]]) * MASS
     best = linprog(cost.ravel() * unit, A_eq=marginals, b_eq=amounts, method="highs")
     return max(0.0, float(np.asarray(best.fun)) / (MASS * unit))
 

@@ -264,7 +264,7 @@ def filled(
         runs, second, off, width, policy, rungs, user=user, observed=observed, min_coverage=min_coverage
     )
     if longest is None:
-        longest = next(gap for gap, kept in people.items() if kept >= ENOUGH * max(people.values()))
+        longest = next(gap for gap, number in people.items() if number >= ENOUGH * max(people.values()))
     slots, by_before = filled_slots(runs, *fillable(runs, second, off, width, longest, policy), width)
     source = np.where(by_before, slots.before, slots.after)
     if policy == "interpolate":
@@ -279,5 +279,5 @@ def most_common(slot: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
     pairs, first, group = np.unique(slot * R + place, return_index=True, return_inverse=True)
     count = np.bincount(group, weight, len(pairs))
     order = np.lexsort((first, -count, pairs // R))
-    taken, best = np.unique(pairs[order] // R, return_index=True)
-    return taken, pairs[order][best] % R
+    slots, best = np.unique(pairs[order] // R, return_index=True)
+    return slots, pairs[order][best] % R

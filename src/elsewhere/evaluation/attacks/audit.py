@@ -267,14 +267,14 @@ def _beyond_chance(f: Finding) -> float:
     return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
 
 
-def _of_role(found: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
+def _of_role(outcome: Finding | str, inputs: AttackInputs | str) -> dict[str, Any]:
     """Return the figures of one role, or why there is no verdict."""
-    if isinstance(found, str) or found.status != RUN:
-        why = found if isinstance(found, str) else f"it needs {found.needs}"
+    if isinstance(outcome, str) or outcome.status != RUN:
+        why = outcome if isinstance(outcome, str) else f"it needs {outcome.needs}"
         return {"outcome": NO_VERDICT, "words": f"No verdict: {why}."}
     names = ("main", "interval", "control", "baseline", "bar", "passed", "outcome", "words")
     people = {} if isinstance(inputs, str) else {"people": inputs.seeds.U}
-    return {**people, **{name: found.to_dict()[name] for name in names}}
+    return {**people, **{name: outcome.to_dict()[name] for name in names}}
 
 
 def _run(attack: str, inputs: AttackInputs) -> Finding:

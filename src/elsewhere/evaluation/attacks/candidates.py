@@ -369,12 +369,12 @@ def singled_out(fakes: Ints, known: Ints, people: People, R: int) -> Ints:
     return out
 
 
-def _only(wanted: Ints, has: Ints, user: Ints) -> Ints:
+def _only(moves: Ints, has: Ints, user: Ints) -> Ints:
     """Return the user of the only person that has each wanted number, -1 where none or several do."""
     pairs = np.unique(np.column_stack([has, user]), axis=0)
     numbers, first, times = np.unique(pairs[:, 0], return_index=True, return_counts=True)
-    at = np.searchsorted(numbers, wanted).clip(max=len(numbers) - 1)
-    return np.where((numbers[at] == wanted) & (times[at] == 1), pairs[first[at], 1], -1)
+    at = np.searchsorted(numbers, moves).clip(max=len(numbers) - 1)
+    return np.where((numbers[at] == moves) & (times[at] == 1), pairs[first[at], 1], -1)
 
 
 def background(inputs: AttackInputs) -> Finding:
@@ -422,12 +422,12 @@ def background(inputs: AttackInputs) -> Finding:
     )
 
 
-def _times(found: Ints, U: int) -> Floats:
+def _times(matches: Ints, U: int) -> Floats:
     """
     Return how often each user was the only one to fit, as a share of all knowledge times U: the mean is the
     share.
     """
-    return np.asarray(np.bincount(found[found >= 0], minlength=U) * (U / found.size))
+    return np.asarray(np.bincount(matches[matches >= 0], minlength=U) * (U / matches.size))
 
 
 def _as_many(people: People, others: People) -> People:

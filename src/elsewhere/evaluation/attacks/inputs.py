@@ -375,9 +375,9 @@ def number_within(owner: Ints) -> Ints:
     return number
 
 
-def on_one_map(given: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
+def on_one_map(sides: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
     """Return `Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
-    there = {name: value for name, value in given.items() if value is not None}
+    there = {name: value for name, value in sides.items() if value is not None}
     maps = [t.locations for t in there.values() if isinstance(t, Traces)] + ([locations] if locations else [])
     if any(m != maps[0] for m in maps):
         raise InvalidTraces("seeds, hold-out, fakes and `locations` must be on one map.", code="E_MISMATCH")

@@ -527,16 +527,16 @@ def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
     return Recovered(np.fromiter(groups, dtype=np.int64, count=len(groups)), exact / L, top5 / L, prior / L)
 
 
-def _finding(inputs: AttackInputs, attack: str, tried: Callable[[Link, int], Recovered], how: str) -> Finding:
+def _finding(inputs: AttackInputs, attack: str, run_attack: Callable[[Link, int], Recovered], how: str) -> Finding:
     rng, link, L = inputs.rng(attack), inputs.main, inputs.fakes.shape[1]
     most = int(np.bincount(link.owner).max())
     counts = [n for n in FAKES if n <= most]
 
-    def rate(found: Recovered, share: Floats) -> tuple[Rate, float]:
+    def rate(result: Recovered, share: Floats) -> tuple[Rate, float]:
         # every slot is a trial of its user; the interval resamples users
-        return user_rate(np.repeat(share, L), np.repeat(link.people.user[found.row], L), rng)
+        return user_rate(np.repeat(share, L), np.repeat(link.people.user[result.row], L), rng)
 
-    runs = {n: tried(link, n) for n in counts}
+    runs = {n: run_attack(link, n) for n in counts}
     rates = {n: rate(best_run, best_run.exact) for n, best_run in runs.items()}
     best = max(counts, key=lambda n: rates[n][0].value)
     best_run = runs[best]
@@ -546,9 +546,9 @@ def _finding(inputs: AttackInputs, attack: str, tried: Callable[[Link, int], Rec
     # what is judged is the gain over the prior, person by person: the interval is that of the gain
     prior = float(by_user(best_run.prior, user).mean())
     main = _above(prior, gain)
-    null = tried(inputs.null, best)
+    null = run_attack(inputs.null, best)
     null_gain = paired(by_user(null.exact, user), by_user(null.prior, user))
-    strangers = tried(inputs.control, best)
+    strangers = run_attack(inputs.control, best)
     control, _ = user_rate(np.repeat(strangers.exact, L), np.repeat(strangers.row, L), rng)
     return Finding(
         attack,

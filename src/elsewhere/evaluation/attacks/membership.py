@@ -51,7 +51,7 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
 
 
 def shadow_scores(
-    inputs: AttackInputs, people: People, found: dict[str, Floats], rng: np.random.Generator
+    inputs: AttackInputs, people: People, by_attack: dict[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
     """
     Return ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow
@@ -59,7 +59,7 @@ def shadow_scores(
     """
     runs = inputs.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
-    shadow = {name: np.zeros((runs, people.U)) for name in found}
+    shadow = {name: np.zeros((runs, people.U)) for name in by_attack}
     for run in range(runs):
         # complementary halves in turn, so that everybody is in as often as out
         inside[run] = ~inside[run - 1] if run % 2 else rng.permutation(people.U) < people.U // 2
@@ -69,7 +69,7 @@ def shadow_scores(
         fakes, _ = make_fakes(inputs, group, rng)
         for name, score in scores(people, fakes, inputs.R, inputs.hour).items():
             shadow[name][run] = score
-    return {f"shadow_{name}": _ratio(found[name], shadow[name], inside) for name in found}
+    return {f"shadow_{name}": _ratio(by_attack[name], shadow[name], inside) for name in by_attack}
 
 
 def _ratio(score: Floats, shadow: Floats, inside: Any) -> Floats:
@@ -147,12 +147,12 @@ def advantage(ratio: Floats, U: int, rng: np.random.Generator) -> tuple[float, F
     return float(gain[0]), gain[1:]
 
 
-def above_chance(found: float, exchanged: Floats) -> tuple[Rate, float]:
+def above_chance(figure: float, by_chance: Floats) -> tuple[Rate, float]:
     """Return what is found above the mean of all exchanges, its interval, and the chance that one reaches as much."""
-    low, high = np.quantile(exchanged, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    value = found - float(exchanged.mean())
-    p = (1 + int((exchanged >= found - 1e-12).sum())) / (1 + len(exchanged))
-    return Rate(value, min(value, found - float(high)), max(value, found - float(low))), p
+    low, high = np.quantile(by_chance, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    value = figure - float(by_chance.mean())
+    p = (1 + int((by_chance >= figure - 1e-12).sum())) / (1 + len(by_chance))
+    return Rate(value, min(value, figure - float(high)), max(value, figure - float(low))), p
 
 
 def unlike_others(people: People, U: int, R: int, hour: Ints) -> tuple[Ints, Ints]:
@@ -232,14 +232,14 @@ def influence(real: Grams, fake: Grams) -> Floats:
     return np.asarray(np.bincount(user, gain, U) - np.bincount(who, cost, U), dtype=np.float64)
 
 
-def judge(found: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
+def judge(by_attack: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
     """
     Return for each attack its AUC with an interval that holds for all attacks together, and TPR at 1 % false
     alarms.
     """
-    level = 1 - (1 - LEVEL) / len(found)
+    level = 1 - (1 - LEVEL) / len(by_attack)
     curves, early = {}, {}
-    for name, score in found.items():
+    for name, score in by_attack.items():
         members, strangers = score[:U], score[U:]
         curves[name] = auc(members, strangers, level=level)
         threshold = np.quantile(strangers, 1 - FPR, method="higher")

@@ -519,9 +519,9 @@ def best_of(rates: list[Rate]) -> Rate:
     return max(rates, key=lambda rate: rate.value, default=Rate(0.5, 0.0, 1.0))
 
 
-def best(found: dict[str, Told]) -> Rate:
+def best(outcomes: dict[str, Told]) -> Rate:
     """Return the same, of what a judge has told."""
-    return best_of([outcome.rate for outcome in found.values()])
+    return best_of([outcome.rate for outcome in outcomes.values()])
 
 
 def single_features(real: Floats, fake: Floats, group: Ints) -> dict[str, Rate]:

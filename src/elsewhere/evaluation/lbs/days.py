@@ -98,16 +98,16 @@ def _weekend(traces: Traces) -> NDArray[np.bool_]:
     return is_weekend(traces.dates)
 
 
-def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -> tuple[Floats, Floats]:
+def recurring(queries: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -> tuple[Floats, Floats]:
     """
     Return the chance of each place to be guessed as home, and as main place, by what recurs; ties shared, (R,) each.
 
-    `sent` (D, K, L) are all lines of each day. The home is the place sent at most night hours of all days (at most
+    `queries` (D, K, L) are all lines of each day. The home is the place sent at most night hours of all days (at most
     hours where there is no night); the main place the other one sent at most office hours of weekdays (or hours).
     """
     night, office = ((minutes >= a) & (minutes < b) for a, b in (NIGHT, OFFICE))
-    home = _top(_hours(sent, night if night.any() else np.ones(len(minutes), dtype=bool), minutes, R))
-    for days, when in ((sent[~weekend], office), (sent, np.ones(len(minutes), dtype=bool))):
+    home = _top(_hours(queries, night if night.any() else np.ones(len(minutes), dtype=bool), minutes, R))
+    for days, when in ((queries[~weekend], office), (queries, np.ones(len(minutes), dtype=bool))):
         score = _hours(days, when, minutes, R)
         score[home > 0] = 0
         if score.any():
@@ -115,13 +115,13 @@ def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -
     return home, np.zeros(R)
 
 
-def _hours(sent: Ints, when: NDArray[np.bool_], minutes: Floats, R: int) -> Floats:
+def _hours(queries: Ints, when: NDArray[np.bool_], minutes: Floats, R: int) -> Floats:
     """Return (R,) at how many hours, of all days together, each place was sent."""
-    D = len(sent)
+    D = len(queries)
     hour = (minutes[when] // 60).astype(np.int64)
     if D == 0 or len(hour) == 0:
         return np.zeros(R)
-    key = ((np.arange(D)[:, None] * 24 + hour)[:, None, :] * R + sent[:, :, when]).reshape(-1)
+    key = ((np.arange(D)[:, None] * 24 + hour)[:, None, :] * R + queries[:, :, when]).reshape(-1)
     return np.bincount(np.unique(key) % R, minlength=R).astype(np.float64)
 
 
@@ -289,24 +289,24 @@ def over_days(
     return OverDays(n, best, attacks, users, company.longest)
 
 
-def _enough(found: list[tuple[int, float]]) -> bool:
-    return len({user for user, _ in found}) >= ENOUGH
+def _enough(chances: list[tuple[int, float]]) -> bool:
+    return len({user for user, _ in chances}) >= ENOUGH
 
 
-def _columns(found: list[tuple[int, float]]) -> tuple[Floats, Ints]:
-    return np.array([hit for _, hit in found]), np.array([user for user, _ in found])
+def _columns(chances: list[tuple[int, float]]) -> tuple[Floats, Ints]:
+    return np.array([hit for _, hit in chances]), np.array([user for user, _ in chances])
 
 
 def _guesses(
-    sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int, others: Floats, decoys: str
+    queries: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int, others: Floats, decoys: str
 ) -> dict[str, tuple[Floats, Floats]]:
     """
     Return the chance of each place to be named as home and as main place, by every attack that these decoys
     allow.
     """
-    guesses = {"what recurs": recurring(sent, weekend, minutes, R)}
+    guesses = {"what recurs": recurring(queries, weekend, minutes, R)}
     if decoys == "persona":
-        lines = [portrait(sent[:, k], weekend, minutes) for k in range(sent.shape[1])]
+        lines = [portrait(queries[:, k], weekend, minutes) for k in range(queries.shape[1])]
         chance = _top(likeness(np.array([kind for _, _, kind in lines]), others))
         chances = [np.zeros(R), np.zeros(R)]
         for (home, main, _), share in zip(lines, chance.tolist(), strict=True):

@@ -198,9 +198,9 @@ def _served(
     )
 
 
-def _success(found: LbsResult, n: int, adversary: str) -> Rate:
+def _success(result: LbsResult, n: int, adversary: str) -> Rate:
     """Return 1 - error at exposed slots of the better attack: median over users, with its interval."""
-    figures = [found.figure("decoys", n, adversary, attack) for attack in ATTACKS]
+    figures = [result.figure("decoys", n, adversary, attack) for attack in ATTACKS]
     best = min(figures, key=lambda figure: figure["median"])
     low, high = best["interval"]
     return Rate(1 - best["median"], 1 - high, 1 - low)

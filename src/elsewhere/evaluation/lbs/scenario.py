@@ -61,15 +61,15 @@ def popular(law: Floats, most: int = BETWEEN) -> Ints:
     return np.sort(best[law[best] > 0])
 
 
-def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = BETWEEN) -> Chain:
+def chain_of(model: AggregateModel, tau: Places, places: Ints, *, between: int = BETWEEN) -> Chain:
     """
-    Return <p_bar, pi_bar> over the places `seen` and the most visited ones.
+    Return <p_bar, pi_bar> over these `places` and the most visited ones.
 
     The law of the first slot gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
     (E34): what nobody visited in training is unlikely, not impossible.
     """
     common = popular(np.asarray(model.pi_bar), between)
-    place = np.union1d(seen, common)
+    place = np.union1d(places, common)
     pairs, pair = period_steps(tau)
     start = model.first(int(tau[0])) if model.T > 1 else model.pi_bar
     first = ((start + model.epsilon / model.R) / (1 + model.epsilon))[place]
@@ -603,13 +603,13 @@ def _fakes(stage: _Stage, name: str, user: int, n: int, rng: np.random.Generator
     return fakes.astype(np.int64)
 
 
-def _chains(stage: _Stage, u: int, seen: Ints) -> dict[str, Chain]:
-    seen = seen[seen >= 0]
-    chains = {"aggregate": chain_of(stage.model, stage.tau, seen, between=stage.between)}
+def _chains(stage: _Stage, u: int, places: Ints) -> dict[str, Chain]:
+    places = places[places >= 0]
+    chains = {"aggregate": chain_of(stage.model, stage.tau, places, between=stage.between)}
     number = int(stage.number[u])
     if number < len(stage.profiles):
         model = aggregate([stage.profiles[number]], stage.model.locations, epsilon=stage.model.epsilon)
-        chains["user"] = chain_of(model, stage.tau, seen, between=stage.between)
+        chains["user"] = chain_of(model, stage.tau, places, between=stage.between)
     return chains
 
 

@@ -103,29 +103,29 @@ class Smoother:
             unit = float(np.median(nearest[nearest > 0])) if np.any(nearest > 0) else 1.0
             self.near = np.exp(-apart / (RANGE * unit))
 
-    def __call__(self, seen: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
-        """Return shares (R,) that sum to 1, of a map `seen` with noise of this `variance`, over so many people."""
+    def __call__(self, sums: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
+        """Return shares (R,) that sum to 1, of a map of `sums` with noise of this `variance`, over so many people."""
         with threadpool_limits(1):  # sums in one order on every machine (R5)
-            modes = [self.mode(seen, variance, base, spread, people) for spread in spreads]
+            modes = [self.mode(sums, variance, base, spread, people) for spread in spreads]
         m, _ = max(modes, key=lambda found: found[1])
         return np.asarray(m / m.sum())
 
-    def mode(self, seen: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
+    def mode(self, sums: Floats, variance: float, base: Floats, spread: float, people: float) -> tuple[Floats, float]:
         """Return the map, and ln of the probability of what was seen, by Laplace's approximation around it."""
         from scipy.linalg import cho_factor, cho_solve
 
-        K = spread * (self.near + OWN * np.eye(len(seen)))
-        pull, f, m = np.zeros(len(seen)), np.zeros(len(seen)), base
+        K = spread * (self.near + OWN * np.eye(len(sums)))
+        pull, f, m = np.zeros(len(sums)), np.zeros(len(sums)), base
         for _ in range(NEWTON):
             v = variance + STAY * m / people + 1e-12
             factor = cho_factor(K + np.diag(v / m**2))
-            step = cho_solve(factor, f + (seen - m) / m) - pull
+            step = cho_solve(factor, f + (sums - m) / m) - pull
             change = K @ step
-            before, share = ((seen - m) ** 2 / v).sum() + f @ pull, 1.0
+            before, share = ((sums - m) ** 2 / v).sum() + f @ pull, 1.0
             while share > CLOSE:  # as far as it leads up: where noise is large a whole step may lead beyond
                 g, to = f + share * change, pull + share * step
                 with np.errstate(over="ignore"):
-                    if ((seen - base * np.exp(g)) ** 2 / v).sum() + g @ to < before:
+                    if ((sums - base * np.exp(g)) ** 2 / v).sum() + g @ to < before:
                         f, pull, m = g, to, base * np.exp(g)
                         break
                 share /= 2
@@ -133,11 +133,11 @@ class Smoother:
                 break
         v = variance + STAY * m / people + 1e-12
         curve = 2 * np.log(np.diag(factor[0])).sum() - np.log(v / m**2).sum()
-        return m, float(-0.5 * (((seen - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
+        return m, float(-0.5 * (((sums - m) ** 2 / v + np.log(v)).sum() + f @ pull + curve))
 
-    def apart(self, seen: Floats, variance: Floats, base: Floats) -> Floats:
+    def apart(self, sums: Floats, variance: Floats, base: Floats) -> Floats:
         """
-        Return differences (k, R) of maps from `base`, of those `seen` with noise of this `variance` (R,) each.
+        Return differences (k, R) of maps from `base`, of `sums` with noise of this `variance` (R,) each.
 
         Parts of a day differ from it alike, as homes do and as places of work do: maps are turned to the directions in
         which they differ most, which leaves the noise as it is. Along each, places differ in proportion to `base`, near
@@ -146,8 +146,8 @@ class Smoother:
         sd = np.sqrt(variance)
         with threadpool_limits(1):  # sums in one order on every machine (R5)
             w, axes = np.linalg.eigh((base / sd)[:, None] * (self.near + OWN * np.eye(len(base))) * (base / sd))
-            turn = np.linalg.svd(seen / sd, full_matrices=False)[0]
-            g = turn.T @ (seen / sd) @ axes  # with noise of sd 1
+            turn = np.linalg.svd(sums / sd, full_matrices=False)[0]
+            g = turn.T @ (sums / sd) @ axes  # with noise of sd 1
             signal = SPREADS_APART[:, None, None] * np.maximum(w, 0)
             evidence = -0.5 * (g**2 / (1 + signal) + np.log1p(signal)).sum(axis=2)
             signal = signal[evidence.argmax(axis=0), 0]
