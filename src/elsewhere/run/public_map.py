@@ -85,7 +85,9 @@ class PublicMap:
             where = where.select(order).called(names=None)
         else:
             distinct = names if all(names) else _with_areas(where, names)
-            order = np.array(sorted(range(len(places)), key=_in_order_of(distinct)))
+            by_number = all(name.isascii() and name.isdigit() and str(int(name)) == name for name in distinct)
+            keys = [int(name) for name in distinct] if by_number else list(distinct)
+            order = np.array(sorted(range(len(places)), key=keys.__getitem__))
             where = where.select(order).called(names=[distinct[i] for i in order])
         if where.categories is not None:
             people = where.category_users
@@ -266,8 +268,3 @@ def _with_areas(where: Locations, names: tuple[str, ...]) -> tuple[str, ...]:
             number += 1
             out[i] = f"area {number}" * (f"area {number}" not in others)
     return tuple(out)
-
-
-def _in_order_of(names: tuple[str, ...]) -> Any:
-    whole = all(name.isascii() and name.isdigit() and str(int(name)) == name for name in names)
-    return (lambda i: int(names[i])) if whole else (lambda i: names[i])

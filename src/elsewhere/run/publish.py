@@ -44,6 +44,10 @@ from elsewhere.traces.tables import Table, labels
 
 Link = tuple[str, str | None, str | None]  # seed, date, row
 SAME = "same"  # instead of a file: fakes carry the ids of their seeds
+NO_CATEGORIES = (
+    "categories of places are not published: they were found in the input, which the theorem does not cover; a map "
+    "with a column of categories (`locations`) gives them."
+)
 
 
 def links_file(fakes: Traces | Sequence[Any], seeds: Traces, seed_index: Ints) -> bytes:
@@ -469,14 +473,6 @@ def _seeds_categories(fakes: Fakes) -> bool:
     return fakes.covered and fakes.frame.locations.category_users is not None
 
 
-def _on_categories(fakes: Fakes) -> list[str]:
-    sentence = (
-        "categories of places are not published: they were found in the input, which the theorem does not cover; a map "
-        "with a column of categories (`locations`) gives them."
-    )
-    return [sentence] * _seeds_categories(fakes)
-
-
 def _on_dates(fakes: Fakes) -> list[str]:
     if fakes.preset.name == "private" and fakes.day is not None:
         return [
@@ -489,20 +485,16 @@ def _on_dates(fakes: Fakes) -> list[str]:
 
 
 def _provenance(fakes: Fakes, settings: Preset, per_seed: int, reproducible: bool) -> dict[str, Any]:
+    # counts over people are not covered by a theorem that protects these people
+    private = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
     return {
         "elsewhere": __version__,
         "preset": settings.name,
         "parameters": settings.parameters(),
-        "reading": _reading(fakes),
+        "reading": {name: value for name, value in fakes.frame.reading.items() if name not in private},
         "kappa": fakes.kappa,
         "reproducible": reproducible,
         "per_seed": None if fakes.covered else per_seed,
-        "notes": [*fakes.notes, *_on_categories(fakes), *_on_dates(fakes)],
+        "notes": [*fakes.notes, *[NO_CATEGORIES] * _seeds_categories(fakes), *_on_dates(fakes)],
         "certificate": (fakes.certificate.in_laboratory() if reproducible else fakes.certificate).to_dict(),
     }
-
-
-def _reading(fakes: Fakes) -> dict[str, Any]:
-    """Return how the input was read; without counts over people whom the theorem protects: it does not cover them."""
-    counts = ("people_by_gap", "share_filled", "map_km") if fakes.covered else ()
-    return {name: value for name, value in fakes.frame.reading.items() if name not in counts}

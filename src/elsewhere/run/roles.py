@@ -230,16 +230,11 @@ def _seed_rows(traces: Traces, users: Ints, settings: Preset, rng: np.random.Gen
     # of several traces of one date one is a day
     again = np.append(False, (np.diff(traces.user[rows][order]) == 0) & (np.diff(when[order]) == 0))
     days = rows[order][~again]
-    if not _lives(traces.user[days], settings.m_min):
+    days_of = np.bincount(traces.user[days])
+    several = int((days_of > 1).sum())
+    if several < max(2, settings.m_min) or 2 * several < int((days_of > 0).sum()):
         return _some_days(traces, rows, 1, rng)
     return _first_of_each(traces, days, MOST_DAYS)
-
-
-def _lives(user: Ints, m_min: int) -> bool:
-    """Return whether half of the people, and at least `m_min`, have several days."""
-    days = np.bincount(user)
-    several = int((days > 1).sum())
-    return several >= max(2, m_min) and 2 * several >= int((days > 0).sum())
 
 
 def _some_days(traces: Traces, rows: Ints, most: int, rng: np.random.Generator) -> Ints:

@@ -172,11 +172,6 @@ class Settings:
         """Return the longest gap to be filled, in seconds; None where the people decide it."""
         return None if self.max_gap == "auto" else seconds_of("max_gap", self.max_gap)
 
-    def require_equal_slots(self) -> None:
-        """Refuse slots of fixes that do not divide the day."""
-        if SECONDS_PER_DAY % self.width:
-            raise InvalidParameter(f"`step` must divide the day into equal slots, got {self.step!r}.")
-
     def made_of(self, entries: Fixes | Slots) -> str:
         """Return what places are made of: `places`, or of few points, which somebody has made already, these alone."""
         if self.places != "shared" or self.cells is None or not few_points(entries, self.cells):

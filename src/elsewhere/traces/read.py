@@ -16,6 +16,7 @@ from elsewhere.traces.clock import holds_time_of_day
 from elsewhere.traces.columns import CELL, WIDE, check_columns, meaning_of
 from elsewhere.traces.fixes import Fixes, Preparation
 from elsewhere.traces.formats import open_parts
+from elsewhere.traces.gaps import SECONDS_PER_DAY
 from elsewhere.traces.maps import (
     Map,
     parsed_box,
@@ -256,7 +257,8 @@ def _prepared(
         return prepare_slots(slots, settings, replace(counts, by="slots"), aligned=aligned)
     # the sample has told what there is: all that can be refused is, before the input is read
     settings = replace(settings, step="20min") if settings.step == "auto" else settings
-    settings.require_equal_slots()
+    if SECONDS_PER_DAY % settings.width:
+        raise InvalidParameter(f"`step` must divide the day into equal slots, got {settings.step!r}.")
     fixes, counts = fixes_of(shape, parts, own_map, accuracy=settings.evidence)
     counts = replace(counts, notes=(*counts.notes, *_pace(fixes, settings.width)))
     if own_map is not None:
