@@ -229,8 +229,8 @@ def test_background_equals_its_slow_twin(case, h):
     found = candidates.singled_out(link.fakes, known, link.people, R)
     for f, fake in enumerate(link.fakes.tolist()):
         for i, kind in enumerate(candidates.KINDS):
-            for k, instants in enumerate(known[f].tolist()):
-                who = [u for u, s in enumerate(link.people.r.tolist()) if naive.fits(kind, instants, fake, s)]
+            for k, slots in enumerate(known[f].tolist()):
+                who = [u for u, s in enumerate(link.people.r.tolist()) if naive.fits(kind, slots, fake, s)]
 
                 assert found[f, i, k] == (who[0] if len(who) == 1 else -1)
 
@@ -330,7 +330,7 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
     assert set(walks.ravel()) <= {0, 1}
 
 
-def test_missing_instants_are_filled():
+def test_missing_slots_are_filled():
     assert filled([[-1, 3, -1], [1, -1, 2]]).tolist() == [[3, 3, 3], [1, 1, 2]]
 
 
@@ -359,7 +359,7 @@ USERS, PLACES, PER_SEED = 150, 48, 2
 
 
 class Emissions:
-    """Pr{f|s} that depends on how many instants are equal: sharp, or the same for all seeds."""
+    """Pr{f|s} that depends on how many slots are equal: sharp, or the same for all seeds."""
 
     def __init__(self, sharp):
         self.sharp = sharp
@@ -392,7 +392,7 @@ def world():
         return fakes
 
     def nothing_left_out():
-        # par_l = 0: most of the seed, some instants elsewhere
+        # par_l = 0: most of the seed, some slots elsewhere
         fakes = seeds[owner].copy()
         moved = rng.random(fakes.shape) < 0.3
         fakes[moved] = walks()[moved]
