@@ -221,13 +221,13 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
 
 def _file(sources: Sources, path: Path) -> Sources:
     """Read fakes of a file; where it lies unchanged in a pool and tells less of its days, as events do, that pool."""
-    import hashlib
-
     import numpy as np
+
+    from elsewhere.checkpoint import file_digest
 
     fakes, notes = sources.first.further(path, "--fakes")
     files = {} if path.is_dir() else manifest_of(path.parent).get("files", {})
-    if path.name in files and hashlib.sha256(path.read_bytes()).hexdigest() == files[path.name]:
+    if path.name in files and file_digest(path) == files[path.name]:
         pool = _pool(sources, path.parent)
         if not np.array_equal(_there(pool.fakes).r, fakes.r):
             note = f"--fakes: {path.name} does not tell the whole days; the pool beside it does, and is compared."

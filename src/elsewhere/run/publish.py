@@ -10,7 +10,6 @@ of the seed, needed only where that user has several, and `row` its number, from
 """
 
 import csv
-import hashlib
 import io
 import os
 import secrets
@@ -23,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from elsewhere._version import __version__
-from elsewhere.checkpoint import derived, generator
+from elsewhere.checkpoint import derived, file_digest, generator
 from elsewhere.errors import (
     InvalidParameter,
     InvalidTraces,
@@ -325,7 +324,7 @@ def seal(pool: Pool, out: Path, names: list[str]) -> list[str]:
     """Write the pool with a manifest that lists the files `names` beside it, last; return the names of all files."""
     from elsewhere.files import write_files
 
-    beside = {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in names}
+    beside = {name: file_digest(out / name) for name in names}
     write_files(out, pool.files(beside))
     now, folder = time.time_ns(), [*names, "pool.parquet", "places.parquet", "manifest.json"]
     for name in folder:

@@ -11,7 +11,6 @@ Prepared traces are kept in a folder that `read_traces` reads back to the last b
 
 import csv
 import gzip
-import hashlib
 import io
 import json
 import re
@@ -26,6 +25,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
+from elsewhere.checkpoint import file_digest
 from elsewhere.errors import InvalidParameter, InvalidTraces, OutputRefused, require_choice
 from elsewhere.files import read_index, write_files
 from elsewhere.traces.clock import TIMES_AS, Times
@@ -575,7 +575,7 @@ def keep_traces(traces: Traces, preparation: Preparation, folder: Path) -> list[
         "tz": traces.tz,
         "places": traces.R,
         "prepared": preparation.to_dict(),
-        "files": {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names},
+        "files": {name: file_digest(folder / name) for name in names},
     }
     write_files(folder, {INDEX: (json.dumps(index, indent=1, allow_nan=False) + "\n").encode()})
     return [*names, INDEX]
@@ -653,7 +653,7 @@ def _checked(folder: Path, name: str, index: dict[str, Any]) -> Kept:
             raise InvalidTraces(f"{INDEX} has another format than {FORMAT}, which this version reads.", code="E_FORMAT")
         names = [name, *(["locations.csv"] if "locations.csv" in index["files"] else [])]
         for each in names:
-            if hashlib.sha256((folder / each).read_bytes()).hexdigest() != index["files"][each]:
+            if file_digest(folder / each) != index["files"][each]:
                 raise InvalidTraces(f"{each} is not the file that {INDEX} names; prepare it again.", code="E_CHANGED")
         locations = _read_places(folder / "locations.csv") if len(names) > 1 else Locations(n=index["places"])
         len(locations)  # a damaged index may name more than can be counted
