@@ -513,7 +513,7 @@ def _prepare(
         _copy(of_seeds.places(seeds.r), np.int32),
         _copy(np.arange(len(of_seeds)) if lives else seeds.user, np.int64),
     )
-    counted = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
+    counts = _kernels.count_rows(r, owner, clock, seeds.R, exact_below)
     if isinstance(alternates, Traces) and of_others is not None:
         whose = np.arange(len(of_others)) if lives else alternates.user
         order = np.argsort(whose, kind="stable")
@@ -526,11 +526,11 @@ def _prepare(
         strangers = _kernels.count_rows(r[order], owner[order], clock, seeds.R, exact_below)
     else:
         strangers = _kernels.no_counts(0, 0, of_day.T)
-    strangers, near = _in_order(strangers, counted)
+    strangers, near = _in_order(strangers, counts)
     limit = np.full(len(r), min(par_i, r.shape[1]), dtype=np.int64)
     if of_seeds.days > 1 and of_others is not None and intersection == "set":
         some = np.linspace(0, len(of_others) - 1, min(len(of_others), STRANGERS_ASKED)).astype(np.int64)
-        limit = np.maximum(limit, _kernels.least_shared(counted, strangers, some, seeds.R, HALF))
+        limit = np.maximum(limit, _kernels.least_shared(counts, strangers, some, seeds.R, HALF))
     rules = Rules(
         par_s=float(par_s),
         par_d=float(par_d),
@@ -542,8 +542,8 @@ def _prepare(
         exact_below=exact_below,
     )
     nobody = _kernels.no_counts(0, 0, of_day.T)
-    visitors = _kernels.invert(counted, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
-    prepared = Prepared(rules, clock, Seeds(r, limit, counted, near), strangers, visitors, seeds.R)
+    visitors = _kernels.invert(counts, seeds.R) if against == "all" else _kernels.invert(nobody, 0)
+    prepared = Prepared(rules, clock, Seeds(r, limit, counts, near), strangers, visitors, seeds.R)
     if against == "all":
         mostly = _quantile_by_user(_kernels.strangers(prepared), strangers)
         prepared = prepared._replace(rules=rules._replace(quantile=mostly))
@@ -566,7 +566,7 @@ def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
     size = np.diff(strangers.start).reshape(-1, T)[order].ravel()
     first = strangers.start[:-1].reshape(-1, T)[order].ravel()
     entry = np.repeat(first - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
-    ordered = Counted(
+    by_steadiness = Counted(
         np.append(0, np.cumsum(size)).astype(np.int64),
         strangers.place[entry],
         strangers.visits[entry],
@@ -576,7 +576,7 @@ def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
         strangers.M[order],
         strangers.user[order],
     )
-    return ordered, np.searchsorted(steady[order], _kernels.steadiness(seeds)).astype(np.int64)
+    return by_steadiness, np.searchsorted(steady[order], _kernels.steadiness(seeds)).astype(np.int64)
 
 
 def _quantile_by_user(similarity: Floats, strangers: Counted) -> float:

@@ -211,7 +211,7 @@ class Profiles(Sequence[MobilityProfile]):
         def joined(name: str) -> Places:
             return np.concatenate([getattr(u, name) for u in parts]).astype(np.int32)
 
-        gathered = Profiles(
+        out = Profiles(
             support_start=starts([u.support for u in parts]),
             support=joined("support"),
             visit_start=starts([tau for tau, _ in entries]),
@@ -227,8 +227,8 @@ class Profiles(Sequence[MobilityProfile]):
             R=parts[0].R,
             T=parts[0].T,
         )
-        _check_made_by_hand(gathered)
-        return gathered
+        _check_made_by_hand(out)
+        return out
 
 
 def _fits(u: MobilityProfile) -> bool:
@@ -625,10 +625,10 @@ def _profile(means: Means, moves: Moves, pairs: Ints, T: int, R: int) -> Mobilit
     """
     support = np.flatnonzero(means.visits.sum(axis=0) > 0)
     size = np.diff(moves.start)
-    kept = means.p * (means.moves > 0)
-    total = np.add.reduceat(kept, moves.start[:-1], axis=1)
+    p = means.p * (means.moves > 0)
+    total = np.add.reduceat(p, moves.start[:-1], axis=1)
     leaving = np.add.reduceat(means.moves, moves.start[:-1], axis=1)
-    count = kept * np.repeat(np.divide(leaving, total, out=np.zeros_like(total), where=total > 0), size, axis=1)
+    count = p * np.repeat(np.divide(leaving, total, out=np.zeros_like(total), where=total > 0), size, axis=1)
     which, move = np.nonzero(count)
     origin = np.repeat(np.arange(len(size)), size)
     return MobilityProfile(

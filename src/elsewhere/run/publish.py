@@ -181,7 +181,7 @@ def _table(table: Table) -> dict[str, list[Link]]:
     else:
         raise table.refuse("links need the columns `fake` and `seed`.", "E_COLUMN")
     columns = [labels(table, name) if name is not None else None for name in (fake, seed, date, nth)]
-    if any(known is not None and np.any(known[0] < 0) for known in columns[:2]):
+    if any(column is not None and np.any(column[0] < 0) for column in columns[:2]):
         raise table.refuse("a line without a fake or without a seed.", "E_LINKS")
     text = [
         [None] * table.rows if found is None else [found[1][c] if c >= 0 else None for c in found[0]]

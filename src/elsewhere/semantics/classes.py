@@ -197,18 +197,18 @@ def semantic_clustering(
 
     entropy = int(rng.integers(2**31))
     if isinstance(kappa, str):
-        found = _auto(graph, rows, edges, c_min, entropy, method)
+        clusters = _auto(graph, rows, edges, c_min, entropy, method)
     else:
-        found = _merged(_clusters(rows, kappa, entropy), edges, c_min)
-        if (left := int(found.max()) + 1) < kappa:
+        clusters = _merged(_clusters(rows, kappa, entropy), edges, c_min)
+        if (left := int(clusters.max()) + 1) < kappa:
             why = f"`c_min` = {c_min} and " if c_min > 1 else ""
             warnings.warn(
                 f"{left} classes instead of `kappa` = {kappa}: {why}places that cannot be told apart leave no more.",
                 stacklevel=2,
             )
     label = np.full(graph.R, -1)
-    label[places[order]] = found
-    return SemanticClasses(label, _nearness(*edges(found)))
+    label[places[order]] = clusters
+    return SemanticClasses(label, _nearness(*edges(clusters)))
 
 
 Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights between two classes, sizes of the classes

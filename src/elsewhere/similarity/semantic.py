@@ -177,7 +177,7 @@ def best_mapping(
     u: MobilityProfile, v: MobilityProfile, tables_u: Tables, tables_v: Tables, rng: np.random.Generator
 ) -> tuple[float, list[Places], float]:
     """Return sim_S, one sigma per table of u, and the upper bound."""
-    value, bound, sigma = 0.0, 0.0, []
+    value, upper, sigma = 0.0, 0.0, []
     for pair, table in tables_u.items():
         places = np.full(u.K, -1, dtype=np.int32)
         sigma.append(places)
@@ -187,14 +187,14 @@ def best_mapping(
         zeroth = common_mapping(u, v)[1] if pair is None else rank_mapping(table.weight, other.weight)
         gain, at_most, image = _search(table, other, [zeroth, _shared(u, v, table, other)], rng)
         value += gain
-        bound += at_most
+        upper += at_most
         # places without a move in common fill up the permutation, they are no evidence (E22)
         image = image[: len(table.k)]
         shared = (table.counts > 0) & (other.counts[:, image][:, :, image] > 0)
         r = np.flatnonzero(shared.any(axis=(0, 1)) | shared.any(axis=(0, 2)))
         places[table.k[r]] = v.support[other.k[image[r]]]
     total = float(u.count.sum())
-    return min(1.0, value / total), sigma, min(1.0, bound / total)
+    return min(1.0, value / total), sigma, min(1.0, upper / total)
 
 
 def _shared(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:

@@ -341,10 +341,10 @@ def _pairs(sums: Sums, steps: Floats, maps: Maps, mean: Floats) -> Floats:
     total = float(sums.design.of_block(mean, "pairs").sum())  # bounded move pairs of a walk
     expected = maps.arrivals[:, None] * steps
     expected *= total / expected.sum()
-    seen = sums.mean("pairs").reshape(R, R)
+    counts = sums.mean("pairs").reshape(R, R)
     spread = (PAIR_SPREAD * expected) ** 2
-    posterior = expected + spread / (spread + s * s + expected / sums.people / 2.5) * (seen - expected)
-    posterior = np.where(seen > max(CERTAIN * s, 0.5 / sums.people), seen, posterior)
+    posterior = expected + spread / (spread + s * s + expected / sums.people / 2.5) * (counts - expected)
+    posterior = np.where(counts > max(CERTAIN * s, 0.5 / sums.people), counts, posterior)
     out = np.clip(posterior / np.maximum(expected, LEAST), 0.2, 1e6)
     np.fill_diagonal(out, 1.0)
     return np.asarray(out)
@@ -391,10 +391,10 @@ class Weigher:
         from scipy.optimize import minimize
 
         every = self.design.matrix(*pool)
-        used = np.flatnonzero(self.told & (_mean(every) != 0))
-        X = every[:, used].tocsr()
-        v = self.variance[used] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
-        goal, ridge = self.goal[used], PRIOR_PEOPLE * v
+        columns = np.flatnonzero(self.told & (_mean(every) != 0))
+        X = every[:, columns].tocsr()
+        v = self.variance[columns] + _mean(X.power(2)) * (1 / self.people + 1 / every.shape[0])
+        goal, ridge = self.goal[columns], PRIOR_PEOPLE * v
         XT = X.T.tocsr()
 
         def loss(z: Floats) -> tuple[float, Floats]:
@@ -405,7 +405,7 @@ class Weigher:
             return float(value), XT @ (e / e.sum()) - goal + ridge * z
 
         with threadpool_limits(1):
-            z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+            z = minimize(loss, np.zeros(len(columns)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
         return np.asarray(X @ z)
 
 
