@@ -18,9 +18,10 @@ from elsewhere.evaluation.attacks.audit import ALL, ATTACKS, order_tells, scatte
 from elsewhere.evaluation.attacks.candidates import first_maximum, shared_top
 from elsewhere.evaluation.attacks.finding import Rate, auc, user_rate, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, SMOOTH, Grams
-from elsewhere.evaluation.attacks.inputs import Link, People, filled, free_walks
+from elsewhere.evaluation.attacks.inputs import Link, People, free_walks
 from elsewhere.evaluation.referee import membership_rates, reidentification_rate, tm_emd, tp_tv
 from elsewhere.run.presets import preset_of
+from elsewhere.traces.gaps import hold_places
 
 SERVICE = ("A17", "A18", "A19")  # have tests of their own
 RUN = tuple(a for a in ATTACKS if a not in SERVICE)
@@ -331,7 +332,7 @@ def test_free_walks_avoid_rare_places_and_dead_ends():
 
 
 def test_missing_slots_are_filled():
-    assert filled([[-1, 3, -1], [1, -1, 2]]).tolist() == [[3, 3, 3], [1, 1, 2]]
+    assert hold_places([[-1, 3, -1], [1, -1, 2]]).tolist() == [[3, 3, 3], [1, 1, 2]]
 
 
 def test_order_and_number():

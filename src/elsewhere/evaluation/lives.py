@@ -21,11 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers
 from elsewhere.evaluation.attacks.finding import Rate, auc, plain
-from elsewhere.evaluation.attacks.inputs import filled, on_one_map
+from elsewhere.evaluation.attacks.inputs import on_one_map
 from elsewhere.evaluation.attacks.realism import CROSS, JOINT, best_of, scored, wider
 from elsewhere.evaluation.uses import MEASURES as USES
 from elsewhere.evaluation.uses import Days, Plan, largest_gap
 from elsewhere.pool import on_map_of
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, is_weekend
 
 NIGHT, OFFICE = (0, 360), (540, 1020)  # minutes of the day: midnight to six, nine to five
@@ -209,7 +210,7 @@ def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
 
 def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
     """Return every measure of every person, (U,) each; and (U, features) the description that lives are told by."""
-    r, minutes = filled(traces.r), traces.minutes()
+    r, minutes = hold_places(traces.r), traces.minutes()
     days, ordinal, weekend = _calendar(traces)
     values, more = [], []
     parts = [_between(minutes, ends) for ends in PARTS]
@@ -236,7 +237,7 @@ def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
 
 def growth(traces: Traces) -> Floats:
     """Return (U, most days) distinct places of each person after 1, 2, ... days, NaN beyond her last day."""
-    r, lives = filled(traces.r), days_of(traces)
+    r, lives = hold_places(traces.r), days_of(traces)
     numbers = np.full((len(lives), max(map(len, lives))), np.nan)
     for person, rows in enumerate(lives):
         _, first = np.unique(r[rows], return_index=True)
@@ -251,7 +252,7 @@ def week(traces: Traces, kinds: int) -> Floats:
     `kinds` is 7 for the days of the week, Monday first, 2 for weekdays and weekends, 1 for any day. NaN where a person
     has no such hour, and at the main place where there is none.
     """
-    r, minutes = filled(traces.r), traces.minutes()
+    r, minutes = hold_places(traces.r), traces.minutes()
     days, ordinal, weekend = _calendar(traces)
     kind = {7: (ordinal + 3) % 7, 2: weekend.astype(np.int64), 1: np.zeros(len(r), dtype=np.int64)}[kinds]
     hour = (minutes // 60).astype(np.int64)
@@ -603,7 +604,7 @@ class _Lives:
     def of(side: Traces, measures: dict[str, Floats], kinds: int) -> "_Lives":
         return _Lives(
             days_of(side),
-            Days(filled(side.r).astype(np.int32), None, Plan.of(side)),
+            Days(hold_places(side.r).astype(np.int32), None, Plan.of(side)),
             measures,
             growth(side),
             week(side, kinds),

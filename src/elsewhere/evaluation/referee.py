@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidParameter, require_whole
 from elsewhere.evaluation.attacks.candidates import first_maximum
-from elsewhere.evaluation.attacks.inputs import Link, filled, number_within, on_one_map, people_of, seed_rows
+from elsewhere.evaluation.attacks.inputs import Link, number_within, on_one_map, people_of, seed_rows
 from elsewhere.evaluation.attacks.membership import likelihood_ratio, together
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces
 
 TOP = 50
@@ -98,7 +99,7 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
     """
     sides = on_one_map({"seeds": seeds, "fakes": fakes})
     rows = seed_rows(seed_index, len(sides["fakes"]), len(sides["seeds"]))
-    link = Link(filled(sides["fakes"].r), rows, people_of(sides["seeds"]))
+    link = Link(hold_places(sides["fakes"].r), rows, people_of(sides["seeds"]))
     return float(first_maximum(link, sides["seeds"].R)[0].mean())
 
 
@@ -123,7 +124,11 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
     before = np.full(len(order), -1)
     before[order[1:][follows]] = order[:-1][follows]
     ratio = likelihood_ratio(
-        together(members, strangers), filled(sides["fakes"].r), number_within(owner), sides["seeds"].R, joined=before
+        together(members, strangers),
+        hold_places(sides["fakes"].r),
+        number_within(owner),
+        sides["seeds"].R,
+        joined=before,
     )
     low, high = ratio.min(axis=1).max(), ratio.max()
     level = low + (high - low) * np.arange(THRESHOLDS) / THRESHOLDS
@@ -147,7 +152,7 @@ def _tables(
         raise InvalidParameter(f"`axis` must hold {sides['fakes'].R} whole numbers, one per place, got {R}.")
     F = len(sides["fakes"])
     number = np.zeros(F, dtype=np.int64) if seed_index is None else number_within(seed_rows(seed_index, F))
-    return {name: filled(t.r) for name, t in sides.items()}, sides["fakes"].R, number
+    return {name: hold_places(t.r) for name, t in sides.items()}, sides["fakes"].R, number
 
 
 def _by_instant(r: Ints, R: int) -> Floats:

@@ -17,6 +17,7 @@ from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
 from elsewhere.synthesis.walk.ratio import Ratio
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
 CHUNK = 256  # fakes per piece of work
@@ -237,7 +238,8 @@ class Pairs:
         units, test = block.units, self.test.of(block.seeds)
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
-        own = _filled(block.seeds.r, self.days)
+        r = block.seeds.r
+        own: Places = hold_places(r.reshape(len(r) * self.days, -1)).reshape(len(r), -1).astype(r.dtype)
         walks = self.walk.draw(max(LEAST_WALKS // self.days, (WALKS if self.days == 1 else LIVES) * len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
@@ -264,11 +266,3 @@ class Pairs:
             np.maximum(pairs.tries, 1),
             _tally(pairs.verdicts, int(np.count_nonzero(pairs.tries == 0))),
         )
-
-
-def _filled(r: Places, days: int) -> Places:
-    """Return the places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
-    out = r.reshape(len(r) * days, -1).copy()
-    has = (out >= 0).any(axis=1)
-    out[has] = without_gaps(out[has].astype(np.int64))
-    return out.reshape(r.shape)

@@ -9,6 +9,7 @@ who can be used at all: `people_by_gap` says how many people each length keeps.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from elsewhere.errors import InvalidTraces
 from elsewhere.traces.model import Floats, Ints, Mask, in_space, on_globe
@@ -281,3 +282,18 @@ def most_common(slot: Ints, place: Ints, weight: Ints) -> tuple[Ints, Ints]:
     order = np.lexsort((first, -count, pairs // R))
     slots, best = np.unique(pairs[order] // R, return_index=True)
     return slots, pairs[order][best] % R
+
+
+def hold_places(r: ArrayLike) -> Ints:
+    """
+    Return the rows with every missing slot (-1) at the last known place, or at the first one before it is known.
+
+    Rows without any place stay as they are.
+    """
+    places = np.asarray(r, dtype=np.int64)
+    if places.min(initial=0) >= 0:
+        return places
+    known = places >= 0
+    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
+    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
+    return np.take_along_axis(places, last, axis=1)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from elsewhere.errors import InvalidParameter, InvalidTraces, NotEnoughUsers
 from elsewhere.pool import on_map_of
 from elsewhere.semantics.classes import labels_of
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Locations, Traces, users_per_place
 
 
@@ -274,7 +275,7 @@ class AttackInputs:
         inputs = AttackInputs(
             seeds=people_of(tables["seeds"]),
             holdout=people_of(tables["holdout"]) if holdout is not None else None,
-            fakes=filled(tables["fakes"].r),
+            fakes=hold_places(tables["fakes"].r),
             owner=owner,
             life=np.asarray(tables["fakes"].user if life is None else np.unique(life, return_inverse=True)[1]),
             dates={name: tables[name].dates for name in ("seeds", "holdout", "fakes") if name in tables},
@@ -306,17 +307,6 @@ class AttackInputs:
                 for name, days in roles.items()
             },
         )
-
-
-def filled(r: ArrayLike) -> Ints:
-    """Return rows with every missing slot (-1) at the last known place, or at the first one before it is known."""
-    places = np.asarray(r, dtype=np.int64)
-    if places.min(initial=0) >= 0:
-        return places
-    known = places >= 0
-    last = np.maximum.accumulate(np.where(known, np.arange(places.shape[1]), -1), axis=1)
-    last = np.where(last < 0, known.argmax(axis=1)[:, None], last)
-    return np.take_along_axis(places, last, axis=1)
 
 
 def free_walks(groups: list[People], n: int, *, R: int, m_min: int, rng: np.random.Generator) -> Ints:
@@ -411,7 +401,7 @@ def _table(name: str, value: Any, where: Locations) -> Traces:
 
 def people_of(traces: Traces) -> People:
     """Return the people of these traces, gaps filled."""
-    return People(filled(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
+    return People(hold_places(traces.r), np.asarray(traces.user, dtype=np.int64), traces.U)
 
 
 def seed_rows(seed_index: ArrayLike, F: int, S: int | None = None) -> Ints:

@@ -24,7 +24,8 @@ from elsewhere.evaluation.attacks._attacks_kernels import nearest
 from elsewhere.evaluation.attacks.candidates import UNSEEN, move_counts, moves_of_users
 from elsewhere.evaluation.attacks.finding import LEVEL, Finding, Rate, auc, by_user, percent, points, verdict, wilson
 from elsewhere.evaluation.attacks.grams import BACKOFF, Grams
-from elsewhere.evaluation.attacks.inputs import AttackInputs, People, filled
+from elsewhere.evaluation.attacks.inputs import AttackInputs, People
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Traces
 
 
@@ -47,7 +48,7 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
             f"`generator` must return fakes of {people.r.shape[1]} slots and their seed rows, got {fakes.shape}.",
             code="E_SHAPE",
         )
-    return filled(fakes), owner.astype(np.int64)
+    return hold_places(fakes), owner.astype(np.int64)
 
 
 def shadow_scores(

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elsewhere.evaluation.attacks.finding import Rate, user_rate
-from elsewhere.evaluation.attacks.inputs import filled
 from elsewhere.evaluation.lives import NIGHT, OFFICE, anchors, days_of
+from elsewhere.traces.gaps import hold_places
 from elsewhere.traces.model import Floats, Ints, Traces, is_weekend
 
 DAYS = (1, 7, 28)
@@ -46,7 +46,7 @@ class Company:
     def of(lives: Traces, maker: Ints | None = None) -> "Company":
         """Group the lives by user; `maker` (lives,) is the number of the user each descends from, -1 for nobody."""
         nobody = np.full(lives.U, -1)
-        return Company(filled(lives.r), days_of(lives), _weekend(lives), nobody if maker is None else maker)
+        return Company(hold_places(lives.r), days_of(lives), _weekend(lives), nobody if maker is None else maker)
 
     @property
     def longest(self) -> int:
@@ -252,7 +252,7 @@ def over_days(
         Draws users, days and decoys.
 
     """
-    r, minutes, weekend, rows = filled(people.r), people.minutes(), _weekend(people), days_of(people)
+    r, minutes, weekend, rows = hold_places(people.r), people.minutes(), _weekend(people), days_of(people)
     sample = np.sort(rng.permutation(people.U)[:MOST_USERS]).tolist()
     truth = {u: anchors(r[rows[u]], weekend[rows[u]], minutes) for u in sample}
     descendants = np.bincount(company.maker[company.maker >= 0], minlength=people.U)
