@@ -110,6 +110,11 @@ class Verdicts(Sequence[Verdict]):
         """Return which fakes no rule rejected, (F,)."""
         return np.asarray(self.rejected == 0)
 
+    @property
+    def close_to_others(self) -> NDArray[np.bool_]:
+        """Which fakes are closer to a seed other than their own than strangers mostly are, (F,)."""
+        return np.asarray(self.rejected & RULES["others"] > 0)
+
     def counts(self) -> dict[str, int]:
         """Count the fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
         by_rule = {
