@@ -273,7 +273,7 @@ def _read(
         )
     reports: list[Preparation] = []
     if settings.name == "deniable" and coins is not None and not prepared:
-        traces = read_apart(source, key=coins, report=reports.append, joined=join, **keywords)
+        traces = read_apart(source, key=coins, report=reports.append, join=join, **keywords)
     else:
         traces = read_traces(source, report=reports.append, **keywords)
     if settings.name == "private" and reports[0].by == "slots":
