@@ -6,8 +6,7 @@ The time left that a whole job tells, beside the truth: after a minute, and at e
 
 Every size runs in a process of its own, which keeps when it was told of which stage. What the bar would have shown is
 worked out afterwards from these times. Seconds are of the processor of one thread: the clock on the wall tells how busy
-the machine was. The rates in `elsewhere.run.time_left` were fitted to 2,000 x 400, 2,000 x 4,000, 8,000 x 1,000
-and 10,000 x 2,000.
+the machine was. The rates in `elsewhere.run.time_left` were fitted to the table in docs/scale.md.
 """
 
 import json

@@ -208,7 +208,7 @@ def synthesize(
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
         each = asked.per_seed * to_choose
         stages_take = usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report)
-        left.expect(stages_take, {ATTACK: attacks(traces.U, places)})
+        left.expect(stages_take, {ATTACK: attacks(len(traces), traces.U, places)})
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(

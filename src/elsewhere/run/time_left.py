@@ -18,7 +18,8 @@ ATTACKED = 2.0  # thousands of people at most: MOST_PEOPLE of evaluation/judge.p
 SEEDS = 0.7  # of the people, as a rule
 # seconds of the attacks on so many people, in the order in which they run; most go to A5, A15, A17 and A19
 ATTACKS = (3.6, 0.7, 0.7, 0.4, 9.3, 1.6, 2.3, 0.1, 0.1, 1.3, 0.1, 0.4, 0.1, 0.1, 5.2, 0.2, 11.4, 2.1, 12.4, 0.1, 0.1)
-BY_PLACES = {4: 1.25, 5: 1.15}  # seconds that A5 and A6 take for a thousand places: they learn what stands for what
+# seconds more of A5 and A6, for a thousand places and for each further day of a life: they learn what stands for what
+FURTHER = {4: (1.25, 1.1), 5: (1.15, 0.0)}
 
 PRIOR = 10.0  # seconds of a usual machine that weigh beside what was measured on this one
 # a stage that takes less than this share of its usual time was done in an earlier, stopped run: it tells no speed
@@ -42,18 +43,20 @@ def usual(days: int, slots: int, people: int, places: int, *, per_seed: int, rep
     # what is fitted to some people takes as long for more of them; classes grow by places up to those that teach them
     fitted = 0.5 * min(MOST_ROWS / 1000, thousands)
     learning = 7.5 + 0.25 * thousands + fitted + 5 * min(TEACHING / 1000, mapped) + 0.7 * mapped
-    found = {LEARN: learning, MAKE: 0.1 + (0.13 + 0.01 * mapped) * thousands * per_seed}
+    found = {LEARN: learning, MAKE: 0.1 + (0.22 + 0.01 * mapped) * thousands * per_seed}
     if report:
         judging = 0.5 + 0.27 * thousands + min(5.0, 0.45 * thousands)
-        found |= {JUDGE: judging, ATTACK: sum(attacks(people, places)), WRITE: 1 + 0.05 * thousands}
+        found |= {JUDGE: judging, ATTACK: sum(attacks(days, people, places)), WRITE: 1 + 0.05 * thousands}
     return found
 
 
-def attacks(people: int, places: int) -> tuple[float, ...]:
-    """Return the seconds of each attack of a report, in the order in which they run."""
+def attacks(days: int, people: int, places: int) -> tuple[float, ...]:
+    """Return the seconds of each attack of a report on these days of these people, in the order in which they run."""
     share = min(1.0, SEEDS * people / 1000 / ATTACKED)
-    part = (19 + 33 * share**1.5) / 52
-    return tuple(part * (took + BY_PLACES.get(i, 0.0) * places / 1000) for i, took in enumerate(ATTACKS))
+    seconds = list(ATTACKS)
+    for attack, (by_places, by_days) in FURTHER.items():
+        seconds[attack] += by_places * places / 1000 + by_days * (days / people - 1)
+    return tuple((19 + 33 * share**1.5) / 52 * took for took in seconds)
 
 
 class TimeLeft:
