@@ -69,10 +69,11 @@ class Memory(NamedTuple):
     at_part: NDArray[np.int64]  # (P, 2 PARTS) visits by part of the day, weekdays and weekends apart
     own: NDArray[np.int64]  # (P,) the places visited, in the order of the first time
     passed: NDArray[np.int64]  # (P,) how often the person was there, as a pass or on a visit
-    near: NDArray[np.int64]  # (P,) bin of the distance to the nearest own place
+    near: NDArray[np.int64]  # (P,) bin of the distance to the nearest own place or anchor
+    homeward: NDArray[np.float64]  # (P,) factor of the distances from home and main place
     keys: NDArray[np.int64]  # open table of moves, trips and routes,
     counts: NDArray[np.int64]  # how often, or how many cells
-    size: NDArray[np.int64]  # (3,) own places, visits, keys
+    size: NDArray[np.int64]  # (4,) own places, visits, keys, and whether `near` and `homeward` are known
 
 
 @njit
@@ -288,18 +289,18 @@ def rehearse(w, kind, role, key, out):
 @njit
 def new_memory(P, days, L):
     """An empty memory that has room for so many days."""
-    table = 1 << 12
-    while table < 2 * days * min(L, 64):
+    table = 1 << 9
+    while table < 4 * days * min(L, 128):
         table <<= 1
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
-    keys, counts = np.full(table, -1), np.zeros(table, dtype=np.int64)
-    return Memory(count, last, at_part, own, passed, near, keys, counts, np.zeros(3, dtype=np.int64))
+    keys, counts, size = np.full(table, -1), np.zeros(table, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    return Memory(count, last, at_part, own, passed, near, np.empty(P), keys, counts, size)
 
 
 @njit
-def forget(w, memory, h, m):
-    """Make the memory that of somebody new who lives at `h` and has the main place `m`, or -1."""
+def forget(memory):
+    """Make the memory that of somebody new."""
     for j in range(memory.size[0]):
         x = memory.own[j]
         memory.visited[x], memory.last[x] = 0, -9
@@ -308,10 +309,30 @@ def forget(w, memory, h, m):
     memory.keys[:] = -1
     memory.counts[:] = 0
     memory.size[:] = 0
+
+
+@njit
+def measure(w, memory, h, m):
+    """Fill in, once, how far every place is from home `h`, the main place `m`, or -1, and the own places."""
+    if memory.size[3] > 0:
+        return
+    memory.size[3] = 1
+    from_home, from_main = w.reach[HASTES], w.reach[HASTES + 1]
     for p in range(len(memory.near)):
-        memory.near[p] = far(w.xy, w.limits, h, p)
-        if m >= 0:
-            memory.near[p] = min(memory.near[p], far(w.xy, w.limits, m, p))
+        near = far(w.xy, w.limits, h, p)
+        also = far(w.xy, w.limits, m, p) if m >= 0 else near
+        memory.homeward[p] = from_home[near] * from_main[also]
+        memory.near[p] = min(near, also)
+    for j in range(memory.size[0]):
+        come_near(w, memory, memory.own[j])
+
+
+@njit
+def come_near(w, memory, x):
+    """Note that `x` is an own place."""
+    for p in range(len(memory.near)):
+        if memory.near[p] > 0:
+            memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
 
 
 @njit
@@ -345,9 +366,8 @@ def visit(w, memory, here, x, part, off, day):
     if memory.visited[x] == 0:
         memory.own[memory.size[0]] = x
         memory.size[0] += 1
-        for p in range(P):
-            if memory.near[p] > 0:
-                memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
+        if memory.size[3] > 0:
+            come_near(w, memory, x)
     memory.visited[x] += 1
     memory.size[1] += 1
     memory.at_part[x, part * 2 + off] += 1
@@ -466,7 +486,7 @@ def crowd_level(people, m_min):
 
 
 @njit
-def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, homeward, stream):
+def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, stream):
     """Which other place: back to an own one, or somewhere new; home where there is none."""
     cols = np.empty(6, dtype=np.int64)
     owned = memory.size[0]
@@ -482,11 +502,12 @@ def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, home
         j = pick(weight, owned, uniform(stream))
         if j >= 0:
             return memory.own[j]
+    measure(w, memory, h, m)
     xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
     for x in range(len(popular)):
         weight[x] = 0.0
         if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
-            weight[x] = popular[x] * homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
+            weight[x] = popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
     to = pick(weight, len(popular), uniform(stream))
     return to if to >= 0 else h
 
@@ -561,6 +582,18 @@ def look_ahead(w, mix, weekend, out):
 
 
 @njit
+def draw_main_places(w, weight, reach, types, home, u, out):
+    """Draw the main place of each person of a type, by `weight` (types, P) and its distance from home; -1 without."""
+    law = np.empty(weight.shape[1])
+    for i in range(len(home)):
+        for x in range(len(law)):
+            law[x] = 0.0
+            if x != home[i] and weight[types[i], x] > 0.0:
+                law[x] = weight[types[i], x] * reach[types[i], far(w.xy, w.limits, home[i], x)]
+        out[i] = pick(law, len(law), u[i])
+
+
+@njit
 def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     """
     Draw lives `out` (n, D, L) of people with these anchors, paces and mixes (n, 2, K) of kinds of day.
@@ -572,16 +605,13 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     P, K = len(w.passed), w.start.shape[0]
     roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
     told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(4, dtype=np.int64), np.empty((2, 3))
-    weight, homeward = np.empty(max(P, K, tries)), np.empty(P)
+    weight = np.empty(max(P, K, tries))
     among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
     memory = new_memory(P, D, L)
     for i in range(n):
         stream = open_stream(key, number + i, 0)
         h, m = home[i], main[i]
-        forget(w, memory, h, m)
-        for x in range(P):
-            homeward[x] = w.reach[HASTES, far(w.xy, w.limits, h, x)]
-            homeward[x] *= w.reach[HASTES + 1, far(w.xy, w.limits, m if m >= 0 else h, x)]
+        forget(memory)
         look_ahead(w, mix[i], weekend, ahead)
         now, before, role, dwell = h, -1, HOME, 4 * L
         for d in range(D):
@@ -613,7 +643,7 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                     to = m
                 else:
                     haste = min(w.dwell[end - begin], HASTES - 1)
-                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, homeward, stream)
+                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, stream)
                 cells = 0
                 if w.longest_pass > 0 and now != to:
                     left, last = end - begin, end == L
@@ -732,6 +762,7 @@ def teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream
         x = nearest
     if x < 0:
         return
+    measure(w, memory, h, m)
     cols = np.empty(4, dtype=np.int64)
     total = cumulative[part, P - 1]
     for j in range(n + 1):
@@ -803,7 +834,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     for i in order:
         stream = open_stream(key, i, 2)
         h, m = s.home[i], s.main[i]
-        forget(w, memory, h, m)
+        forget(memory)
         recognise(w, s, i, 1, went, passes, mine, way, lengths)
         for q in range(s.begin[i], s.begin[i + 1]):
             x, row = s.place[q], s.row[q]

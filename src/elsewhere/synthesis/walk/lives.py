@@ -44,6 +44,7 @@ from elsewhere.synthesis.walk._lives_kernels import (
     Stays,
     all_columns,
     choice_loss,
+    draw_main_places,
     fill_table,
     find_stays,
     live,
@@ -92,13 +93,7 @@ class Lives:
         mix *= np.exp(self.bustle * rng.standard_normal((n, 1, 1)) * self.stays)
         home = rng.choice(len(self.home), n, p=self.home / self.home.sum())
         main = np.empty(n, dtype=np.int64)
-        for i, (t, h) in enumerate(zip(types.tolist(), home.tolist(), strict=True)):
-            far = np.searchsorted(self.law.limits, ((self.law.xy - self.law.xy[h]) ** 2).sum(axis=1), side="right")
-            weight = self.main[t] * self.main_reach[t][far]
-            weight[h] = 0.0
-            total = weight.sum()
-            main[i] = np.searchsorted(np.cumsum(weight), rng.random() * total, side="right") if total > 0 else -1
-        main = np.minimum(main, len(self.home) - 1)
+        draw_main_places(self.law, self.main, self.main_reach, types, home, rng.random(n), main)
         pace = rng.gamma(1 / self.pace, self.pace, n) if self.pace > 1e-3 else np.ones(n)
         out = np.empty((n, len(weekend), len(self.law.clock)), dtype=np.int32)
         key = rng.integers(0, 2**63, 2).astype(np.uint64)
