@@ -24,8 +24,8 @@ CROWDS = 5  # how many people make a move
 _GOLDEN, _TWENTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
 # columns of the factors of an own place: visits, those at this part of the day, moves from here, days since, distance
 OFTEN, NOW, FROM_HERE, SINCE, BACK, FAR, OWN_PLACE = 0, 8, 16, 24, 27, 29, 69
-# columns of the factors of a cell that a trip passes through
-AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 99
+# columns of the factors of a cell that a trip passes through; people who go from the last cell to the end count apart
+AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 104
 TRAVELLED = 5  # never, once, up to 3, 8 times, more often: levels of trips between two places, and of a cell on them
 
 
@@ -45,7 +45,7 @@ class Law(NamedTuple):
     back: NDArray[np.float64]  # (OWN_PLACE,) factors of an own place
     popular: NDArray[np.float64]  # (PARTS, P)
     reach: NDArray[np.float64]  # (HASTES + 3, BINS) of the distance from here, home, main place, nearest own place
-    passes: NDArray[np.float64]  # (2, BINS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
+    passes: NDArray[np.float64]  # (2, BINS, CROWDS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
     lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
     same: float  # how often a trip has as many cells as the last between these places
     passed: NDArray[np.float64]  # (P,) people who pass
@@ -486,6 +486,12 @@ def crowd_level(people, m_min):
 
 
 @njit
+def others_level(moves, movers, mine, move, m_min):
+    """Which of CROWDS make a move, but for the person whose moves are `mine`."""
+    return crowd_level(movers[find(moves, move)] - (1 if mine[find(mine, move)] == move else 0), m_min)
+
+
+@njit
 def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, stream):
     """Which other place: back to an own one, or somewhere new; home where there is none."""
     cols = np.empty(6, dtype=np.int64)
@@ -518,12 +524,13 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
     P = len(memory.visited)
     at = find(memory.keys, P * P + between(P, a, b))
     anchor = b in (h, m)
-    most = w.passes.shape[3] - 1
+    most = w.passes.shape[4] - 1
     if memory.keys[at] != -1 and uniform(stream) < w.same:
         cells = memory.counts[at]
     else:
         u, cells = uniform(stream), 0
-        ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), min(slots, TAILS) - 1]
+        straight = w.crowd[find(w.moves, a * P + b)]
+        ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
         while cells < most and u >= ladder[cells]:
             cells += 1
     # an arrival leaves time for the stay, and enough that it is no pass itself
@@ -547,13 +554,14 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
             slot += 1
         lengths[c] = min(slot, room - (cells - c - 1))
         room -= lengths[c]
+        crowd_out = CROWD_OUT + (CROWDS if c == cells - 1 else 0)
         for j in range(n):
             x = among[j]
             weight[j] = 0.0
             if x != step:
                 pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, (c + 1) / (cells + 1), x, cols)
                 v = w.passed[x] * passing[CROWD_IN + w.crowd[find(w.moves, step * P + x)]]
-                v *= passing[CROWD_OUT + w.crowd[find(w.moves, x * P + b)]]
+                v *= passing[crowd_out + w.crowd[find(w.moves, x * P + b)]]
                 for k in range(7):
                     v *= passing[cols[k]]
                 weight[j] = v
@@ -796,12 +804,13 @@ def teach_back(w, memory, here, before, x, haste, part, off, day, choices):
 
 
 @njit
-def teach_pass(w, memory, h, m, ends, share, x, passes, mine, moves, movers, m_min, among, choices):
-    """Add the choice of a cell x among those on the way; `ends` of the trip, and the cell before."""
+def teach_pass(w, memory, h, m, ends, cell, cells, x, passes, mine, moves, movers, m_min, among, choices):
+    """Add the choice of x, a `cell` of so many, among those on the way; `ends` of the trip, and the cell before."""
     a, b, step = ends
     P, cols, chosen = len(passes), np.empty(9, dtype=np.int64), -1
     xy, limits, keys, counts = w.xy, w.limits, memory.keys, memory.counts
     longest, trips = longest_way(w, a, b), recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
+    share, crowd_out = (cell + 1) / (cells + 1), CROWD_OUT + (CROWDS if cell == cells - 1 else 0)
     for j in range(passed_between(w, a, b, longest, among)):
         y = among[j]
         if y not in (a, b, h, m, step):
@@ -809,10 +818,8 @@ def teach_pass(w, memory, h, m, ends, share, x, passes, mine, moves, movers, m_m
                 chosen = choices.size[1]
             pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, share, y, cols)
             into, out = step * P + y, y * P + b
-            people = movers[find(moves, into)] - (1 if mine[find(mine, into)] == into else 0)
-            cols[7] = CROWD_IN + crowd_level(people, m_min)
-            people = movers[find(moves, out)] - (1 if mine[find(mine, out)] == out else 0)
-            cols[8] = CROWD_OUT + crowd_level(people, m_min)
+            cols[7] = CROWD_IN + others_level(moves, movers, mine, into, m_min)
+            cols[8] = crowd_out + others_level(moves, movers, mine, out, m_min)
             add_candidate(choices, math.log(max(w.passed[y] - passes[y], 0.1)), cols, 9)
     close_choice(choices, chosen)
 
@@ -823,8 +830,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     Go through the lives of people in this `order` and write down every choice as it stood; return how many `asked`.
 
     `asked` (S, 4) are own places, visits, weekend and part of the day when `said` (S,) they went somewhere new or not;
-    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 2) of each trip and of the last one
-    between these places, -1 without.
+    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 3) of each trip, of the last one between
+    these places, -1 without, and which of CROWDS go straight there.
     """
     P, L, questions = len(w.passed), s.r.shape[1], 0
     memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
@@ -839,7 +846,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
         for q in range(s.begin[i], s.begin[i + 1]):
             x, row = s.place[q], s.row[q]
             part, off, day = w.part[s.start[q]], 1 if s.weekend[row] else 0, s.day[row]
-            cells[q, 0] = cells[q, 1] = -1
+            cells[q, 0], cells[q, 1], cells[q, 2] = -1, -1, 0
             if s.rank[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
                 if s.role[q] == OTHER and memory.visited[x] == 0:
                     visit(w, memory, h, x, part, off, day)
@@ -859,7 +866,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                     teach_back(w, memory, here, before, x, haste, part, off, day, back)
             many = cells_of(s.r, row, s.start[q], s.arrived[q], way, lengths)
             at, step = find(memory.keys, P * P + between(P, here, x)), here
-            cells[q, 0] = many
+            cells[q, 0], cells[q, 2] = many, others_level(moves, movers, mine, here * P + x, m_min)
             if memory.keys[at] != -1:
                 cells[q, 1] = memory.counts[at]
             longest = longest_way(w, here, x)
@@ -867,9 +874,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                 y = way[c]
                 known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
                 if known and uniform(stream) < chance[2] and has_room(through, P):
-                    share = (c + 1) / (many + 1)
                     ends = here, x, step
-                    teach_pass(w, memory, h, m, ends, share, y, passes, mine, moves, movers, m_min, among, through)
+                    teach_pass(w, memory, h, m, ends, c, many, y, passes, mine, moves, movers, m_min, among, through)
                 step = y
             if s.role[q] == OTHER:
                 visit(w, memory, here, x, part, off, day)

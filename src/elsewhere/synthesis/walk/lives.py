@@ -164,7 +164,7 @@ def learn_lives(
         back=np.ones(OWN_PLACE),
         popular=np.zeros((PARTS, days.P)),
         reach=np.ones((HASTES + 3, BINS)),
-        passes=np.ones((2, BINS, TAILS, 1)),
+        passes=np.ones((2, BINS, CROWDS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
         same=0.0,
         passed=np.zeros(days.P),
@@ -667,7 +667,7 @@ def _detour(days: _Days) -> float:
 def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
     """The law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `same`, learnt from choices."""
     S = len(days.row)
-    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 2), dtype=np.int64)
+    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 3), dtype=np.int64)
     new, back, through = (_empty(columns, S) for columns in (4, 6, 9))
     visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.start).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
@@ -710,18 +710,21 @@ def _empty(columns: int, choices: int) -> Choices:
 def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     """The law with `passes`, `lengths` and `same`: how many cells, and for how long; `cells` as `replay` has them."""
     trip = np.flatnonzero(days.index > 0)
-    number, last = np.minimum(cells[trip], MOST_PASSES).T
+    number, last, straight = cells[trip].T
+    number, last = np.minimum(number, MOST_PASSES), np.minimum(last, MOST_PASSES)
     bins = days.far(days.place[trip - 1], days.place[trip])
     tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
-    count = np.full((2, BINS, TAILS, int(number.max(initial=0)) + 1), 0.02)
-    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, tail, number), 1)
-    count += 2 * count.sum(axis=2, keepdims=True) / count.sum(axis=(2, 3), keepdims=True)
+    count = np.full((2, BINS, CROWDS, TAILS, int(number.max(initial=0)) + 1), 0.02)
+    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, straight, tail, number), 1)
+    # where few teach, those with any time left, then those with any number of people who go straight, stand in
+    count += 2 * _shares(count.sum(axis=(2, 3), keepdims=True))
+    count += 2 * _shares(count.sum(axis=3, keepdims=True))
     for m in range(TAILS - 1):  # so many slots have no room for more
-        count[0, :, m, m + 1 :] = 0
-        count[1, :, m, max(m, 1) :] = 0
+        count[0, :, :, m, m + 1 :] = 0
+        count[1, :, :, m, max(m, 1) :] = 0
     again = last >= 0
     alike = float((number[again] == last[again]).sum())
-    chance = float(_shares(count.sum(axis=(0, 2)))[bins[again], last[again]].sum())
+    chance = float(_shares(count.sum(axis=(0, 2, 3)))[bins[again], last[again]].sum())
     slots = np.ones(days.longest_pass)
     run = days.arrived - days.start
     np.add.at(slots, np.clip(run[trip][number == 1], 1, days.longest_pass) - 1, 1)
