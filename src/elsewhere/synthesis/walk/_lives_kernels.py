@@ -830,8 +830,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     Go through the lives of people in this `order` and write down every choice as it stood; return how many `asked`.
 
     `asked` (S, 4) are own places, visits, weekend and part of the day when `said` (S,) they went somewhere new or not;
-    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 3) of each trip, of the last one between
-    these places, -1 without, and which of CROWDS go straight there.
+    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 3) of each trip, of the last one
+    between these places, -1 without, and which of CROWDS go straight there.
     """
     P, L, questions = len(w.passed), s.r.shape[1], 0
     memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
