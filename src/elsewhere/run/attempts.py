@@ -193,12 +193,12 @@ def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) ->
     Learn the law of single days that is told least from these people's, and how often its days are wanted.
 
     A life of one day knows its home, hours and ways; a walk knows roads and pace. Where days have a night the first is
-    nearer to people, on ten hours of a day the second (docs/decisions/0053-one-day.md). Above `MOST_PLACES` places a
-    walk is learnt.
+    nearer to people, on ten hours of a day the second (docs/decisions/0053-one-day.md). Above `MOST_PLACES` places, and
+    of days of one slot, it is a walk.
     """
     m_min, share = learnt.preset.m_min, _classes_by_slot(learnt.translate(people), learnt.classes.label)
     laws: list[WalkModel | LifeModel] = [WalkModel.of(people, learnt, rng)]
-    if people.R <= MOST_PLACES:
+    if people.R <= MOST_PLACES and people.L > 1:
         laws.append(LifeModel.of(people, np.zeros(1, dtype=bool), learnt, rng))
     some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
     days, user = without_gaps(people.r[some].astype(np.int64)), people.user[some]

@@ -189,6 +189,15 @@ def find(keys, key):
 
 
 @njit
+def table_size(keys):
+    """The size of an open table for so many keys: a power of two, at most half full."""
+    size = 16
+    while size < 2 * keys:
+        size <<= 1
+    return size
+
+
+@njit
 def fill_table(found, value, keys, values):
     """Enter keys that differ from each other into an empty open table."""
     keys[:] = -1
@@ -289,9 +298,7 @@ def rehearse(w, kind, role, key, out):
 @njit
 def new_memory(P, days, L):
     """An empty memory that has room for so many days."""
-    table = 1 << 9
-    while table < 4 * days * min(L, 128):
-        table <<= 1
+    table = max(table_size(2 * days * min(L, 128)), 1 << 9)
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
     keys, counts, size = np.full(table, -1), np.zeros(table, dtype=np.int64), np.zeros(4, dtype=np.int64)
@@ -834,9 +841,10 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     between these places, -1 without, and which of CROWDS go straight there.
     """
     P, L, questions = len(w.passed), s.r.shape[1], 0
-    memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
+    days = np.max(s.rows[1:] - s.rows[:-1])
+    memory = new_memory(P, days, L)
     went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
-    mine, among = np.full(8 * len(memory.keys), -1), np.empty(P, dtype=np.int64)
+    mine, among = np.full(table_size(days * L), -1), np.empty(P, dtype=np.int64)
     way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     for i in order:
         stream = open_stream(key, i, 2)
