@@ -54,7 +54,7 @@ class Attempts:
     size: ClassVar[int] = CHUNK
 
     def __call__(self, units: Ints) -> Made:
-        """What comes of the units, rows (seed, number of the fake)."""
+        """Generate the fakes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
@@ -88,7 +88,7 @@ class Attempts:
         )
 
     def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
-        """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
+        """Make one attempt each; return what came of it, the trace, and the verdicts on those that were tested."""
         made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
         outcome = np.where(made.status == OK, FAILED, NOT_MADE)
         tested = np.flatnonzero(outcome == FAILED)
@@ -250,11 +250,11 @@ class Pairs:
 
     @property
     def size(self) -> int:
-        """Fakes that are paired at once."""
+        """Return how many fakes are paired at once."""
         return max(LEAST_BLOCK, BLOCK // self.days)
 
     def __call__(self, block: Block) -> Made:
-        """What comes of a block."""
+        """Generate the fakes of a block."""
         units, test = block.units, self.test.of(block.seeds)
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
@@ -289,7 +289,7 @@ class Pairs:
 
 
 def _filled(r: Places, days: int) -> Places:
-    """The places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
+    """Return the places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
     out = r.reshape(len(r) * days, -1).copy()
     has = (out >= 0).any(axis=1)
     out[has] = without_gaps(out[has].astype(np.int64))
