@@ -340,7 +340,7 @@ def measure(w, memory, h, m):
 
 @njit
 def come_near(w, memory, x):
-    """Note that `x` is an own place."""
+    """Take the distances from an own place `x` into account."""
     for p in range(len(memory.near)):
         if memory.near[p] > 0:
             memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
