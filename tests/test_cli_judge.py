@@ -17,6 +17,7 @@ from elsewhere.cli.evaluate import audit_tables
 from elsewhere.evaluation.attacks.audit import ATTACKS, AuditResult
 from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS
+from elsewhere.run.finish import earlier_results
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.together import onto, read_together
 
@@ -283,9 +284,10 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     mine = tmp_path / "out-private"
     (mine / "judgement.json").write_text(json.dumps({"uses": {}, "publishing": {}, "audit": {}, "notes": []}))
     (mine / "report.html").write_text('<p><span class="edition private">')
-    (mine / "shareable-report.html").write_text("my own")
+    assert {"judgement.json", "report.html"} <= earlier_results(mine)
+    (mine / "judgement.json").write_text("my own")
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report", "--force")[0] == 0
-    assert sorted(p.name for p in mine.iterdir()) == ["links.csv", "shareable-report.html", "studio.npz"]
+    assert sorted(p.name for p in mine.iterdir()) == ["judgement.json", "links.csv", "studio.npz"]
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
     assert not (tmp_path / "a").exists()
