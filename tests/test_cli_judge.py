@@ -430,6 +430,12 @@ def test_links_choose_the_day_of_the_seed(tmp_path):
     assert read_links(tmp_path / "l.csv", fakes, real).tolist() == [1, 2]
     with pytest.raises(ew.errors.InvalidTraces, match="several days"):
         read_links({"fake": ["x", "y"], "seed": ["a", "b"]}, fakes, real)
+    # a life whose days carry dates of its seed's needs no other
+    life = ew.Traces([[1], [0]], ew.Locations(n=2), users=["x", "x"], dates=["2020-01-02", "2020-01-01"])
+    assert read_links({"fake": ["x"], "seed": ["a"]}, life, real).tolist() == [1, 0]
+    other = ew.Traces([[1], [0]], ew.Locations(n=2), users=["a", "a"], dates=["2020-01-02", "2020-01-03"])
+    with pytest.raises(ew.errors.InvalidTraces, match="several days, and no date, for 1 fakes"):
+        read_links("same", other, real)
 
 
 @pytest.mark.parametrize("dates", [None, ["2020-01-01"] * 4 + ["2020-01-02"]])
