@@ -413,7 +413,7 @@ def test_places_without_coordinates_keep_their_numbers_or_names():
     other = ew.Traces([[0, 2, 1]], ew.Locations(n=3, names=["bar", "gym", "home"]))
     found, notes = onto(other, named)
     assert (found.r.tolist(), found.locations.names) == ([[2, 0, 3]], ("home", "work", "bar", "gym"))
-    assert "1 places that no real day visits" in notes[0]
+    assert "1 place that no real day visits" in notes[0]
     with pytest.raises(ew.errors.InvalidTraces, match="`locations`"):  # numbers that may mean anything
         onto(ew.Traces([[0, 1, 1]], ew.Locations(n=4)), town, numbered=False)
 

@@ -961,7 +961,9 @@ def test_plan_and_refusal_count_the_same_people_and_offer_the_gap_that_keeps_the
     small = run("synthesize", path, "-o", tmp_path / "out", *GRID)[2]
 
     assert "95 people with a usable day; 16 for deniable and private" in said
-    assert "deniable: refuses: it needs 60 people, and 16 have a usable day. With --max-gap 12h there would" in said
+    assert (
+        "deniable: refuses: it needs 60 people; with a usable day there are 16. With --max-gap 12h there would" in said
+    )
     assert "Here are 16 people with a usable day" in refused
     assert "--max-gap 12h, which keeps more of the 95 people" in refused
     assert "gaps of up to 6h filled unless --max-gap gives another length" in small

@@ -31,6 +31,7 @@ from elsewhere.cli.options import (
     typed,
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
+from elsewhere.errors import counted
 from elsewhere.run.finish import counts, opening
 from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
 
@@ -126,7 +127,7 @@ def _too_few(each: Any, people: int, gap: str | None) -> str:
     """What is said of a preset that would refuse, and the `gap` that would leave it enough people."""
     told = each.useful
     if each.preset != "private":
-        told = f"refuses: it needs {each.people_needed:,} people, and {people:,} have a usable day."
+        told = f"refuses: it needs {each.people_needed:,} people; with a usable day there are {people:,}."
     if gap is None:
         return told
     return f"{told} With `max_gap={gap}` there would be enough; it is yours to choose, not for these people to show."
@@ -178,7 +179,7 @@ def plan(
         "presets": {each.preset: each.to_dict() for each in found},
         "read": known,
     }
-    there = f"{people:,} people with a usable day"
+    there = f"{counted(people, 'person', 'people')} with a usable day"
     if proven != people:
         there += (
             f"; {proven:,} for {' and '.join(PROVEN)}: how long people's gaps are is theirs, so gaps of up to "

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import ElsewhereError, InvalidParameter
+from elsewhere.errors import ElsewhereError, InvalidParameter, counted
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def counts(read: "Preparation") -> dict[str, Any]:
 
 def opening(read: dict[str, Any]) -> list[str]:
     """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
-    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    kept = f"read {counted(read['rows'], 'row')}: {counted(read['users'], 'user')}, {counted(read['days'], 'day')}"
     kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
-    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
-    return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
+    lost = (sum(read["dropped"].values()), "row"), (read["days_dropped"], "day"), (read["users_dropped"], "user")
+    return [f"{kept}; dropped {', '.join(counted(*each) for each in lost)}", *repairs(read), *read["notes"]]
 
 
 def repairs(read: dict[str, Any]) -> list[str]:
@@ -41,7 +41,7 @@ def repairs(read: dict[str, Any]) -> list[str]:
     from elsewhere.reports.preparation import REASONS
 
     return [
-        f"{did}: {n:,} {'row' if n == 1 else 'rows'}, {REASONS.get(why, why)}"
+        f"{did}: {counted(n, 'row')}, {REASONS.get(why, why)}"
         for did in ("dropped", "fixed")
         for why, n in read[did].items()
     ]

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers
+from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers, counted
 from elsewhere.run.presets import DRAWN_GAP, PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
-        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each) and about {places:,} "
-        f"places that enough of those visit who are learnt from (`m_min` = {settings.m_min})."
+        f"Here {'is' if traces.U == 1 else 'are'} {counted(traces.U, 'person', 'people')} with a usable day "
+        f"({len(traces) / traces.U:.1f} days each) and about {counted(places, 'place')} that enough of those visit who "
+        f"are learnt from (`m_min` = {settings.m_min})."
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
