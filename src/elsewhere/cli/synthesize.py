@@ -125,7 +125,7 @@ def _would(told: dict[str, Any]) -> str:
 
 def _too_few(each: Any, people: int, gap: str | None) -> str:
     """What is said of a preset that would refuse, and the `gap` that would leave it enough people."""
-    told = each.useful
+    told: str = each.useful
     if each.preset != "private":
         told = f"refuses: it needs {each.people_needed:,} people; with a usable day there are {people:,}."
     if gap is None:

@@ -333,8 +333,9 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
             )
             named = False
     several, near = False, position
-    if near is None and own_map is not None and own_map.locations.lat is not None:
-        near = own_map.locations.lat, own_map.locations.lon
+    if near is None and own_map is not None:
+        lat, lon = own_map.locations.lat, own_map.locations.lon
+        near = None if lat is None or lon is None else (lat, lon)
     while True:
         plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts, several=several)
         try:
