@@ -11,7 +11,7 @@ import json
 import math
 import re
 import shlex
-import time
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -156,20 +156,14 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
 
     The time left is asked for again and again, so that it goes down while a stage lasts.
     """
-    console, said = Console(stderr=True), time.monotonic()
+    console = Console(stderr=True)
 
     def described(what: str, done: int, total: int) -> str:
         return f"{stages.index(what) + 1} of {len(stages)}: {what}{f' {done}/{total}' if total else ''}"
 
-    def now_and_then(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
-        nonlocal said
-        if time.monotonic() - said >= QUIET:
-            said, seconds = time.monotonic(), left()
-            more = "" if seconds is None else f", about {_in_words(seconds)} left"
-            typer.echo(f"{described(what, done, total)}{more}", err=True)
-
     if not console.is_terminal:
-        yield now_and_then
+        with _now_and_then(described) as show:
+            yield show
         return
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
@@ -187,6 +181,31 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
             progress.update(task, description=described(what, done, total), completed=done, total=total or 1, left=left)
 
         yield show
+
+
+@contextmanager
+def _now_and_then(described: Callable[[str, int, int], str]) -> Iterator[Callable[..., None]]:
+    """Write where the job is to stderr every `QUIET` seconds, however long a stage lasts."""
+    now: list[tuple[str, int, int, Callable[[], float | None]]] = []  # the latest
+    ended = threading.Event()
+
+    def show(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
+        now[:] = [(what, done, total, left)]
+
+    def tell() -> None:
+        while not ended.wait(QUIET):
+            for what, done, total, left in now:
+                seconds = left()
+                more = "" if seconds is None else f", about {_in_words(seconds)} left"
+                typer.echo(f"{described(what, done, total)}{more}", err=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield show
+    finally:
+        ended.set()
+        teller.join()
 
 
 def _in_words(seconds: float) -> str:
