@@ -272,7 +272,7 @@ def _published(
     pool, notes = on_output(pool, fakes.frame, asked.also, asked.out_as)
     told["notes"] += notes
     told["read"] = counts(read)
-    judgement = None
+    judgement, planned = None, plan(people_by_a_public_gap(read, traces.U))
     if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
@@ -286,12 +286,14 @@ def _published(
             rng=generator(secret, "judge"),
             stages=stages,
         )
+        proven = [each.preset for each in planned if each.enough and each.certificate.eps is not None]
+        judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
         shared, more = write_reports(judgement, traces, fakes, pool, out, private, opening(told["read"]))
         written, kept = written + shared, kept + more
         told |= verdicts(judgement)
     if fakes.preset.name == "product":
-        told["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
+        told["private"] = planned[-1].to_dict()
     return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, written)), tuple(kept), told)
 
 
