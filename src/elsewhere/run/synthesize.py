@@ -54,7 +54,7 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
-from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
+from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, WRITE, TimeLeft, attacks, usual
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
@@ -189,13 +189,7 @@ def synthesize(
     owner_folder, stages_folder = _folders(out, None if private is None else Path(private), force)
     tell(READ, 0, 0)
     source = opened_once(source, allow_truncated=extras.reading.allow_truncated)
-    what = {
-        "per_seed": extras.per_seed,
-        "n": extras.n,
-        "kappa": kappa,
-        "holdout": holdout,
-        "missing": extras.missing,
-    }
+    what = {"per_seed": extras.per_seed, "n": extras.n, "kappa": kappa, "holdout": holdout, "missing": extras.missing}
     key = key_of(source, extras.reading, settings, of_laboratory, extras.feasible, **what)
     with going_on(stages_folder, key, SPENT, force=force) as stages:
         force = force or in_place(stages, (owner_folder, out))
@@ -206,19 +200,15 @@ def synthesize(
         traces, read = stages(
             READ,
             lambda: read_whole(
-                source,
-                extras.reading,
-                settings,
-                coins=coins,
-                executor=extras.executor,
-                missing=extras.missing,
+                source, extras.reading, settings, coins=coins, executor=extras.executor, missing=extras.missing
             ),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
         places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
         each = extras.per_seed * to_choose
-        left.expect(usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report), {ATTACK: ATTACKS})
+        stages_take = usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report)
+        left.expect(stages_take, {ATTACK: attacks(len(traces), traces.U, places)})
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
@@ -291,7 +281,7 @@ def _published(
     pool, notes = on_output(pool, fakes.frame, options.also, options.out_as)
     facts["notes"] += notes
     facts["read"] = counts(read)
-    judgement = None
+    judgement, planned = None, plan(people_by_a_public_gap(read, traces.U))
     if report:
         tell(JUDGE, 0, 0)
         judgement = judge_run(
@@ -305,12 +295,14 @@ def _published(
             rng=generator(secret, "judge"),
             stages=stages,
         )
+        proven = [each.preset for each in planned if each.enough and each.certificate.eps is not None]
+        judgement = replace(judgement, run={**judgement.run, "presets_with_a_theorem": proven})
         tell(WRITE, 0, 0)
         public_files, more = write_reports(judgement, traces, fakes, pool, out, private, opening(facts["read"]))
         files, links = files + public_files, links + more
         facts |= verdicts(judgement)
     if fakes.preset.name == "product":
-        facts["private"] = plan(people_by_a_public_gap(read, traces.U))[-1].to_dict()
+        facts["private"] = planned[-1].to_dict()
     return Result(fakes, pool, judgement, out, private, tuple(seal(pool, out, files)), tuple(links), facts)
 
 
