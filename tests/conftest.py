@@ -4,6 +4,7 @@ What all tests share: the command line as a function, a short audit, a PostgreSQ
 The first example of a compiled function pays for its compilation.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pieces
 import pytest
 from hypothesis import settings
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 from elsewhere.cli import app
 
@@ -33,6 +36,30 @@ def pytest_collection_modifyitems(items):
         for test in {item.function for item in items if hasattr(item.obj, "hypothesis")}:
             asked = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(asked, max_examples=min(5, asked.max_examples))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_once(tmp_path_factory):
+    """Each kernel is compiled by one worker; another one that needs it waits and takes it from the cache."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    compile_here = Dispatcher.compile
+    folder = tmp_path_factory.getbasetemp().parent  # shared by the workers
+
+    def compile_or_wait(kernel, signature):
+        with contextlib.ExitStack() as held:
+            held.enter_context(global_compiler_lock)  # first, so that threads of a worker do not wait for each other
+            if kernel.stats.cache_path is not None:
+                lock = folder / f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.lock"
+                fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)  # kernels do not call each other in rings
+            return compile_here(kernel, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_or_wait)
+        yield
 
 
 @pytest.fixture
