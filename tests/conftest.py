@@ -52,9 +52,9 @@ def compile_once(tmp_path_factory):
     def compile_or_wait(kernel, signature):
         with contextlib.ExitStack() as held:
             held.enter_context(global_compiler_lock)  # first, so that threads of a worker do not wait for each other
-            if kernel.stats.cache_path is not None:
+            if kernel.stats.cache_path is not None:  # kernels do not call each other in rings: none waits for ever
                 lock = folder / f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.lock"
-                fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)  # kernels do not call each other in rings
+                fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)
             return compile_here(kernel, signature)
 
     with pytest.MonkeyPatch.context() as patch:
