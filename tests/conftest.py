@@ -21,8 +21,10 @@ from elsewhere.cli import app
 
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)  # Debian's PostgreSQL
 
-# files that take longest: they come first, so that no worker is left alone with one of them at the end
-LONGEST = ("cli_synthesize", "private", "first_try", "resume", "cluster", "cli_judge", "serve", "generate", "classes")
+# files that take longest: they come first, so that no worker is left alone with one of them at the end; the first two
+# need different kernels, so that neither worker waits for what the other compiles
+LONGEST = ("cluster", "classes", "first_try", "private", "cli_synthesize", "serve", "cli_judge", "resume", "docs")
+LONGEST += ("generate", "files", "attacks", "count")
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
@@ -79,6 +81,12 @@ def run(capsys):
 def few_attacks(monkeypatch):
     """Runs are judged without the slow attacks: for tests of what else a run with reports does."""
     monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
+
+
+@pytest.fixture
+def few_walks(monkeypatch):
+    """Deniable fakes are drawn from a pool of 4,000 walks: for tests of what else such a run does."""
+    monkeypatch.setattr("elsewhere.privacy.deniable.laws.MOST_POOL", 4000)
 
 
 @pytest.fixture(scope="session")

@@ -282,7 +282,11 @@ def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people,
 
 
 POOLS = {
-    "deniable": ("elsewhere.privacy.deniable.laws", {"BLOCK": 5000}, {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30}),
+    "deniable": (
+        "elsewhere.privacy.deniable.laws",
+        {"BLOCK": 1000, "MOST_POOL": 4000},
+        {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30},
+    ),
     "private": (
         "elsewhere.privacy.private.fit",
         {"WALKS": 400, "ROUNDS": 5, "PAIRS_FROM": 2, "POOL": 1500},
