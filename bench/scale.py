@@ -212,7 +212,7 @@ class _Passed:
     """A test that lets everything pass."""
 
     def __init__(self, n: int) -> None:
-        self.passed = np.ones(n, dtype=bool)
+        self.passed, self.close_to_others = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
 
 
 def hot_kernels(places: int = 4000, people: int = 2000) -> dict[str, dict[str, float]]:

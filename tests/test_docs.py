@@ -56,21 +56,6 @@ def test_every_public_function_has_an_example(name):
     assert not inspect.isfunction(thing) or ">>> " in inspect.getdoc(thing)
 
 
-VERBS = set(re.findall(r"\w+", "Attack Cluster Compare Do Draw Gather Learn Make Read Return Say Simulate Write"))
-
-
-@pytest.mark.parametrize("name", WRITTEN["NAMES"])
-def test_docstrings_of_public_names_begin_with_a_verb(name):
-    thing, said = WRITTEN["NAMES"][name], {}
-    if inspect.isfunction(thing):
-        said[name] = thing
-    else:
-        plain = {each: getattr(member, "__func__", member) for each, member in vars(thing).items()}
-        said = {each: member for each, member in plain.items() if inspect.isfunction(member) and each[0] != "_"}
-
-    assert [each for each, member in said.items() if (inspect.getdoc(member) or " ").split()[0] not in VERBS] == []
-
-
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 

@@ -226,6 +226,31 @@ def test_functions_fit_on_a_screen_or_two(path):
     assert set(long_functions(path)) <= LONG
 
 
+# verbs that docstrings begin with: a new one is added here, a noun is not
+VERBS = """
+Add Answer Ask Attack Audit Begin Build Change Check Choose Claim Close Cluster Compare Compute Count Cut Decide
+Describe Divide Do Draw Drop End Enter Estimate Evaluate Exchange Fill Filter Find Fit Flush Forget Gather
+Generate Give Go Group Hide Hold Insert Join Keep Label Learn Leave Let Link List Log Look Make Mark Measure Merge
+Minimise Move Multiply Name Open Place Prepare Publish Put Read Refuse Release Remember Remove Repeat Return Run
+Say Seal Send Serve Set Show Shuffle Shut Simulate Sort Start Stay Stop Sum Sweep Tabulate Take Tell Translate
+Treat Turn Wait Work Write Yield
+"""
+
+
+def nouns(path):
+    """Functions whose docstring does not begin with a verb, with its first word."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (said := ast.get_docstring(node)):
+            first = re.match(r"\w*", said)[0]
+            if first not in VERBS.split():
+                yield f"{node.name}: {first}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_docstrings_of_functions_begin_with_a_verb(path):
+    assert list(nouns(path)) == []
+
+
 def test_no_public_function_has_more_than_a_dozen_named_parameters():
     named_ones = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     for name in ew.__all__:
@@ -266,6 +291,8 @@ def test_the_rules_catch_what_they_forbid(tmp_path):
     bad.write_text("import numba\nfrom elsewhere.cli import app\nfrom . import x\ndef f():\n    import elsewhere\n")
 
     assert list(imports(bad)) == ["numba", "elsewhere.cli", ".", "elsewhere"]
+    bad.write_text('def f():\n    """The number."""\ndef g():\n    """Return the number."""\n')
+    assert list(nouns(bad)) == ["f: The"]
     assert {"np.random.seed", "np.random.default_rng()"} == set(
         random_faults("np.random.seed(1)\nrng = np.random.default_rng()\nnp.random.default_rng(7)\n")
     )

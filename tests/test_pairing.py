@@ -112,13 +112,17 @@ def test_a_walk_is_the_one_at_its_point_of_the_sum(N):
         assert out[0] == naive.drawn_by((weight * V).tolist(), float(u))
 
 
+def verdicts(passed, close_to_others=False):
+    return SimpleNamespace(passed=passed, close_to_others=close_to_others & ~passed)
+
+
 @pytest.mark.parametrize("number", range(20))
 def test_a_walk_that_fails_is_not_tried_again_and_one_that_passes_is_gone(number):
     walks, asked = np.arange(8, dtype=np.int32)[:, None], []
 
     def same_parity(r, seed):
         asked.extend(zip(seed.tolist(), r[:, 0].tolist(), strict=True))
-        return SimpleNamespace(passed=(r[:, 0] + seed) % 2 == 0)
+        return verdicts((r[:, 0] + seed) % 2 == 0)
 
     ones = np.ones((6, 8), np.float32)
     found = pair(ones, np.ones(8, np.float32), walks, same_parity, max_tries=50, rng=rng(number))
@@ -129,10 +133,26 @@ def test_a_walk_that_fails_is_not_tried_again_and_one_that_passes_is_gone(number
     assert few.tries.tolist() == [1] * 6
 
 
+@pytest.mark.parametrize("number", range(20))
+def test_a_walk_too_close_to_somebody_is_tried_once(number):
+    # half of the walks are nobody's; each seed would take them first, and had no try left for another
+    walks, asked = np.arange(40, dtype=np.int32)[:, None], []
+
+    def second_half(r, seed):
+        asked.extend(r[:, 0].tolist())
+        return verdicts(r[:, 0] >= 20, close_to_others=True)
+
+    K = np.tile(np.where(np.arange(40) < 20, 1.0, 1e-9).astype(np.float32), (10, 1))
+    found = pair(K, np.ones(40, np.float32), walks, second_half, max_tries=3, rng=rng(number))
+    assert len(asked) == len(set(asked)) == found.tries.sum()
+    assert found.walk.min() >= 20
+    assert found.tries.tolist() == [3] * 10
+
+
 def test_a_seed_whom_every_walk_meets_gets_none():
     K = np.array([[0.0, 0.0], [1.0, 1.0]], dtype=np.float32)
     never = pair(K, np.ones(2, np.float32), np.zeros((2, 1), np.int32),
-                 lambda r, s: SimpleNamespace(passed=np.ones(len(r), dtype=bool)), max_tries=3, rng=rng())  # fmt: skip
+                 lambda r, s: verdicts(np.ones(len(r), dtype=bool)), max_tries=3, rng=rng())  # fmt: skip
     assert never.walk[0] == -1
     assert never.tries.tolist() == [0, 1]
 

@@ -1,5 +1,5 @@
 """
-From real location traces, make fake ones that live like people, elsewhere, and point at no one.
+Turn real location traces into fake ones that live like people, elsewhere, and point at no one.
 
 The front door: what most programs need, loaded when it is first used, so that `import elsewhere` costs next to nothing.
 Types of results, errors and what experts need are in their modules: docs/library.md names them.

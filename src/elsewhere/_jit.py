@@ -12,7 +12,7 @@ import numba
 
 def njit(function: Callable[..., Any]) -> Any:
     """
-    `numba.njit(cache=True, nogil=True)`, with a cache of our own where numba finds no place for one.
+    Return `numba.njit(cache=True, nogil=True)`, with a cache of our own where numba finds no place for one.
 
     numba writes beside the code, in a read-only installation into the user's cache directory, and raises at import
     where neither can be written: a service without a home. There compiled code goes into a folder for temporary files

@@ -332,7 +332,7 @@ class _Writer:
         return len(self.arrays) - 1
 
     def _table(self, value: Any) -> list[Any]:
-        """A table of a caller, to be told from another: not read back."""
+        """Return what tells a table of a caller from another: not read back."""
         columns = [value] if not hasattr(value, "columns") else [value[name] for name in value.columns]
         told = [
             [str(c.name), str(c.dtype), np.asarray(c if c.dtype.kind in "biufmM" else c.astype(str).astype(object))]
@@ -460,6 +460,6 @@ def _remove(checkpoint: Checkpoint) -> None:
 
 
 def _listed(names: set[str]) -> str:
-    """Stages in words, those of many parts with their number."""
+    """Return the stages in words, those of many parts with their number."""
     parts = Counter(name.partition("-")[0].replace("_", " ") for name in names)
     return ", ".join(f"{name} ({n})" if " " in name else name for name, n in sorted(parts.items()))

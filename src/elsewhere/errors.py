@@ -174,7 +174,7 @@ def require_between(
     name: str, value: float, low: float, high: float, *, open_low: bool = False, open_high: bool = False
 ) -> float:
     """
-    `value` if it lies in the interval, else `InvalidParameter` naming parameter, range and value.
+    Return `value` if it lies in the interval, else `InvalidParameter` naming parameter, range and value.
 
     NaN lies in no interval; what is no number (a text that reads like one, an array) neither.
     """
@@ -192,7 +192,7 @@ def require_between(
 
 
 def require_whole(name: str, value: int, low: int, high: int | None = None) -> int:
-    """`value` as int if it is a whole number in [low, high], else `InvalidParameter`."""
+    """Return `value` as int if it is a whole number in [low, high], else `InvalidParameter`."""
     given: object = value
     whole = not isinstance(given, bool) and isinstance(given, Integral)
     if not whole or value < low or (high is not None and value > high):
@@ -202,7 +202,7 @@ def require_whole(name: str, value: int, low: int, high: int | None = None) -> i
 
 
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """`value` if it is one of `choices`, else `InvalidParameter` listing them."""
+    """Return `value` if it is one of `choices`, else `InvalidParameter` listing them."""
     if value not in choices:
         listed = ", ".join(f'"{c}"' for c in choices)
         raise InvalidParameter(f"`{name}` must be one of {listed}, got {value!r}.")

@@ -195,7 +195,7 @@ def _hidden(folder: Path, word: str) -> str:
 
 
 def _contents(folder: Path) -> list[Path]:
-    """What a folder holds, but for what is on its way there."""
+    """Return what a folder holds, but for what is on its way there."""
     on_its_way = (_hidden(folder, PARTIAL), _hidden(folder, READY))
     return [path for path in folder.iterdir() if not path.name.startswith(on_its_way)]
 
@@ -283,7 +283,7 @@ def make_folder(folder: Path) -> list[Path]:
 
 
 def read_regular(path: Path, largest: int) -> bytes:
-    """The bytes of a regular file of at most so many; `OSError` for anything else."""
+    """Return the bytes of a regular file of at most so many; `OSError` for anything else."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode) or about.st_size > largest:
         raise OSError(f"{path.name} is no regular file, or too large")
@@ -291,7 +291,7 @@ def read_regular(path: Path, largest: int) -> bytes:
 
 
 def read_index(path: Path, largest: int = 1 << 24) -> dict[str, Any]:
-    """The JSON object in a file: `OSError` if it cannot be read, `ValueError` if it is anything else."""
+    """Return the JSON object in a file: `OSError` if it cannot be read, `ValueError` if it is anything else."""
     try:
         index = json.loads(read_regular(path, largest))
     except RecursionError:

@@ -323,7 +323,7 @@ class Wallet:
     def ask_url(
         self, fn: Callable[[str], Answer], url: str, when: datetime | None = None, *, decoys: int = 5
     ) -> Answer:
-        """As `ask`, where the position is in the query of an address: `fn` is called with each address."""
+        """Ask as `ask` does, where the position is in the query of an address: `fn` is called with each address."""
         lat, lon, rebuilt = position_in(url)
         d = self.decimals
         return self.ask(lambda y, x: fn(rebuilt(f"{y:.{d}f}", f"{x:.{d}f}")), lat, lon, when, decoys=decoys)
@@ -463,7 +463,7 @@ def _send(queries: Sequence[_Query], pause: float) -> None:
 
 
 def _degrees(lat: float, lon: float) -> tuple[float, float]:
-    """Latitude and longitude as numbers; what is wrong is said without saying where somebody is."""
+    """Return latitude and longitude as numbers; what is wrong is said without saying where somebody is."""
     try:
         north, east = float(lat), float(lon)
     except (TypeError, ValueError):
@@ -474,7 +474,10 @@ def _degrees(lat: float, lon: float) -> tuple[float, float]:
 
 
 def _reach(locations: Locations) -> NDArray[np.float64]:
-    """How far, in metres, a spot of a place may lie from its middle: four tenths of the way to the nearest other."""
+    """
+    Return how far, in metres, a spot of a place may lie from its middle: four tenths of the way to the nearest
+    other.
+    """
     if len(locations) == 1:
         return np.array([WIDEST_SPOT])
     from scipy.spatial import cKDTree

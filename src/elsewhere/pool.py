@@ -43,7 +43,7 @@ class Pool:
 
     @property
     def ids(self) -> NDArray[Any]:
-        """The opaque id of each fake."""
+        """Return the opaque id of each fake."""
         return self.traces.users
 
     def lives(self) -> list[NDArray[np.int64]]:
@@ -138,7 +138,7 @@ WORDS = {"name": "names", "category": "categories"}  # column of places.parquet 
 
 def earlier_files(folder: Path) -> set[str]:
     """
-    The files of the pool in a folder, which another pool there makes obsolete: only what its manifest lists.
+    Return the files of the pool in a folder, which another pool there makes obsolete: only what its manifest lists.
 
     A file that is not, or no longer, what the manifest says is somebody's own.
     """

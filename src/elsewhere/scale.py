@@ -38,7 +38,7 @@ def map_over(
     name: str = "",
 ) -> list[Result]:
     """
-    `[work(item) for item in items]`, on `executor` if there is one.
+    Return `[work(item) for item in items]`, on `executor` if there is one.
 
     `work` must not change what it holds: a piece whose worker ended is done again, perhaps where it was begun.
     `progress(done, total)` is called in this process after every item. With `stages` every result is kept as it comes,
@@ -95,7 +95,10 @@ def _in_one_thread_each(results: Iterator[Result]) -> Iterator[Result]:
 
 @contextmanager
 def workers_or(executor: Executor | None, workers: int | None) -> Iterator[Executor | None]:
-    """The caller's executor; else a pool of `workers` threads for the duration (kernels release the GIL); else None."""
+    """
+    Yield the caller's executor; else a pool of `workers` threads for the duration (kernels release the GIL);
+    else None.
+    """
     if executor is not None or workers is None or require_whole("workers", workers, 1) == 1:
         yield executor
     else:
@@ -398,7 +401,7 @@ class _Spread:
 
 
 def _plain(work: Any) -> str:
-    """The name of a function or of its class, which says nothing of what it is called with."""
+    """Return the name of a function or of its class, which says nothing of what it is called with."""
     while isinstance(work, partial | _Spread):
         work = work.func if isinstance(work, partial) else work.function
     name = getattr(work, "__name__", type(work).__name__)

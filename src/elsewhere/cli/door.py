@@ -113,7 +113,7 @@ def front(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
-    """From real location traces, make fake ones that live like people, elsewhere, and point at no one."""
+    """Turn real location traces into fake ones that live like people, elsewhere, and point at no one."""
     if version:
         typer.echo(f"elsewhere {__version__}")
         raise typer.Exit
@@ -123,7 +123,7 @@ def front(
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """SIGTERM and SIGHUP, unless somebody else handles or ignores them, stop a command as Ctrl-C does."""
+    """Let SIGTERM and SIGHUP stop a command as Ctrl-C does, unless somebody else handles or ignores them."""
 
     def stop(signum: int, _frame: Any) -> None:
         raise KeyboardInterrupt(signum)
@@ -141,7 +141,7 @@ def _stoppable() -> Iterator[None]:
 
 
 def _notes(error: BaseException) -> list[str]:
-    """What was added to an error on its way: what has been kept, and where."""
+    """Return what was added to an error on its way: what has been kept, and where."""
     return [spoken(str(note)) for note in getattr(error, "__notes__", [])]
 
 

@@ -41,7 +41,7 @@ def evaluate(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    What fakes keep of real traces: the tables and figures of the paper's publishing scenario, and further ones.
+    Measure what fakes keep of real traces: the tables and figures of the paper's publishing scenario, and further ones.
 
     Real traces make the map; fakes with coordinates are put on it, fakes with numbers of places must number the same
     places. Where people and fakes have several days each (rows of one id), their lives are compared too. With -o:
@@ -102,7 +102,10 @@ def evaluate(
 
 
 def copies(sources: Sources) -> float:
-    """Share of the fakes that equal, slot by slot, a real day; days at one place count only if all fakes equal one."""
+    """
+    Return the share of the fakes that equal, slot by slot, a real day; days at one place count only if all
+    fakes equal one.
+    """
     import numpy as np
 
     from elsewhere.evaluation.attacks.copies import verbatim
@@ -114,7 +117,7 @@ def copies(sources: Sources) -> float:
 
 
 def in_words(uses: Any) -> str:
-    """What the fakes are good for, in one sentence."""
+    """Return what the fakes are good for, in one sentence."""
     found: dict[str, list[str]] = {}
     for use in uses.uses:
         found.setdefault(use.verdict, []).append((use.title[:1].lower() + use.title[1:]).replace(",", ""))
@@ -124,7 +127,7 @@ def in_words(uses: Any) -> str:
 
 
 def tables(result: Any) -> list[Any]:
-    """The figures for people: what differs, beside what other real days give; then an average day in numbers."""
+    """Return the figures for people: what differs, beside what other real days give; then an average day in numbers."""
     sizes, rows = result.sizes, result.table()
     many = sizes["datasets"] > 1
     opening = (
@@ -259,7 +262,7 @@ def audit(
 
 
 def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
-    """What is said before all else, and again at the end, of fakes that are real days; nothing where none is."""
+    """Return what is said before all else, and again at the end, of fakes that are real days; nothing where none is."""
     if share == 1:
         return ["all of these fakes are days of the real traces: nobody is protected."]
     told = f"{share:.1%} of these fakes equal a real person's day, slot by slot"
@@ -267,7 +270,10 @@ def on_copies(share: float, *, beyond_chance: bool) -> list[str]:
 
 
 def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | None, Traces | None, tuple[str, ...]]":
-    """The people behind the fakes, the row of each fake's seed among them, the control, and who the control is."""
+    """
+    Return the people behind the fakes, the row of each fake's seed among them, the control, and who the control
+    is.
+    """
     import numpy as np
 
     real, index = sources.real, sources.seed_index
@@ -296,7 +302,7 @@ def split(sources: Sources, holdout: "Traces | None") -> "tuple[Traces, Ints | N
 
 
 def _others(sources: Sources, seeds: "Traces") -> "dict[str, Traces | str]":
-    """The people of --real of whom no fake was made, who may have met the generator in another role."""
+    """Return the people of --real of whom no fake was made, who may have met the generator in another role."""
     import numpy as np
 
     behind = set(seeds.labels)
@@ -310,7 +316,7 @@ def _others(sources: Sources, seeds: "Traces") -> "dict[str, Traces | str]":
 def with_halves(
     result: Any, seeds: "Traces", fakes: Any, wanted: Any, rng: "np.random.Generator"
 ) -> tuple[Any, tuple[str, ...]]:
-    """The same with the attacks that ask whether fakes look real, on two halves of the people in place of a control."""
+    """Add the attacks that ask whether fakes look real, on two halves of the people in place of a control."""
     from dataclasses import replace
 
     import numpy as np
@@ -340,7 +346,10 @@ def _acquainted(model: Path, control: "Traces") -> tuple[str, ...]:
 
 
 def audit_tables(result: Any, width: int | None = None) -> list[Any]:
-    """One line per attack, as wide as the terminal; what was learnt, in words; what was not run; a last sentence."""
+    """
+    Return a line per attack, as wide as the terminal; what was learnt, in words; what was not run; a last
+    sentence.
+    """
     from elsewhere.evaluation.attacks.audit import SEEDS
     from elsewhere.reports.attacks import QUESTIONS, UNITS, shown
 
@@ -378,7 +387,7 @@ def _bare(figure: str) -> str:
 
 
 def _not_run(result: Any) -> list[str]:
-    """One line per thing that is missing: which option gives it, and which attacks need it."""
+    """Return a line per thing that is missing: which option gives it, and which attacks need it."""
     from elsewhere.evaluation.attacks.finding import NOT_RUN, REVIEW
 
     missing: dict[str, list[str]] = {option: [] for option in GIVEN_BY.values()}

@@ -172,7 +172,7 @@ for _option in READING.values():
 
 
 def typed(reading: Reading) -> list[str]:
-    """The options of a reading as they are to be typed again: all that are not by default."""
+    """Return the options of a reading as they are to be typed again: all that are not by default."""
     said = []
     for f in fields(reading):
         value, option = getattr(reading, f.name), f"--{f.name.replace('_', '-')}"
@@ -191,7 +191,7 @@ class Judging:
     as_json: Json = False
 
     def rng(self) -> "np.random.Generator":
-        """The generator that `--seed` names."""
+        """Return the generator that `--seed` names."""
         import numpy as np
 
         return np.random.default_rng(require_whole("--seed", self.seed, 0))
@@ -232,7 +232,10 @@ def gives(
 
 
 def _panel(parameter: inspect.Parameter) -> tuple[int, bool]:
-    """Where an option comes in the help: by its panel, what has none first; among these input, output and preset."""
+    """
+    Return where an option comes in the help: by its panel, what has none first; among these input, output and
+    preset.
+    """
     (option,) = getattr(parameter.annotation, "__metadata__", (None,))
     name = getattr(option, "rich_help_panel", None)
     return PANELS.index(name) + 1 if name in PANELS else 0, parameter.name not in ("source", "out", "preset")
@@ -371,23 +374,23 @@ class Making:
     ] = None
 
     def rng(self) -> "np.random.Generator | None":
-        """The generator of a laboratory run; without `--seed` the operating system's entropy is asked."""
+        """Return the generator of a laboratory run; without `--seed` the operating system's entropy is asked."""
         import numpy as np
 
         return None if self.seed is None else np.random.default_rng(require_whole("--seed", self.seed, 0))
 
     def coins(self) -> bytes | None:
-        """What decides who is a seed of the deniable preset, in a laboratory run."""
+        """Return what decides who is a seed of the deniable preset, in a laboratory run."""
         rng = self.rng()
         return None if rng is None else rng.bytes(32)
 
     def settings(self) -> dict[str, Any]:
-        """The parameters given by `--set`, and those with an option of their own, by name."""
+        """Return the parameters given by `--set`, and those with an option of their own, by name."""
         own = ("k", "eps0", "eps", "delta", "days", "choose")
         return parameters_of(self.parameters, **{name: getattr(self, name) for name in own})
 
     def check(self, per_seed: int = 1, workers: int = 1) -> "Preset":
-        """The preset with all that was given; what cannot be is refused here, before a large input is read."""
+        """Return the preset with all options applied; what cannot be is refused here, before a large input is read."""
         from elsewhere.run.presets import preset_of
 
         require_whole("--per-seed", per_seed, 1)
@@ -410,7 +413,7 @@ makes = gives("making", Making)
 
 @contextmanager
 def cluster_at(address: str | None) -> "Iterator[Cluster | None]":
-    """The cluster that `--dask` names, for the duration of a command."""
+    """Yield the cluster that `--dask` names, for the duration of a command."""
     if address is None:
         yield None
         return
@@ -421,7 +424,7 @@ def cluster_at(address: str | None) -> "Iterator[Cluster | None]":
 
 
 def kappa_of(text: str) -> int | Literal["auto"]:
-    """The number of classes that the option asks for."""
+    """Return the number of classes that the option asks for."""
     if text == "auto":
         return "auto"
     try:
@@ -431,7 +434,10 @@ def kappa_of(text: str) -> int | Literal["auto"]:
 
 
 def parameters_of(words: list[str] | None, **options: Any) -> dict[str, Any]:
-    """The parameters in words NAME=VALUE, and those that were given by `options` of their own (None: not given)."""
+    """
+    Return the parameters in words NAME=VALUE, and those that were given by `options` of their own (None: not
+    given).
+    """
     import ast
 
     from elsewhere.run.presets import check_names
@@ -463,7 +469,10 @@ def make_fakes(
     model: Path | None = None,
     seeds: frozenset[str] | None = None,
 ) -> "Fakes":
-    """The fakes of these traces, with progress; with what `fit` has learnt, and who the seeds are, if it is given."""
+    """
+    Generate the fakes of these traces, with progress; with what `fit` has learnt, and who the seeds are, if it
+    is given.
+    """
     from elsewhere.run.generate import generate_fakes
 
     given: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
@@ -490,7 +499,10 @@ def make_fakes(
 
 
 def _compared(fakes: "Fakes") -> "Fakes":
-    """The same fakes; that no seed has met the model was not asserted by anybody, ids were compared (`_roles`)."""
+    """
+    Return the same fakes; that no seed has met the model was not asserted by anybody, ids were compared
+    (`_roles`).
+    """
     note = (
         "the ids here were compared with those of the model's people, and whoever is among them is no seed; a person "
         "under another id would not be noticed."
@@ -499,7 +511,7 @@ def _compared(fakes: "Fakes") -> "Fakes":
 
 
 def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
-    """Fakes of some people of a file, with their seeds counted as rows of the whole file."""
+    """Return the fakes of some people of a file, with their seeds counted as rows of the whole file."""
     import numpy as np
 
     rows = np.flatnonzero(np.isin(traces.users.astype(str), np.array([str(label) for label in people.labels])))
@@ -512,7 +524,7 @@ def _in_file(fakes: "Fakes", people: "Traces", traces: "Traces") -> "Fakes":
 
 
 def _roles(traces: "Traces", preset: str, model: Path) -> "tuple[Traces, dict[str, Any]]":
-    """Whom the model has met are the product's seeds, and never those of the deniable mode."""
+    """Return the seeds and their roles: for the product whom the model has met, in the deniable mode nobody of them."""
     import numpy as np
 
     from elsewhere.run.model import FittedModel

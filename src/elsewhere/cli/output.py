@@ -47,7 +47,7 @@ _typed: ContextVar[str] = ContextVar("typed", default=AGAIN)
 
 
 def speak_of(options: Iterable[tuple[str, str]], words: Sequence[str] = ()) -> None:
-    """From now on, messages are for somebody who typed these words, with these options: (parameter, option) each."""
+    """Remember that messages are for somebody who typed these words, with these options: (parameter, option) each."""
     _table.set(table_of(dict(options)))
     # the number of a laboratory run stays out of messages (R3)
     shown = [
@@ -80,7 +80,7 @@ def table_of(options: dict[str, str]) -> dict[str, str]:
 
 
 def spoken(text: str) -> str:
-    """The text with parameters of the library called by the options of the running command."""
+    """Return the text with parameters of the library named as the options of the running command."""
     named = QUOTED.sub(lambda found: _option(found["name"], found["value"]) or found[0], text)
     return named.replace(AGAIN, _typed.get())
 
@@ -99,7 +99,7 @@ def _option(name: str, value: str | None) -> str | None:
 
 
 def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_json: bool) -> None:
-    """The result: one JSON object, or the given tables and texts."""
+    """Write the result: one JSON object, or the given tables and texts."""
     if as_json:
         typer.echo(json.dumps(result, indent=2, allow_nan=False))
         return
@@ -112,13 +112,13 @@ def say(result: dict[str, Any], renderables: Iterable[RenderableType], *, as_jso
 
 
 def columns() -> int:
-    """How many characters a line of stdout holds."""
+    """Return how many characters a line of stdout holds."""
     return Console().width
 
 
 @contextmanager
 def stage(what: str) -> Iterator[None]:
-    """A spinner on stderr while `what` is being done; silent where stderr is not a terminal."""
+    """Show a spinner on stderr while `what` is being done; silent where stderr is not a terminal."""
     console = Console(stderr=True)
     if console.is_terminal:
         with console.status(what):
@@ -128,13 +128,13 @@ def stage(what: str) -> Iterator[None]:
 
 
 def can_draw_blocks() -> bool:
-    """Whether stdout can show block characters."""
+    """Tell whether stdout can show block characters."""
     return Console().encoding.lower().startswith("utf")
 
 
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, fed by calling what it yields as `(done, total)`; only to a terminal."""
+    """Show a progress bar on stderr, fed by calling what it yields as `(done, total)`; only to a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done, total: None
@@ -149,7 +149,7 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[], float | None]], None]]:
     """
-    Progress of a job in stages, like `bar`, fed by `(stage, done, total, left)` as `synthesize` tells it.
+    Show the progress of a job in stages, like `bar`, fed by `(stage, done, total, left)` as `synthesize` tells it.
 
     The time left is asked for again and again, so that it goes down while a stage lasts.
     """
@@ -177,20 +177,20 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
 
 
 def _in_words(seconds: float) -> str:
-    """A time for people, no finer than it is known."""
+    """Return a time for people, no finer than it is known."""
     minutes = math.ceil(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{seconds / 3600:.0f} h"
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A figure for people: so many significant digits, nothing where there is none."""
+    """Return a figure for people: so many significant digits, nothing where there is none."""
     if value is None:
         return ""
     return f"{value:.{digits}g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def tables(told: dict[str, Any]) -> list[Any]:
-    """The summary for people."""
+    """Return the summary for people."""
     days = f" who live {told['days']:,} days" if told["days"] > told["fakes"] else ""
     shown: list[Any] = [f"preset {told['preset']}: {told['fakes']} fakes{days}, of nobody in particular"]
     if "seeds" in told:
@@ -218,7 +218,7 @@ def tables(told: dict[str, Any]) -> list[Any]:
 
 
 def closing(judgement: "Judgement") -> list[str]:
-    """The last lines of a run: what each attack learnt, what the fakes are good for, whether to publish them."""
+    """Return the last lines of a run: what each attack learnt, what the fakes are good for, whether to publish them."""
     said = verdicts(judgement)["publish"]
     lines = judgement.in_words()
     if judgement.uses is not None:

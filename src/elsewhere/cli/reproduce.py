@@ -105,7 +105,10 @@ def check_out(out: Path | None, force: bool) -> None:
 def compare(
     traces: "Traces", profiles: "Profiles", provenance: dict[str, Any], out: Path | None
 ) -> tuple[dict[str, Any], list[Any], dict[str, bytes]]:
-    """Similarity of all pairs, as a result, as tables for people, and as the files to write into `out`, if given."""
+    """
+    Compute the similarity of all pairs, as a result, as tables for people, and as the files to write into
+    `out`, if given.
+    """
     from elsewhere.reports.figures import pair_similarity, png, similarity_histograms
 
     with stage("comparing all pairs"):
@@ -242,7 +245,10 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _days(
     sources: Sources | None, test: Path | None, rng: Any
 ) -> "tuple[Sources | None, Traces, Traces, Traces | None]":
-    """The sources, the days that are known and those attacked, and all days of the users where one file has both."""
+    """
+    Return the sources, the days that are known and those attacked, and all days of the users where one file has
+    both.
+    """
     from elsewhere.evaluation.lbs.generators import two_days
 
     if sources is None:
@@ -267,7 +273,7 @@ def _decoys(
     per_seed: int,
     rng: Any,
 ) -> tuple[Any, Any, Any, tuple[str, ...]]:
-    """The fakes, the number of the user behind each, the classes of the places, and notes."""
+    """Return the fakes, the number of the user behind each, the classes of the places, and notes."""
     import numpy as np
 
     if sources is None or fakes is None:
@@ -294,7 +300,10 @@ def _decoys(
 
 
 def lbs_tables(result: Any) -> list[Any]:
-    """Median error of tracking under each adversary, by generator and number of fakes, beside the ceiling."""
+    """
+    Return tables of the median error of tracking under each adversary, by generator and number of fakes, beside
+    the ceiling.
+    """
     sizes = result.settings
     opening = (
         f"{sizes['users']} users, {sizes['slots']} slots, {sizes['places']} places; error of tracking at exposed "
@@ -320,7 +329,7 @@ def lbs_tables(result: Any) -> list[Any]:
 
 
 def _over_days(result: Any) -> list[Any]:
-    """Homes and main places found by watching for several days, by kind of decoys."""
+    """Return tables of homes and main places found by watching for several days, by kind of decoys."""
     if not result.over_days:
         return []
     found = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
@@ -353,7 +362,8 @@ def reproduce(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    The paper's evaluation on other data: every table and figure, our number beside the paper's, and why they differ.
+    Repeat the paper's evaluation on other data: every table and figure, our number beside the paper's, and why they
+    differ.
 
     The first day of each user teaches, the second tests, as in the paper. With -o: reproduce.md, reproduce.json and the
     figures. They show where people go: keep those of real people to yourself.
@@ -428,7 +438,7 @@ def _files(found: "Reproduction", told: dict[str, Any]) -> dict[str, bytes]:
 
 
 def tables(found: "Reproduction") -> list[Any]:
-    """The rows for people, then what disagrees, and why."""
+    """Return the rows for people, then what disagrees, and why."""
     beside = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in ("in the paper", "what", "paper", "here", ""):
         beside.add_column(name, no_wrap=name == "")

@@ -25,13 +25,14 @@ LARGEST = 2**26
 
 
 def reading_file(read: "Preparation") -> dict[str, bytes]:
-    """The file that says how the input of a model was read, name -> content."""
+    """Return the file that says how the input of a model was read, name -> content."""
     return {FILE: (json.dumps(read.in_public(), indent=1) + "\n").encode()}
 
 
 def made_by(path: Path) -> dict[str, Any]:
     """
-    How the input was read that fakes or a model were made of, see `Preparation.in_public`; empty where nothing tells.
+    Return how the input was read that fakes or a model were made of, see `Preparation.in_public`; empty where nothing
+    tells.
 
     A published folder or one of its files has a manifest, a private one the index of its fakes, a model its own file.
     """
@@ -50,7 +51,7 @@ def made_by(path: Path) -> dict[str, Any]:
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """The manifest of the pool in a folder; empty where there is none."""
+    """Return the manifest of the pool in a folder; empty where there is none."""
     from elsewhere.pool import KIND
 
     manifest = _index(folder / "manifest.json")
@@ -73,7 +74,7 @@ def _part(told: Any, *names: str) -> dict[str, Any]:
 
 
 def _valid(told: dict[str, Any]) -> dict[str, Any]:
-    """What can be believed of it: somebody may have written in these files."""
+    """Return what of it has the right types: somebody may have written in these files."""
     from elsewhere.traces.gaps import GAPS
 
     def is_whole(name: str) -> bool:
@@ -139,7 +140,7 @@ class Sources:
     notes: tuple[str, ...] = field(default=())
 
     def further(self, path: Path | None, option: str) -> "tuple[Traces | None, Sources]":
-        """Another file of real traces on the same map, and the notes with it."""
+        """Read another file of real traces on the same map, and return the notes with it."""
         if path is None:
             return None, self
         from elsewhere.traces.together import common_slots, cropped
@@ -159,7 +160,7 @@ class Sources:
         return traces, replace(found, notes=(*self.notes, *notes))
 
     def on(self, traces: "Traces") -> "Sources":
-        """The same on the map of `traces`, which is that of the real ones or begins with it."""
+        """Return these sources on the map of `traces`, which is that of the real ones or begins with it."""
         first = self.first.on(traces.locations)
         if first is self.first:
             return self
@@ -167,7 +168,7 @@ class Sources:
         return replace(self, first=first, real=self.real.on(traces.locations), fakes=fakes)
 
     def learnt(self, model: Path | None) -> "FittedModel | None":
-        """The model in a folder of `fit`, refused where its map is another one."""
+        """Read the model in a folder of `fit`, refused where its map is another one."""
         if model is None:
             return None
         from elsewhere.run.model import FittedModel
@@ -183,7 +184,7 @@ class Sources:
 
 
 def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
-    """The real traces, which make the map; read as the input was that fakes or a model were `made` of, if they tell."""
+    """Read the real traces, which make the map, as the input was that fakes or a model were `made` of, if they tell."""
     from elsewhere.run.reading import with_joined
     from elsewhere.traces.together import First
 
@@ -200,7 +201,7 @@ def read_real(path: Path, reading: Reading, *made: Path | None) -> Sources:
 
 
 def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
-    """The same with fakes of a file or folder, with their seeds where these are known, and real days like theirs."""
+    """Add the fakes of a file or folder, with their seeds where these are known, and real days like theirs."""
     with stage("reading --fakes"):
         if path.is_dir() and (path / "fakes.npz").exists():
             return _private(sources, path)
@@ -217,7 +218,7 @@ def with_fakes(sources: Sources, path: Path, links: str | None) -> Sources:
 
 
 def _file(sources: Sources, path: Path) -> Sources:
-    """Fakes of a file; where it lies unchanged in a pool and tells less of its days, as events do, that pool."""
+    """Read fakes of a file; where it lies unchanged in a pool and tells less of its days, as events do, that pool."""
     import hashlib
 
     import numpy as np
@@ -239,7 +240,7 @@ def _there(fakes: "Traces | None") -> "Traces":
 
 def _like_fakes(sources: Sources) -> Sources:
     """
-    The same with real days treated as the fakes were: the same slots of the day, and whole days where fakes are whole.
+    Treat real days as the fakes were: the same slots of the day, and whole days where fakes are whole.
 
     Fakes are made of days without a gap; days with gaps beside them would look like other people.
     """
@@ -272,7 +273,7 @@ def _like_fakes(sources: Sources) -> Sources:
 
 
 def _whole_days(traces: "Traces") -> "tuple[Traces, list[int]]":
-    """The days without a gap, and how many others were left out; all days where too few have none."""
+    """Return the days without a gap, and how many others were left out; all days where too few have none."""
     import numpy as np
 
     whole = np.all(traces.r >= 0, axis=1)
@@ -282,7 +283,7 @@ def _whole_days(traces: "Traces") -> "tuple[Traces, list[int]]":
 
 
 def _pool(sources: Sources, folder: Path) -> Sources:
-    """A published pool, in the order of its ids, as a file of the same fakes is read."""
+    """Read a published pool, in the order of its ids, as a file of the same fakes is read."""
     import numpy as np
 
     from elsewhere.pool import Pool
@@ -297,7 +298,7 @@ def _pool(sources: Sources, folder: Path) -> Sources:
 
 
 def _private(sources: Sources, path: Path) -> Sources:
-    """The private folder of `generate`, which knows the seeds."""
+    """Read the private folder of `generate`, which knows the seeds."""
     import numpy as np
 
     from elsewhere.run.fakes import Fakes
@@ -331,7 +332,7 @@ def _private(sources: Sources, path: Path) -> Sources:
 
 def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any], sources: Sources) -> list[str]:
     """
-    The numbers as JSON, and the shareable edition of the report beside them; what to say about it.
+    Write the numbers as JSON and the shareable edition of the report beside them; return what to say about it.
 
     The report shows no classes: whoever holds them links fakes to seeds better (A5). Nor does it show fakes of a
     private folder, which leave the house by `publish` alone (E59).

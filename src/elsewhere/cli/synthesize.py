@@ -63,7 +63,7 @@ def synthesize(
     reading: Reading = AS_IT_COMES,
 ) -> None:
     """
-    The whole job: read real traces, learn, generate fakes, test them, publish, evaluate, attack, report.
+    Do the whole job: read real traces, learn, generate fakes, test them, publish, evaluate, attack, report.
 
     DIR is for publishing: fakes.csv and fakes.parquet in the columns of the input, the pool (pool.parquet,
     places.parquet), manifest.json and report.html, which shows aggregates and fakes only. What only you may see goes
@@ -111,7 +111,7 @@ def synthesize(
 
 
 def _would(told: dict[str, Any]) -> str:
-    """What the private preset would have promised."""
+    """Return what the private preset would have promised."""
     private, certificate = told["private"], told["private"]["certificate"]
     if not private["enough"]:
         return f"--preset private at eps = {certificate['eps']:g} {private['useful']}"
@@ -123,7 +123,7 @@ def _would(told: dict[str, Any]) -> str:
 
 
 def _too_few(each: Any) -> str:
-    """What is said of a preset that would refuse."""
+    """Return what is said of a preset that would refuse."""
     return each.useful if each.preset == "private" else f"refuses: it needs {each.people_needed:,} people."
 
 

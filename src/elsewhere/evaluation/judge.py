@@ -45,13 +45,13 @@ class Agreement(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """The agreement gain: the mean over fakes of own minus others."""
+        """Return the agreement gain: the mean over fakes of own minus others."""
         return float((self.own - self.others).mean())
 
 
 def class_agreement(fakes: ArrayLike, seeds: ArrayLike, seed_index: ArrayLike, label: NDArray[np.integer]) -> Agreement:
     """
-    Agreement of every fake with its own seed and with the others.
+    Return the agreement of every fake with its own seed and with the others.
 
     Parameters
     ----------
@@ -172,11 +172,11 @@ class Judgement:
 
     @property
     def results(self) -> list[Any]:
-        """The results there are, for `report`."""
+        """Return the results there are, for `report`."""
         return [r for r in (self.uses, self.lives, self.publishing, self.audit) if r is not None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, ready for JSON; None where something could not be judged."""
+        """Return plain numbers, ready for JSON; None where something could not be judged."""
         return {
             "uses": None if self.uses is None else self.uses.to_dict(),
             "lives": None if self.lives is None else self.lives.to_dict(),
@@ -187,7 +187,7 @@ class Judgement:
         }
 
     def in_words(self) -> list[str]:
-        """A few lines for the terminal: who the control was, what each attack that learnt something found."""
+        """Return a few lines for the terminal: who the control was, what each attack that learnt something found."""
         lines = list(self.notes)
         if self.audit is not None:
             lines += self.audit.unjudged
@@ -290,7 +290,10 @@ def _or_why_not(what: str, judge: Callable[[], Result]) -> tuple[Result | None, 
 
 
 def _control(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -> tuple[Traces | None, str]:
-    """Who stands in for strangers, of the `free` who are nobody's seed, and in which role they met the generator."""
+    """
+    Return who stands in for strangers, of the `free` who are nobody's seed, and in which role they met the
+    generator.
+    """
     if holdout is not None:
         return holdout, f"control: {holdout.U} people set aside before anything was learnt."
     if len(free) == 0:
@@ -308,7 +311,7 @@ def _control(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -
 
 
 def _others(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) -> dict[str, Traces | str]:
-    """The `free` who are nobody's seed, by the name of their role; or why they cannot be attacked."""
+    """Return the `free` who are nobody's seed, by the name of their role; or why they cannot be attacked."""
     if len(free) == 0:
         return {}
     role = {"product": "alternates", "deniable": "model people"}.get(fakes.preset.name, "others")
@@ -320,7 +323,7 @@ def _others(traces: Traces, free: Ints, fakes: Fakes, holdout: Traces | None) ->
 
 
 def _followed(fakes: Fakes, rows: Ints) -> NDArray[np.bool_]:
-    """Which fakes follow somebody: in the deniable preset not those of the walk without a seed."""
+    """Return which fakes follow somebody: in the deniable preset not those of the walk without a seed."""
     if fakes.preset.name != "deniable" or len(fakes.verdicts) == 0:
         return np.ones(len(rows), dtype=bool)
     return np.array([fakes.verdicts[i].archetype >= 0 for i in rows], dtype=bool)
@@ -393,7 +396,10 @@ def _attacked(
     draw: np.random.Generator,
     rng: np.random.Generator,
 ) -> tuple[AuditResult | None, tuple[str, ...]]:
-    """What attacks learn, of so many people and days as they can be run on; `days` are all those of the seeds."""
+    """
+    Return what attacks learn, of so many people and days as they can be run on; `days` are all those of the
+    seeds.
+    """
     notes: tuple[str, ...] = ()
     everybody = sides
     if sides.seeds.U < FEWEST_PEOPLE:
@@ -447,7 +453,7 @@ def _attacked(
 
 
 def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[str, Any]:
-    """The options of `audit` for fakes of this preset; `anybody` where they are made of nobody in particular."""
+    """Return the options of `audit` for fakes of this preset; `anybody` where they are made of nobody in particular."""
     settings, learnt = fakes.preset, fakes.learnt
     of_this_run = options["holdout_met"]
     given = {**options, "m_min": settings.m_min, "holdout_met": settings.name == "deniable" and of_this_run}
@@ -466,7 +472,7 @@ def _held_to(fakes: Fakes, options: dict[str, Any], *, anybody: bool) -> dict[st
 
 
 def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
-    """At most so many rows of each user, at random, in their order."""
+    """Return at most so many rows of each user, at random, in their order."""
     shuffled = draw.permutation(len(people))
     order = shuffled[np.argsort(people.user[shuffled], kind="stable")]
     rank = np.arange(len(order)) - np.searchsorted(people.user[order], people.user[order])
@@ -474,7 +480,7 @@ def _some_days(people: Traces, each: int, draw: np.random.Generator) -> Ints:
 
 
 def _with(found: AuditResult, exact: AuditResult) -> AuditResult:
-    """The same audit with the findings of another in place of its own."""
+    """Return the audit with the findings of another in place of its own."""
     better = {f.id: f for f in exact.findings}
     return replace(found, findings=tuple(better.get(f.id, f) for f in found.findings))
 
@@ -487,26 +493,26 @@ class WhiteBox:
     place: Ints = field(repr=False)
 
     def log_prob(self, fakes: Any, seeds: Any) -> Any:
-        """ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
+        """Return ln Pr{f|s}, with the seeds' rare places replaced as the generator replaces them."""
         return self.sampler.log_prob(fakes, self.translate(getattr(seeds, "r", seeds)))
 
     @property
     def A(self) -> int:
-        """Number of archetypes."""
+        """Return the number of archetypes."""
         return int(self.sampler.A)
 
     def codes(self, seeds: Any, user: Any) -> Any:
-        """The archetype of each seed user."""
+        """Return the archetype of each seed user."""
         return self.sampler.codes(self.translate(getattr(seeds, "r", seeds)), user)
 
     def translate(self, rows: Any) -> Any:
-        """Seeds as the generator saw them."""
+        """Return seeds as the generator saw them."""
         r = np.asarray(rows)
         return np.where(r >= 0, self.place[r], -1)
 
 
 def _told(traces: Traces, fakes: Fakes, pool: Pool, seeds: Traces, control: Traces | None) -> dict[str, Any]:
-    """What a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
+    """Return what a report says of the run: totals and parameters only; in the deniable mode no number of attempts."""
     told: dict[str, Any] = {
         "preset": fakes.preset.name,
         "parameters": {"kappa": fakes.kappa, **_plain(pool.provenance["parameters"])},

@@ -84,7 +84,7 @@ MOST_PEOPLE = 1_000  # of either side; more are sampled
 
 
 def days_of(traces: Traces) -> list[Ints]:
-    """Rows of each user, by date; in their order where there are no dates."""
+    """Return the rows of each user, by date, in their order where there are no dates."""
     when = np.zeros(len(traces), dtype=np.int64) if traces.dates is None else traces.dates.astype(np.int64)
     order = np.lexsort((np.arange(len(traces)), when, traces.user))
     return np.split(order, np.searchsorted(traces.user[order], np.arange(1, traces.U)))
@@ -92,7 +92,7 @@ def days_of(traces: Traces) -> list[Ints]:
 
 def anchors(r: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[int, int]:
     """
-    Home and the main weekday place of one life.
+    Return home and the main weekday place of one life.
 
     Home is the most usual place at night, or of all time where no slot is at night; the main place the most usual
     other one on weekdays between nine and five, else of all time; -1 where there is no other. The first of equals by
@@ -120,7 +120,7 @@ def life_measures(
     r: Ints, day: Ints, weekend: NDArray[np.bool_], minutes: Floats, locations: Locations
 ) -> dict[str, float]:
     """
-    Every measure of `MEASURES` of one life.
+    Return every measure of `MEASURES` of one life.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _mean(values: NDArray[np.generic]) -> float:
 
 def regularity(r: Ints, day: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> float:
     """
-    Share of slots at the most usual place of their hour of the week, over hours seen on two days or more.
+    Return the share of slots at the most usual place of their hour of the week, over hours seen on two days or more.
 
     With less than two weeks the week is two days long: a weekday and a day of the weekend.
     """
@@ -197,7 +197,7 @@ def regularity(r: Ints, day: Ints, weekend: NDArray[np.bool_], minutes: Floats) 
 
 
 def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
-    """Rows of each user by date; number of each row's day, and whether it is at a weekend."""
+    """Return the rows of each user by date, the number of each row's day, and whether it is at a weekend."""
     days = days_of(traces)
     if traces.dates is None:
         ordinal = np.empty(len(traces), dtype=np.int64)
@@ -208,7 +208,7 @@ def _calendar(traces: Traces) -> tuple[list[Ints], Ints, NDArray[np.bool_]]:
 
 
 def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
-    """Every measure of every person, (U,) each; and (U, features) the description that lives are told by."""
+    """Return every measure of every person, (U,) each; and (U, features) the description that lives are told by."""
     r, minutes = filled(traces.r), traces.minutes()
     days, ordinal, weekend = _calendar(traces)
     found, more = [], []
@@ -235,7 +235,7 @@ def described(traces: Traces) -> tuple[dict[str, Floats], Floats]:
 
 
 def growth(traces: Traces) -> Floats:
-    """(U, most days) distinct places of each person after 1, 2, ... days, NaN beyond her last day."""
+    """Return (U, most days) distinct places of each person after 1, 2, ... days, NaN beyond her last day."""
     r, lives = filled(traces.r), days_of(traces)
     grown = np.full((len(lives), max(map(len, lives))), np.nan)
     for person, rows in enumerate(lives):
@@ -246,7 +246,7 @@ def growth(traces: Traces) -> Floats:
 
 def week(traces: Traces, kinds: int) -> Floats:
     """
-    (U, 2, 24 kinds) share of the slots of each hour that a person is at home, and at the main place.
+    Return (U, 2, 24 kinds) share of the slots of each hour that a person is at home, and at the main place.
 
     `kinds` is 7 for the days of the week, Monday first, 2 for weekdays and weekends, 1 for any day. NaN where a person
     has no such hour, and at the main place where there is none.
@@ -267,7 +267,7 @@ def week(traces: Traces, kinds: int) -> Floats:
 
 
 def _known_mean(values: Floats) -> Floats:
-    """Mean over the first axis of what is known, NaN where nobody knows."""
+    """Return the mean over the first axis of what is known, NaN where nobody knows."""
     known = ~np.isnan(values)
     number = known.sum(axis=0)
     total = np.where(known, values, 0.0).sum(axis=0)
@@ -322,19 +322,22 @@ class Compared:
 
     @property
     def within(self) -> bool | None:
-        """Whether fakes are off by at most 10 points more than two halves of the real people; None if not known."""
+        """
+        Tell whether fakes are off by at most 10 points more than two halves of the real people; None if not
+        known.
+        """
         if self.off is None or self.halves is None:
             return None
         return self.off <= self.halves + NEAR + 1e-9
 
     @property
     def word(self) -> str:
-        """The verdict in short."""
+        """Return the verdict in one word."""
         return {True: "near", False: f"{100 * (self.off or 0):.0f} % off", None: "not measured"}[self.within]
 
     @property
     def words(self) -> str:
-        """The figures in a sentence."""
+        """Return the figures in a sentence."""
         if self.off is None or self.halves is None:
             return f"{self.title}: these days do not tell it."
         off, halves = f"{100 * self.off:.0f} %", f"{100 * self.halves:.0f} %"
@@ -344,7 +347,7 @@ class Compared:
         return f"{self.title}: {means}; off by {off}, two halves of the real people by {halves}"
 
     def shown(self, value: float) -> str:
-        """A mean in its unit."""
+        """Return a mean in its unit."""
         return f"{100 * value:.0f} %" if self.unit == "%" else f"{value:.{1 if value >= 1 else 2}f} {self.unit}"
 
 
@@ -421,7 +424,7 @@ class LivesResult:
 
 
 def no_lives(real: Traces, fakes: Traces) -> str:
-    """Why lives cannot be compared, in a sentence; "" where enough people and fakes have several days."""
+    """Return why lives cannot be compared, in a sentence; "" where enough people and fakes have several days."""
     for side, who in ((real, "real people"), (fakes, "fakes")):
         several = int(np.count_nonzero(np.bincount(side.user) > 1))
         if several < FEWEST_PEOPLE:
@@ -484,7 +487,7 @@ def _on_clock_of(real: Traces, made: Traces) -> Traces:
 
 def compare_lives(held: Traces, real: Traces, fakes: Traces, *, rng: np.random.Generator) -> LivesResult:
     """
-    Every measure of fake lives beside those of real people, and whether they are told from the held-out.
+    Compare every measure of fake lives with those of real people, and whether they are told from the held-out.
 
     Parameters
     ----------
@@ -541,7 +544,7 @@ def _some(side: Traces, rng: np.random.Generator) -> Traces:
 
 
 def _alike(sides: dict[str, Traces]) -> tuple[dict[str, Traces], tuple[str, ...]]:
-    """The same lives with as many days on either side, and with dates only if all have them; what was done."""
+    """Return the lives with as many days on either side, and with dates only if all have them; what was done."""
     notes: tuple[str, ...] = ()
     if len({side.dates is None for side in sides.values()}) > 1:
         who = "the fakes" if sides["fakes"].dates is None else "the real days"
@@ -568,7 +571,10 @@ def _undated(side: Traces) -> Traces:
 
 
 def _kinds(sides: list[Traces]) -> int:
-    """How finely the week can be told: 7 days, 2 kinds of day, or 1, by the people who have each, on every side."""
+    """
+    Return how finely the week can be told: 7 days, 2 kinds of day, or 1, by the people who have each, on every
+    side.
+    """
     for kinds in (7, 2):
         there: list[int] = []
         for side in sides:
@@ -617,13 +623,13 @@ class _Lives:
         )
 
     def some(self, people: Ints, plan: Plan) -> Days:
-        """All days of some people, on one plan."""
+        """Return all days of some people, on one plan."""
         return Days(self.days.r[np.concatenate([self.rows[p] for p in people.tolist()])], None, plan)
 
 
 def _over_splits(real: _Lives, made: _Lives, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats, Floats]:
     """
-    Each measure's figures over the splits, and the curves of all halves, of places against days and of the week.
+    Return each measure's figures over the splits, and the curves of all halves, of places against days and of the week.
 
     Figures (splits, 4) are off by, halves, and for measures of a person the same of the distribution over people.
     """
@@ -656,7 +662,7 @@ def _over_splits(real: _Lives, made: _Lives, rng: np.random.Generator) -> tuple[
 
 
 def _days_shared(real: Floats, made: Floats) -> int:
-    """How many days the curves of both sides reach with enough people."""
+    """Return how many days the curves of both sides reach with enough people."""
     reach = [
         int(np.count_nonzero((~np.isnan(side)).sum(axis=0) >= min(FEWEST_PEOPLE, len(side)))) for side in (real, made)
     ]
@@ -677,7 +683,7 @@ def _compared(name: str, real: _Lives, made: _Lives, figures: Floats) -> Compare
 
 
 def _curve(along: dict[str, Ints], real: Floats, made: Floats, halves: Floats) -> dict[str, Any]:
-    """Means over all people of either side, and the least and the most over halves of the real people."""
+    """Return means over all people of either side, and the least and the most over halves of the real people."""
     n = halves.shape[1]
     low, high = (getattr(np, f"f{end}").reduce(halves, axis=0) for end in ("min", "max"))
     return {**along, "fakes": _known_mean(made)[:n], "real": _known_mean(real)[:n], "low": low, "high": high}

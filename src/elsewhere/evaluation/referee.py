@@ -31,7 +31,7 @@ class Membership(NamedTuple):
 
 def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, top: int | None = None) -> float:
     """
-    TP-TV: mean over slots of the total variation between the places of fakes and of hold-out people.
+    Return TP-TV, the mean over slots of the total variation between the places of fakes and of hold-out people.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ def tp_tv(fakes: Table, holdout: Table, *, seed_index: ArrayLike | None = None, 
 
 def tm_emd(fakes: Table, holdout: Table, axis: ArrayLike, *, seed_index: ArrayLike | None = None) -> float:
     """
-    TM-EMD: mean over places of the earth mover's distance between the next places of fakes and of hold-out people.
+    Return TM-EMD, the mean over places of the earth mover's distance between the next places of fakes and of hold-out
+    people.
 
     Places are seen along one axis, in cells; a place that nobody leaves leads to itself.
 
@@ -87,7 +88,7 @@ def tm_emd(fakes: Table, holdout: Table, axis: ArrayLike, *, seed_index: ArrayLi
 
 def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> float:
     """
-    Share of the fakes whose seed user is the first maximum of sum_t ln p(u)(f(t), f(t+1)), see A2.
+    Return the share of the fakes whose seed user is the first maximum of sum_t ln p(u)(f(t), f(t+1)), see A2.
 
     Examples
     --------
@@ -103,7 +104,8 @@ def reidentification_rate(seeds: Table, fakes: Table, seed_index: ArrayLike) -> 
 
 def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: ArrayLike) -> Membership:
     """
-    The referee's likelihood-ratio membership attack: optimistic for the attacker, since the threshold is the best one.
+    Run the referee's likelihood-ratio membership attack: optimistic for the attacker, since the threshold is the best
+    one.
 
     As in the referee, a trace runs on into the next one of its seed. A3 resets, and calibrates with walks.
 
@@ -136,7 +138,7 @@ def membership_rates(seeds: Table, holdout: Table, fakes: Table, seed_index: Arr
 def _tables(
     fakes: Table, holdout: Table, seed_index: ArrayLike | None, R: int | None = None
 ) -> tuple[dict[str, Ints], int, Ints]:
-    """Both tables without gaps, the number of places, and the dataset of each fake."""
+    """Return both tables without gaps, the number of places, and the dataset of each fake."""
     where = None
     if R is not None and not any(isinstance(t, Traces) for t in (fakes, holdout)):
         where = Locations(n=R)
@@ -149,14 +151,14 @@ def _tables(
 
 
 def _by_instant(r: Ints, R: int) -> Floats:
-    """Share of each place at each slot, (L, R)."""
+    """Return the share of each place at each slot, (L, R)."""
     share = np.zeros((r.shape[1], R))
     np.add.at(share, (np.arange(r.shape[1]), r), 1 / len(r))
     return share
 
 
 def _popular(share: Floats, top: int) -> Floats:
-    """Weight 1 for the `top` largest entries of each row, shared among those tied for the last rank."""
+    """Return weight 1 for the `top` largest entries of each row, shared among those tied for the last rank."""
     top = min(top, share.shape[1])
     last = -np.partition(-share, top - 1, axis=1)[:, top - 1 : top]
     # equal counts, not equal sums of rounded shares
@@ -166,7 +168,7 @@ def _popular(share: Floats, top: int) -> Floats:
 
 
 def _next_cells(r: Ints, cell: Ints) -> Floats:
-    """Law of the next cell from every place, (R, cells); a place that nobody leaves leads to itself."""
+    """Return the law of the next cell from every place, (R, cells); a place that nobody leaves leads to itself."""
     R = len(cell)
     table = np.zeros((R, int(cell.max()) + 1))
     np.add.at(table, (r[:, :-1].ravel(), cell[r[:, 1:].ravel()]), 1.0)

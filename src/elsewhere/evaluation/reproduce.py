@@ -110,7 +110,7 @@ class Reproduction:
         return f"Reproduction({len(self.rows)} rows, {sum(said)} of {len(said)} agree)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         rows = [row._asdict() for row in self.rows]
         found: dict[str, Any] = plain(
             {"rows": rows, "publishing": self.publishing.to_dict(), "service": self.service.to_dict()}
@@ -118,7 +118,7 @@ class Reproduction:
         return {**found, "version": __version__}
 
     def markdown(self) -> str:
-        """The rows as a table to read."""
+        """Return the rows as a table to read."""
         lines = [
             "# The paper's evaluation, on these data",
             "",
@@ -146,7 +146,7 @@ def reproduce(
     rng: np.random.Generator,
 ) -> Reproduction:
     """
-    The evaluation of the paper on `traces` (two days or more of each user): first day training, second testing.
+    Repeat the evaluation of the paper on `traces` (two days or more of each user): first day training, second testing.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def reproduce(
 
 def _first_two(train: Traces, fakes: Fakes, per_seed: int, rng: np.random.Generator) -> float:
     """
-    Share of fakes that pass the geographic and the intersection test: the paper's 80 % are of these two.
+    Return the share of fakes that pass the geographic and the intersection test: the paper's 80 % are of these two.
 
     One attempt per fake, none repeated: with retries, seeds that fail often would make most of the attempts.
     """
@@ -219,7 +219,7 @@ def _first_two(train: Traces, fakes: Fakes, per_seed: int, rng: np.random.Genera
 
 
 def _numbers(train: Traces, fakes: Fakes, first_two: float, publishing: PublishingResult) -> dict[str, float | None]:
-    """Our values, by the keys of `NUMBERS`."""
+    """Return our values, by the keys of `NUMBERS`."""
     found: dict[str, float | None] = {
         "users": train.U,
         "places": train.R,
@@ -270,7 +270,7 @@ def _why(key: str, ours: float, paper: float) -> str:
 def _statements(
     geographic: Floats, semantic: Floats, publishing: PublishingResult, service: LbsResult
 ) -> tuple[Row, ...]:
-    """What the paper concludes from its figures and tables, each as something that could fail."""
+    """Return what the paper concludes from its figures and tables, each as something that could fail."""
     rows = [
         _holds(
             "fig:real-gs-similarity a",
@@ -327,7 +327,7 @@ def _statements(
 
 
 def _table_statements(publishing: PublishingResult) -> list[Row]:
-    """What the text says of the three tables."""
+    """Return what the text says of the three tables."""
     rows = []
     for place, name in (("tbl:vistprob-kl", "all"), ("tbl:vistprob-kl-50mp", "top")):
         figure = publishing.visits[name]
@@ -416,7 +416,7 @@ def _service_statements(service: LbsResult) -> list[Row]:
 
 
 def _next(error: dict[str, float]) -> float:
-    """The largest error of the generators that are neither ours nor the walk on the user."""
+    """Return the largest error of the generators that are neither ours nor the walk on the user."""
     return max(value for name, value in error.items() if name not in (OURS, USER))
 
 

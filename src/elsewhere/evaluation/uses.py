@@ -89,7 +89,7 @@ class Use:
 
     @property
     def short(self) -> str:
-        """The figure beside that of the real people, or why there is none."""
+        """Return the figure beside that of the real people, or why there is none."""
         return f"{self.figure}; between two halves of the real people {self.beside}" if self.figure else self.words
 
 
@@ -350,17 +350,17 @@ class Plan:
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return the number of places."""
         return len(self.locations)
 
     @cached_property
     def block(self) -> Ints:
-        """The block of each place; the place itself without coordinates."""
+        """Return the block of each place; the place itself without coordinates."""
         return self.zones[-1] if self.zones else np.arange(self.R)
 
     @cached_property
     def Z(self) -> int:
-        """Number of blocks."""
+        """Return the number of blocks."""
         return int(self.block.max()) + 1
 
 
@@ -373,24 +373,24 @@ class Days:
     plan: Plan = field(repr=False)
 
     def choose(self, rows: Ints) -> "Days":
-        """Some of the days."""
+        """Return some of the days."""
         return Days(self.r[rows], None if self.weekend is None else self.weekend[rows], self.plan)
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
-        """Slots at which a stay begins: a maximal run of one place."""
+        """Return the slots at which a stay begins: a maximal run of one place."""
         begins = self.r >= 0
         begins[:, 1:] &= self.r[:, 1:] != self.r[:, :-1]
         return begins
 
     @cached_property
     def visits(self) -> Ints:
-        """(R,) stays at each place, however long."""
+        """Return (R,) stays at each place, however long."""
         return np.bincount(self.r[self._begins], minlength=self.plan.R)
 
     @cached_property
     def by_hour(self) -> Floats:
-        """(24, zones) slots of each hour in each block."""
+        """Return (24, zones) slots of each hour in each block."""
         known, Z = self.r >= 0, self.plan.Z
         hour = np.broadcast_to(self.plan.hour, self.r.shape)[known]
         key = hour * Z + self.plan.block[self.r[known]]
@@ -403,17 +403,17 @@ class Days:
 
     @cached_property
     def trips(self) -> tuple[Ints, Ints]:
-        """Origin and destination of each move from one slot to the next, both known."""
+        """Return the origin and destination of each move from one slot to the next, both known."""
         return self.r[:, :-1][self._moved].astype(np.int64), self.r[:, 1:][self._moved].astype(np.int64)
 
     @cached_property
     def lengths(self) -> Floats:
-        """Kilometres of each trip, to the millimetre: the last bit makes no other length."""
+        """Return the kilometres of each trip, to the millimetre: the last bit makes no other length."""
         return np.round(self.plan.locations.distance(*self.trips), 6)
 
     @cached_property
     def stays(self) -> Floats:
-        """Minutes of each stay."""
+        """Return the minutes of each stay."""
         # a stay ends where the next one begins, a slot is missing, or the day is over
         stops = np.ones((len(self.r), self.r.shape[1] + 1), dtype=bool)
         stops[:, :-1] = self._begins | (self.r < 0)
@@ -423,7 +423,7 @@ class Days:
 
     @cached_property
     def rhythm(self) -> tuple[Ints, Floats]:
-        """Hour and kind of day of each trip, and its weight: trips are counted per day of that kind."""
+        """Return the hour and kind of day of each trip, and its weight: trips are counted per day of that kind."""
         assert self.weekend is not None  # noqa: S101 - asked of days with dates only
         row, slot = np.nonzero(self._moved)
         kind = self.weekend.astype(np.int64)
@@ -448,7 +448,7 @@ def _weekend(dates: Any) -> NDArray[np.bool_] | None:
 
 
 def _at_random_places(days: Days, rng: np.random.Generator) -> Days:
-    """Each day with its places exchanged for random ones of those that are visited; moves and stays as they were."""
+    """Exchange the places of each day for random ones of those that are visited; moves and stays as they were."""
     visited = np.flatnonzero(days.visits)
     position = np.zeros(days.plan.R, dtype=np.int64)
     position[visited] = rng.permutation(len(visited))
@@ -458,17 +458,17 @@ def _at_random_places(days: Days, rng: np.random.Generator) -> Days:
 
 
 def _in_random_order(days: Days, rng: np.random.Generator) -> Days:
-    """Each day with its slots in random order: places and time at each as they were."""
+    """Put the slots of each day in random order: places and time at each as they were."""
     return replace(days, r=rng.permuted(days.r, axis=1))
 
 
 def _on_random_days(days: Days, rng: np.random.Generator) -> Days:
-    """Weekdays and weekend days exchanged."""
+    """Exchange weekdays and weekend days."""
     return replace(days, weekend=None if days.weekend is None else rng.permutation(days.weekend))
 
 
 def _to_random_destinations(days: Days, rng: np.random.Generator) -> Days:
-    """Destinations exchanged among all trips: how many leave and reach each place as it was."""
+    """Exchange the destinations of all trips: how many leave and reach each place as it was."""
     made, (origin, target) = replace(days), days.trips
     made.__dict__["trips"] = origin, rng.permutation(target)  # what `cached_property` would have counted
     return made
@@ -614,7 +614,7 @@ MEASURES = (
 
 
 def _use(m: Measure, real: Days, fakes: Days, found: list[list[float]]) -> Use:
-    """The verdict on the means over the splits, and its words."""
+    """Return the verdict on the means over the splits, and its words."""
     values = np.array(found)
     made, halves, same, chance = (float(v) for v in values.mean(axis=0))
     word = verdict(made, halves, same, chance, float((values[:, 3] - values[:, 2]).std(ddof=1)))

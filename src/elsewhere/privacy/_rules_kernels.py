@@ -109,7 +109,7 @@ class Scratch(NamedTuple):
 
 @njit
 def no_counts(traces: int, entries: int, T: int) -> Counted:
-    """Room for the counts of so many traces."""
+    """Make room for the counts of so many traces."""
     return Counted(
         np.zeros(traces * T + 1, np.int64),
         np.zeros(entries, np.int32),
@@ -124,7 +124,7 @@ def no_counts(traces: int, entries: int, T: int) -> Counted:
 
 @njit
 def new_scratch(prepared: Prepared) -> Scratch:
-    """Working memory for `verdict_one`, one per thread."""
+    """Make working memory for `verdict_one`, one per thread."""
     L, S, T = len(prepared.clock.slot), len(prepared.visitors.N), len(prepared.clock.start) - 1
     return Scratch(
         no_counts(1, L, T),
@@ -138,7 +138,7 @@ def new_scratch(prepared: Prepared) -> Scratch:
 
 @njit
 def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hist: Places, exact_below: int) -> None:
-    """Counts of one trace into place i of `out`, whose `start[i * T]` is set; O(L)."""
+    """Count one trace into place i of `out`, whose `start[i * T]` is set; O(L)."""
     T = len(clock.start) - 1
     at = out.start[i * T]
     N, M = 0, 1
@@ -178,7 +178,7 @@ def count_row(row: Places, clock: Clock, out: Counted, i: int, tally: Places, hi
 
 @njit
 def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) -> Counted:
-    """Counts of all traces `r` (traces, L)."""
+    """Count all traces `r` (traces, L)."""
     T = len(clock.start) - 1
     out = no_counts(len(r), r.size, T)
     tally, hist = np.zeros(R, np.int32), np.zeros(r.shape[1] + 1, np.int32)
@@ -199,7 +199,7 @@ def count_rows(r: Places, user: Ints, clock: Clock, R: int, exact_below: int) ->
 
 @njit
 def invert(seeds: Counted, R: int) -> Visitors:
-    """From places to the seeds that visit them."""
+    """Return the seeds that visit each place."""
     T = seeds.n.shape[1]
     start = np.zeros(T * R + 1, np.int64)
     for i in range(len(seeds.N) * T):
@@ -223,13 +223,13 @@ def invert(seeds: Counted, R: int) -> Visitors:
 
 @njit
 def part(y: int, m: int, M: int) -> float:
-    """The term y / m times M: a whole number where M is known."""
+    """Return the term y / m times M: a whole number where M is known."""
     return np.float64(y * (M // m)) if M > 0 else y / m
 
 
 @njit
 def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
-    """The larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
+    """Return the larger of sim_G(u_i, v_j) and sim_G(v_j, u_i) (E12, E13)."""
     T = u.n.shape[1]
     forth, back = 0.0, 0.0
     for tau in range(T):
@@ -251,7 +251,7 @@ def geographic(u: Counted, i: int, v: Counted, j: int, tally: Places) -> float:
 
 @njit
 def semantic(u: Counted, i: int, v: Counted, j: int) -> float:
-    """N M sim_S(u_i, v_j), per period by sorted matching, weights of u (E20, E23, E26)."""
+    """Return N M sim_S(u_i, v_j), per period by sorted matching, weights of u (E20, E23, E26)."""
     T = u.n.shape[1]
     X = 0.0
     for tau in range(T):
@@ -268,7 +268,7 @@ def semantic(u: Counted, i: int, v: Counted, j: int) -> float:
 
 @njit
 def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
-    """|visited(u_i) ∩ visited(v_j)|, whatever the period (E41)."""
+    """Return |visited(u_i) ∩ visited(v_j)|, whatever the period (E41)."""
     T = u.n.shape[1]
     here, end = u.start[i * T], u.start[(i + 1) * T]
     for e in range(here, end):
@@ -284,7 +284,10 @@ def shared_places(u: Counted, i: int, v: Counted, j: int, tally: Places) -> int:
 
 @njit
 def least_shared(seeds: Counted, others: Counted, some: Ints, R: int, share: float) -> Ints:
-    """(S,) how many places each seed shares with those of `some` of the others who share least: that share of them."""
+    """
+    Return (S,) how many places each seed shares with those of `some` of the others who share least: that share
+    of them.
+    """
     tally = np.zeros(R, np.int32)
     out, shared = np.zeros(len(seeds.N), np.int64), np.zeros(len(some), np.int64)
     for i in range(len(seeds.N)):
@@ -297,7 +300,7 @@ def least_shared(seeds: Counted, others: Counted, some: Ints, R: int, share: flo
 
 @njit
 def steadiness(u: Counted) -> Floats:
-    """Of each trace, the share of its slots that it spends at the most visited place of each period."""
+    """Return for each trace the share of its slots that it spends at the most visited place of each period."""
     T = u.n.shape[1]
     out = np.zeros(len(u.N))
     for i in range(len(u.N)):
@@ -312,7 +315,7 @@ def alternates_found(
     X: float, N: int, own: int, fake: Counted, alternates: Counted, near: int, par_d: float, stop: int
 ) -> int:
     """
-    Distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
+    Count the distinct users, other than `own`, with |sim_S(s, f) - sim_S(s', f)| < par_d for one of their traces (E52).
 
     They are looked for from `near` on, both ways: whoever lives like the seed comes first, and few are looked at.
     """
@@ -335,14 +338,14 @@ def alternates_found(
 
 @njit
 def similar(seeds: Visitors, s: int, u: Counted, i: int, scratch: Scratch) -> float:
-    """The larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums so far."""
+    """Return the larger of sim_G(u_i, s) and sim_G(s, u_i), by the sums so far."""
     return max(scratch.forth[s] / (seeds.N[s] * max(u.M[i], 1)), scratch.back[s] / (u.N[i] * max(seeds.M[s], 1)))
 
 
 @njit
 def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) -> float:
     """
-    The largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
+    Return the largest sim_G, in either direction, of u_i to a seed of any user but `own` (E15).
 
     Places that tell much of u_i by few visitors come first. Once all places left together make nobody the closest, only
     those met before are looked for in them, as long as they still may be: places that many pass through come last.
@@ -403,7 +406,7 @@ def closest(u: Counted, i: int, own: int, prepared: Prepared, scratch: Scratch) 
 
 @njit
 def strangers(prepared: Prepared) -> Floats:
-    """For each trace of the alternates, its similarity to the most similar seed of another user (E15)."""
+    """Return for each trace of the alternates its similarity to the most similar seed of another user (E15)."""
     scratch = new_scratch(prepared)
     alternates = prepared.alternates
     out = np.empty(len(alternates.N), np.float64)
@@ -417,7 +420,7 @@ def verdict_one(
     fake: Places, seed: int, prepared: Prepared, scratch: Scratch
 ) -> tuple[int, float, int, int, int, float, float]:
     """
-    The verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
+    Return the verdict on one fake (L,) of seed number `seed`: all rules are evaluated.
 
     Returns the bits of the rules that rejected (0 = passed), sim_G, shared places, equal slots, alternates found,
     sim_S(s, f), and the largest similarity to another seed.
@@ -471,7 +474,7 @@ def verdicts(
     sim_s: Floats,
     nearest: Floats,
 ) -> None:
-    """`verdict_one` for each of the fakes (F, L), into the seven columns."""
+    """Write `verdict_one` of each of the fakes (F, L) into the seven columns."""
     scratch = new_scratch(prepared)
     for i in range(len(fakes)):
         rejected[i], sim[i], shared[i], aligned[i], found[i], sim_s[i], nearest[i] = verdict_one(

@@ -56,7 +56,7 @@ def largest_auc(eps: float, delta: float = 0.0) -> float:
 
 
 def _minority(eps: float) -> float:
-    """1 / (1 + e^eps), however large eps."""
+    """Return 1 / (1 + e^eps), however large eps."""
     return math.exp(-eps) / (1 + math.exp(-eps)) if eps < LARGEST_EXP else 0.0
 
 
@@ -157,12 +157,12 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether somebody is protected and no condition is known to fail."""
+        """Tell whether somebody is protected and no condition is known to fail."""
         return self.protects != "nobody" and all(state != "not met" for _, state in self.conditions)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the certificate says, in sentences."""
+        """Return what the certificate says, in sentences."""
         if self.protects == "nobody":
             told = ("There is no theorem for these fakes: the attacks that were run on them are all there is.",)
             return told if self.why_not is None else (self.why_not, *told)
@@ -213,7 +213,7 @@ ENTROPY = "noise comes from the operating system, draws from generators that it 
 
 
 def odds_factor(eps: float) -> str:
-    """exp(eps) for people: the factor by which odds can change, however large."""
+    """Return exp(eps) for people: the factor by which odds can change, however large."""
     if eps >= LARGEST_EXP:
         return "inf"
     return f"{math.exp(eps):.2f}" if eps < VACUOUS else f"{math.exp(eps):.1e}"

@@ -83,7 +83,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether no rule rejected."""
+        """Tell whether no rule rejected."""
         return not self.rejected_by
 
     def __bool__(self) -> bool:
@@ -107,11 +107,16 @@ class Verdicts(Sequence[Verdict]):
 
     @property
     def passed(self) -> NDArray[np.bool_]:
-        """Which fakes no rule rejected, (F,)."""
+        """Return which fakes no rule rejected, (F,)."""
         return np.asarray(self.rejected == 0)
 
+    @property
+    def close_to_others(self) -> NDArray[np.bool_]:
+        """Which fakes are closer to a seed other than their own than strangers mostly are, (F,)."""
+        return np.asarray(self.rejected & RULES["others"] > 0)
+
     def counts(self) -> dict[str, int]:
-        """Of how many fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
+        """Count the fakes: all, passed, and rejected by each rule that was run (a fake may be by several)."""
         by_rule = {
             name: int(np.count_nonzero(self.rejected & bit)) for name, bit in RULES.items() if name not in self.not_run
         }
@@ -140,7 +145,7 @@ class Verdicts(Sequence[Verdict]):
         )
 
     def select(self, fakes: ArrayLike) -> "Verdicts":
-        """The verdicts on these fakes (numbers or a mask), in the given order."""
+        """Return the verdicts on these fakes (numbers or a mask), in the given order."""
         keep = np.asarray(fakes)
         return replace(
             self,
@@ -155,7 +160,7 @@ class Verdicts(Sequence[Verdict]):
 
     @staticmethod
     def joined(parts: "Sequence[Verdicts]") -> "Verdicts":
-        """The verdicts of several batches of one test, one after the other."""
+        """Join the verdicts of several batches of one test, one after the other."""
 
         def column(name: str) -> NDArray[Any]:
             return np.concatenate([getattr(part, name) for part in parts])
@@ -221,7 +226,7 @@ class PrivacyTest:
         people: People | None = None,
     ) -> "PrivacyTest":
         """
-        Parameters as in `privacy_test`, for all `seeds` at once.
+        Prepare the test, with parameters as in `privacy_test`, for all `seeds` at once.
 
         With `people`, those of `seeds`, a seed, an alternate and a fake is a person with all their days, and two people
         who live in one town for weeks share some places: a fake may share as many with its seed as half of the
@@ -246,7 +251,7 @@ class PrivacyTest:
         )
 
     def block(self, first: int, last: int) -> Seeds:
-        """The seeds `first` to `last`, that one left out: what a piece of work carries."""
+        """Return the seeds `first` to `last`, that one left out: what a piece of work carries."""
         r, limit, c, near = self.prepared.seeds
         T, rows = c.n.shape[1], slice(first, last)
         start = c.start[first * T : last * T + 1]
@@ -264,11 +269,11 @@ class PrivacyTest:
         return Seeds(r[rows], limit[rows], part, near[rows])
 
     def of(self, seeds: Seeds) -> "PrivacyTest":
-        """The same test of these seeds, numbered from 0; the others stay those whom no fake may be close to."""
+        """Return the test of these seeds, numbered from 0; the others stay those whom no fake may be close to."""
         return replace(self, prepared=self.prepared._replace(seeds=seeds))
 
     def __call__(self, fakes: ArrayLike | Traces, seed: ArrayLike) -> Verdicts:
-        """Verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
+        """Return the verdicts on the fakes (F, L), fake i made from row `seed[i]` of the seeds."""
         p, own = self.prepared, self.prepared.seeds.r
         rows, numbers = _table("fakes", fakes.r if isinstance(fakes, Traces) else fakes), _table("seed", seed)
         if rows.ndim != 2 or rows.shape[1] != own.shape[1] or numbers.shape != rows.shape[:1]:
@@ -553,7 +558,7 @@ def _prepare(
 
 def _in_order(strangers: Counted, seeds: Counted) -> tuple[Counted, Ints]:
     """
-    The alternates in the order of their steadiness, and where each seed would stand in it.
+    Return the alternates in the order of their steadiness, and where each seed would stand in it.
 
     So the test finds those who live like a seed without looking at everybody. Where somebody has several traces these
     must stay side by side: nothing is ordered then.

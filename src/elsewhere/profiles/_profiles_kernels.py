@@ -15,7 +15,7 @@ from elsewhere.traces.model import EARTH_RADIUS_KM
 
 @njit
 def nearness(points, sphere, r, r_next):
-    """max(1, d(r, r'))^-2, d in kilometres (E34)."""
+    """Return max(1, d(r, r'))^-2, d in kilometres (E34)."""
     x = points[r, 0] - points[r_next, 0]
     y = points[r, 1] - points[r_next, 1]
     z = points[r, 2] - points[r_next, 2]
@@ -35,7 +35,7 @@ def nearness(points, sphere, r, r_next):
 
 @njit
 def nearness_sums(out, r, points, sphere, open_start, open_target):
-    """out[i] = sum of the distance kernel over all feasible moves from r[i]."""
+    """Set out[i] = sum of the distance kernel over all feasible moves from r[i]."""
     R = len(points)
     for i in range(len(r)):
         total = 0.0
@@ -51,7 +51,8 @@ def nearness_sums(out, r, points, sphere, open_start, open_target):
 @njit
 def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, open_start, open_target):
     """
-    out[i, j] = a[i] * mass of the move r[i] -> r_next[j] + b[i] * distance kernel, 0 where the move is not feasible.
+    Set out[i, j] = a[i] * mass of the move r[i] -> r_next[j] + b[i] * distance kernel, 0 where the move is not
+    feasible.
 
     `row[i]` points into `start`, the rows of the sparse sums, and is -1 where there is none.
     """
@@ -78,7 +79,7 @@ def fill_block(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
 
 @njit
 def member(values, low, high, wanted):
-    """Position of `wanted` in the sorted `values[low:high]`, -1 if it is not there."""
+    """Return the position of `wanted` in the sorted `values[low:high]`, -1 if it is not there."""
     end = high
     while low < high:
         middle = (low + high) // 2
@@ -91,7 +92,7 @@ def member(values, low, high, wanted):
 
 @njit
 def keep_feasible(out, mass, r, r_next, open_start, open_target):
-    """out[m] = mass[m] where the move r[m] -> r_next[m] is feasible, else 0 (E36)."""
+    """Set out[m] = mass[m] where the move r[m] -> r_next[m] is feasible, else 0 (E36)."""
     for m in range(len(mass)):
         possible = member(open_target, open_start[r[m]], open_start[r[m] + 1], r_next[m]) >= 0
         out[m] = mass[m] if possible else 0.0
@@ -99,7 +100,7 @@ def keep_feasible(out, mass, r, r_next, open_start, open_target):
 
 @njit
 def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, open_start, open_target):
-    """out[i] = the probability of the move r[i] -> r_next[i]; `row`, `a` and `b` are indexed by place."""
+    """Set out[i] = the probability of the move r[i] -> r_next[i]; `row`, `a` and `b` are indexed by place."""
     for i in range(len(r)):
         here, there = r[i], r_next[i]
         if len(open_start) > 0 and member(open_target, open_start[here], open_start[here + 1], there) < 0:
@@ -115,7 +116,7 @@ def fill_moves(out, r, r_next, row, a, b, start, target, mass, points, sphere, o
 
 @njit
 def advance(here, there, total, start, target, log_p):
-    """there[j] = ln sum_i exp(here[i] + ln p(i -> j)); `total` is room for K numbers."""
+    """Set there[j] = ln sum_i exp(here[i] + ln p(i -> j)); `total` is room for K numbers."""
     there[:] = -np.inf
     total[:] = 0.0
     for i in range(len(here)):
@@ -212,7 +213,7 @@ def draw_missing(r, latent, whole, short, log_first, pair, seen, state, log_weig
 
 @njit
 def log_sum(x):
-    """ln sum exp(x)."""
+    """Return ln sum exp(x)."""
     top = -np.inf
     for value in x:
         top = max(top, value)
@@ -225,7 +226,7 @@ def log_sum(x):
 
 @njit
 def drawn(log_weight, u):
-    """The entry that the uniform number `u` chooses with probability in proportion to exp(log_weight)."""
+    """Return the entry that the uniform number `u` chooses with probability in proportion to exp(log_weight)."""
     total, chosen = log_sum(log_weight), -1
     for i in range(len(log_weight)):
         if log_weight[i] - total > -745.0:  # below, its share is exactly 0

@@ -113,7 +113,7 @@ class Sums:
         )
 
     def plus(self, other: "Sums") -> "Sums":
-        """The sums of both sets of users together."""
+        """Return the sums of both sets of users together."""
         if (self.R, self.T) != (other.R, other.T):
             raise InvalidTraces(
                 f"profiles must share places and periods: the model has (R, T) = {(self.R, self.T)}, "
@@ -137,17 +137,17 @@ class Sums:
         )
 
     def suppressed(self, m_min: int) -> "Sums":
-        """Without the moves that fewer than `m_min` users have made."""
+        """Return the sums without the moves that fewer than `m_min` users have made."""
         keep = self.movers >= m_min
         return replace(self, **{name: getattr(self, name)[keep] for name in ("key", "mass", "count", "movers")})
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The arrays by name, for a model file."""
+        """Return the arrays by name, for a model file."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], *, R: int, T: int, n_users: int) -> "Sums":
-        """The sums of `arrays`; `InvalidModel` where these cannot be sums over `n_users` users (F32)."""
+        """Return the sums of `arrays`; `InvalidModel` where these cannot be sums over `n_users` users (F32)."""
         for name, (kind, shape) in ARRAYS.items():
             array = arrays[name]
             expected = tuple({"R": R, "T": T, "M": len(np.atleast_1d(arrays["key"]))}[size] for size in shape)
@@ -224,27 +224,30 @@ class AggregateModel:
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return the number of places."""
         return self.sums.R
 
     @property
     def T(self) -> int:
-        """Number of periods."""
+        """Return the number of periods."""
         return self.sums.T
 
     @property
     def n_users(self) -> int:
-        """Number of contributing users."""
+        """Return the number of contributing users."""
         return self.sums.n_users
 
     @property
     def visitors(self) -> Ints:
-        """Number of distinct users that visit each place, (R,)."""
+        """Return the number of distinct users that visit each place, (R,)."""
         return self.sums.visitors
 
     @cached_property
     def pi_bar(self) -> Floats:
-        """Mean over users of the visiting probability of each place, (R,); not the steady state of p_bar (E32)."""
+        """
+        Return the mean over users of the visiting probability of each place, (R,); not the steady state of
+        p_bar (E32).
+        """
         return _read_only(self.sums.pi / self.n_users)
 
     def first(self, tau: int = 0) -> Floats:
@@ -418,7 +421,7 @@ class AggregateModel:
         return np.full(self.R, np.nan)
 
     def _weights(self, r: Ints, tau: int, tau_next: int) -> tuple[Ints, Floats, Floats]:
-        """For each place of `r`: its row in the sums, and the factors of sums and kernel, 1/z and epsilon/z."""
+        """Return for each place of `r` its row in the sums, and the factors of sums and kernel, 1/z and epsilon/z."""
         row = self._row_of(self._pair(tau, tau_next), r)
         unknown = np.unique(r[np.isnan(self._nearness[r])])
         if len(unknown):
@@ -510,7 +513,7 @@ def aggregate(
 
 
 def feasible_moves(feasible: Any, R: int) -> tuple[Ints, Places]:
-    """The 1s of a feasibility matrix, by rows (B51)."""
+    """Return the 1s of a feasibility matrix, by rows (B51)."""
     from scipy import sparse
 
     try:

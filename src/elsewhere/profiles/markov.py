@@ -57,34 +57,34 @@ class MobilityProfile:
 
     @property
     def K(self) -> int:
-        """Number of places the user visits."""
+        """Return the number of places the user visits."""
         return len(self.support)
 
     @property
     def T(self) -> int:
-        """Number of periods."""
+        """Return the number of periods."""
         return len(self.visits)
 
     @property
     def w(self) -> Floats:
-        """w_tau: share of the user's slots in each period, (T,)."""
+        """Return w_tau, the share of the user's slots in each period, (T,)."""
         lived = self.visits.sum(axis=1)
         return np.asarray(lived / lived.sum(), dtype=np.float64)
 
     @property
     def pi(self) -> Floats:
-        """Joint Pr{r, tau}, (T, K), sums to 1 (E1)."""
+        """Return the joint Pr{r, tau}, (T, K), sums to 1 (E1)."""
         return np.asarray(self.visits / self.visits.sum(), dtype=np.float64)
 
     @property
     def pi_tau(self) -> Floats:
-        """Conditional Pr{r | tau}, (T, K); the row of a period without any slot is 0."""
+        """Return the conditional Pr{r | tau}, (T, K); the row of a period without any slot is 0."""
         lived = self.visits.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(self.visits, lived, out=np.zeros(self.visits.shape), where=lived > 0))
 
     @property
     def pi_r(self) -> Floats:
-        """Visiting probability of each place over the whole day, (K,)."""
+        """Return the visiting probability of each place over the whole day, (K,)."""
         return np.asarray(self.visits.sum(axis=0) / self.visits.sum(), dtype=np.float64)
 
     def moves(self, tau: int = 0, tau_next: int = 0) -> Counts:
@@ -259,7 +259,7 @@ def _check_made_by_hand(u: Profiles) -> None:
 
 
 def check_comparable(*profiles: MobilityProfile) -> None:
-    """All profiles speak of the same places and the same periods."""
+    """Refuse profiles that do not speak of the same places and the same periods."""
     shapes = {(u.R, u.T) for u in profiles}
     if len(shapes) > 1:
         raise InvalidTraces(
@@ -408,7 +408,8 @@ def gibbs_profiles(
     prior: float = PRIOR,
 ) -> Profiles:
     """
-    The posterior mean of every user's profile after `burn_in` of `burn_in + sweeps` sweeps; `.sampling` tells how well.
+    Estimate the posterior mean of every user's profile after `burn_in` of `burn_in + sweeps` sweeps; `.sampling` tells
+    how well.
 
     A slot with evidence is drawn by its weights, whatever `r` says there. A user without missing or uncertain slots is
     not drawn: the mean is exact, maximum likelihood up to the prior. Only moves and visits that happen in some
@@ -457,7 +458,7 @@ def fill_slots(
 
 
 def uncertain_slots(traces: Traces) -> NDArray[np.bool_]:
-    """(N, L) which slots are missing, or have several likely places."""
+    """Return (N, L) which slots are missing, or have several likely places."""
     latent = traces.r < 0
     if traces.evidence is not None:
         latent[traces.evidence.row, traces.evidence.slot] = True
@@ -465,13 +466,13 @@ def uncertain_slots(traces: Traces) -> NDArray[np.bool_]:
 
 
 def _rows_of(traces: Traces) -> list[Ints]:
-    """The rows of each user."""
+    """Return the rows of each user."""
     order = np.argsort(traces.user, kind="stable")
     return np.split(order, np.cumsum(np.bincount(traces.user, minlength=traces.U))[:-1])
 
 
 def _pairs(tau: Places, T: int) -> tuple[Ints, Ints]:
-    """The pairs of periods that occur, and (L - 1,) which of them each step is."""
+    """Return the pairs of periods that occur, and (L - 1,) which of them each step is."""
     pairs, pair = np.unique(tau[:-1].astype(np.int64) * T + tau[1:], return_inverse=True)
     return pairs, pair.astype(np.int64)
 
@@ -538,7 +539,7 @@ def sample_user(
 
 
 def chain_of(moves: Moves, log_p: Floats, least: float) -> tuple[Ints, Ints, Floats]:
-    """The moves of each pair of periods whose `log_p` (pairs, moves) is above `least`: start, target, log_p."""
+    """Return the moves of each pair of periods whose `log_p` (pairs, moves) is above `least`: start, target, log_p."""
     kept = log_p > least
     before = np.concatenate([[0], np.cumsum(kept.ravel())])
     start = before[np.arange(len(log_p))[:, None] * len(moves.target) + moves.start]
@@ -547,7 +548,7 @@ def chain_of(moves: Moves, log_p: Floats, least: float) -> tuple[Ints, Ints, Flo
 
 def log_dirichlet(shape: Floats, start: Ints, rng: np.random.Generator) -> Floats:
     """
-    Logarithms of one Dirichlet draw per segment `start[i] : start[i + 1]` of each row of `shape`.
+    Return the logarithms of one Dirichlet draw per segment `start[i] : start[i + 1]` of each row of `shape`.
 
     Gamma(a) = Gamma(a + 1) U^(1/a), in logarithms: with shapes of 1e-4 most draws are below the smallest float.
     """
@@ -560,7 +561,7 @@ def log_dirichlet(shape: Floats, start: Ints, rng: np.random.Generator) -> Float
 
 def split_r_hat(values: Floats) -> float:
     """
-    Gelman and Rubin's potential scale reduction between the two halves of one run; 1 where nothing varies.
+    Return Gelman and Rubin's potential scale reduction between the two halves of one run; 1 where nothing varies.
 
     Examples
     --------
@@ -577,7 +578,7 @@ def split_r_hat(values: Floats) -> float:
 
 
 def _made(r: Places, R: int) -> Ints:
-    """Every move that somebody is seen to make, as r R + r', sorted."""
+    """Return every move that somebody is seen to make, as r R + r', sorted."""
     known = (r[:, :-1] >= 0) & (r[:, 1:] >= 0)
     return np.unique(r[:, :-1][known].astype(np.int64) * R + r[:, 1:][known])
 
@@ -618,7 +619,7 @@ def _observed(moved: Floats, first: Floats, r: Ints, hidden: NDArray[np.bool_], 
 
 def _profile(means: Means, moves: Moves, pairs: Ints, T: int, R: int) -> MobilityProfile:
     """
-    Means as counts: visits as they are; moves such that `p` is the mean of p, and departures their own mean.
+    Return the means as counts: visits as they are; moves such that `p` is the mean of p, and departures their own mean.
 
     What never happened is left out, and the crumbs of the prior on it are shared out in its row.
     """

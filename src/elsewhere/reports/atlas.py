@@ -47,7 +47,7 @@ class Sheet(NamedTuple):
 
     @staticmethod
     def of(locations: Locations, shown: Mask, weight: ArrayLike | None = None, width: float = 360) -> "Sheet":
-        """The sheet that holds all `shown` places, north up; with `weight`, one that holds nearly all weight."""
+        """Return the sheet that holds all `shown` places, north up; with `weight`, one that holds nearly all weight."""
         flat, centre = _plane(locations, shown)
         held = shown if weight is None else _nearly_all(flat, np.where(shown, np.asarray(weight, dtype=float), 0.0))
         low, high = flat[held].min(axis=0), flat[held].max(axis=0)
@@ -68,11 +68,11 @@ class Sheet(NamedTuple):
         return Sheet(x, y, width, height + STRIP, km, (north, east, centre[1]))
 
     def inside(self) -> Mask:
-        """Which places the sheet holds."""
+        """Return which places the sheet holds."""
         return np.asarray((self.x >= 0) & (self.x <= self.width) & (self.y >= 0) & (self.y <= self.height - STRIP))
 
     def scale(self) -> Markup:
-        """A bar of a round number of kilometres, and north."""
+        """Draw a bar of a round number of kilometres, and north."""
         length = _round(0.3 * self.width * self.km)
         shown = f"{length:g} km" if length >= 1 else f"{1000 * length:g} m"
         y, wide = self.height - 10, length / self.km
@@ -87,14 +87,14 @@ class Sheet(NamedTuple):
         )
 
     def lines(self) -> dict[str, list[Floats]]:
-        """Rings of land, and rivers and borders within the map, in its units, by layer; {} off the globe."""
+        """Return the rings of land, and rivers and borders within the map, in its units, by layer; {} off the globe."""
         if self.middle is None or not there():
             return {}
         size = np.array([self.width, self.height - STRIP])
         return drawn_lines(self._box(), self.width * self.km, self._placed, np.zeros(2), size)
 
     def ground(self) -> "Ground":
-        """Land and water, borders and names of towns; nothing where the places are not on the globe."""
+        """Draw land and water, borders and names of towns; nothing where the places are not on the globe."""
         layers, tall = self.lines(), self.height - STRIP
         if not layers:
             return Ground(None, None)
@@ -108,19 +108,19 @@ class Sheet(NamedTuple):
         return Ground(tag("g", drawn), _labels(at, self.width, tall))
 
     def _per_degree(self) -> Floats:
-        """Units per degree of longitude and of latitude."""
+        """Return the units per degree of longitude and of latitude."""
         assert self.middle is not None  # noqa: S101 - on the globe only
         up = math.radians(1) * EARTH_RADIUS_KM / self.km
         return np.array([up * self.middle[2], -up])
 
     def _placed(self, degrees: Floats) -> Floats:
-        """Longitude and latitude in units of the picture."""
+        """Return longitude and latitude in units of the picture."""
         assert self.middle is not None  # noqa: S101 - on the globe only
         middle = np.array([self.width, self.height - STRIP]) / 2
         return np.asarray(middle + (degrees - (self.middle[1], self.middle[0])) * self._per_degree())
 
     def _box(self) -> Box:
-        """The part of the globe that the map shows."""
+        """Return the part of the globe that the map shows."""
         assert self.middle is not None  # noqa: S101 - on the globe only
         north, east, _ = self.middle
         across, up = np.array([self.width, self.height - STRIP]) / 2 / np.abs(self._per_degree())
@@ -135,22 +135,25 @@ class Ground(NamedTuple):
     above: Markup | None
 
     def named(self, name: str) -> "Ground":
-        """With an id, so that other maps of the page repeat it in a few bytes: `again`."""
+        """Return this ground with an id, so that other maps of the page repeat it in a few bytes: `again`."""
         return Ground(*(None if p is None else tag("g", p, id=f"{name}-{w}") for p, w in zip(self, ("below", "above"), strict=True)))  # noqa: E501 # fmt: skip
 
     def again(self, name: str) -> "Ground":
-        """What `named` drew, once more."""
+        """Repeat what `named` drew."""
         return Ground(*(None if p is None else tag("use", href=f"#{name}-{w}") for p, w in zip(self, ("below", "above"), strict=True)))  # noqa: E501 # fmt: skip
 
 
 def _round(rough: float) -> float:
-    """The largest of 1, 2, 5 times a power of ten that is at most `rough`."""
+    """Return the largest of 1, 2, 5 times a power of ten that is at most `rough`."""
     power = 10.0 ** math.floor(math.log10(rough))
     return power * max(m for m in (1, 2, 5) if m * power <= rough)
 
 
 def _plane(locations: Locations, shown: Mask) -> tuple[Floats, tuple[float, float] | None]:
-    """Kilometres (R, 2) on a plane; on the globe also its longitude of x = 0, and how narrow a degree of it is."""
+    """
+    Return kilometres (R, 2) on a plane; on the globe also its longitude of x = 0, and how narrow a degree of it
+    is.
+    """
     if locations.lat is None or locations.lon is None:
         return locations.planar(), None
     turn = np.radians(locations.lon[shown])
@@ -164,7 +167,7 @@ def _plane(locations: Locations, shown: Mask) -> tuple[Floats, tuple[float, floa
 
 def _nearly_all(flat: Floats, weight: Floats) -> Mask:
     """
-    The places that hold nearly all weight: a few far ones must not shrink a town.
+    Return the places that hold nearly all weight: a few far ones must not shrink a town.
 
     From all of them to 99, 98 and 95 per cent of the weight, as much left out on each side: a step is taken where it
     halves the map.
@@ -193,14 +196,15 @@ class Label(NamedTuple):
     size: float
 
     def frame(self) -> tuple[float, float, float, float]:
-        """Left, top, right, bottom of its letters, with a little air."""
+        """Return left, top, right, bottom of its letters, with a little air."""
         half = 0.29 * self.size * len(self.name) + 2
         return self.x - half, self.y - 0.9 * self.size, self.x + half, self.y + 0.35 * self.size
 
 
 def placed_names(towns: Sequence[tuple[str, float, float]], width: float, height: float) -> list[Label]:
     """
-    Names that fit without touching each other or the edge, first come first served; the first in larger letters.
+    Place the names that fit without touching each other or the edge, first come first served; the first in larger
+    letters.
 
     Examples
     --------
@@ -232,7 +236,7 @@ def _labels(at: Sequence[tuple[str, float, float]], width: float, height: float)
 
 
 def most_visited(visits: ArrayLike) -> Mask:
-    """The places with a visit, at most `MOST_PLACES` of them."""
+    """Return the places with a visit, at most `MOST_PLACES` of them."""
     count = np.asarray(visits, dtype=np.float64)
     shown: Mask = count > 0
     if shown.sum() > MOST_PLACES:
@@ -242,7 +246,7 @@ def most_visited(visits: ArrayLike) -> Mask:
 
 
 def _picture(sheet: Sheet, ground: Ground, label: str, *marks: Child) -> Markup:
-    """A map: ground, marks, names, scale; what reaches over the edge of the map is cut."""
+    """Draw a map: ground, marks, names, scale; what reaches over the edge of the map is cut."""
     tall = sheet.height - STRIP
     frame = tag("rect", x=0.5, y=0.5, width=sheet.width - 1, height=tall - 1, class_="grid")
     inner = tag("svg", ground.below, *marks, ground.above, frame, width=sheet.width, height=tall, aria_hidden="true")
@@ -263,7 +267,7 @@ def map_of_visits(
     caption: Child = None,
 ) -> Markup:
     """
-    Places as discs whose area is the number of visits (fig:visited-locs); places without a visit are not drawn.
+    Draw places as discs whose area is the number of visits (fig:visited-locs); places without a visit are not drawn.
 
     `sheet` and `most` (the number of visits of the largest disc) give several maps one scale, `ground` what lies under
     them; by default the map has its own, zoomed to nearly all visits.
@@ -318,7 +322,7 @@ def _radius(share: float) -> float:
 
 
 def _outside(sheet: Sheet, count: Floats) -> str | None:
-    """What a zoomed map does not show, in words."""
+    """Return what a zoomed map does not show, in words."""
     away = (count > 0) & ~sheet.inside()
     if not away.any():
         return None
@@ -329,7 +333,7 @@ def _outside(sheet: Sheet, count: Floats) -> str | None:
 
 
 def class_look(label: int) -> tuple[str, str]:
-    """Ink and shape of a class: eight colours, then other shapes in the same colours."""
+    """Return ink and shape of a class: eight colours, then other shapes in the same colours."""
     if label < 0:
         return "none", "circle"
     return f"k{label % COLOURS}", SHAPES[(label + label // COLOURS) % len(SHAPES)]
@@ -347,7 +351,7 @@ def map_of_classes(
     caption: Child = None,
 ) -> Markup:
     """
-    Places by semantic class (fig:semantic-clusters): a colour and a shape for each class.
+    Draw places by semantic class (fig:semantic-clusters): a colour and a shape for each class.
 
     Examples
     --------
@@ -389,7 +393,7 @@ class Flows(NamedTuple):
 
 def flows(r: Places, zone: Ints) -> Flows:
     """
-    Trips between zones, most first: a trip is a change of place between two known slots that follow each other.
+    Count trips between zones, most first: a trip is a change of place between two known slots that follow each other.
 
     Examples
     --------
@@ -410,7 +414,10 @@ def flows(r: Places, zone: Ints) -> Flows:
 
 
 def zones(sheet: Sheet, weight: Floats) -> tuple[Ints, Floats, Floats, float]:
-    """Squares of a round number of kilometres: zone of each place (-1 off the sheet), where they are, their size."""
+    """
+    Return squares of a round number of kilometres: zone of each place (-1 off the sheet), where they are, their
+    size.
+    """
     side = _round(max(sheet.width * sheet.km / 8, 1e-9))
     cell = side / sheet.km
     tall = sheet.height - STRIP
@@ -437,7 +444,7 @@ def map_of_flows(
     widest: float | None = None,
 ) -> Markup:
     """
-    The strongest flows between zones as curves, the wider the larger their share of all trips.
+    Draw the strongest flows between zones as curves, the wider the larger their share of all trips.
 
     `where` is what `zones` made, `widest` the share of trips of the widest curve, so that several maps have one scale.
     """
@@ -467,7 +474,7 @@ def map_of_flows(
 
 def atlas(fakes: Traces | None, real: Traces | None, label: Ints | None) -> list[Child]:
     """
-    All maps of the report: visits and trips, real and fake side by side on one sheet and scale, and the classes.
+    Draw all maps of the report: visits and trips, real and fake side by side on one sheet and scale, and the classes.
 
     The sheet is drawn around what is shown and nothing else: without `real` it rests on the fakes alone.
     """
@@ -507,5 +514,5 @@ def atlas(fakes: Traces | None, real: Traces | None, label: Ints | None) -> list
 
 
 def sources(where: Locations) -> Markup | None:
-    """Where coasts and names come from, or how to get them; nothing for places that are not on the globe."""
+    """Return where coasts and names come from, or how to get them; nothing for places that are not on the globe."""
     return None if where.lat is None else tag("p", SOURCES if there() else HINT, class_="note")

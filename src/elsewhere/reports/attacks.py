@@ -58,7 +58,7 @@ UNITS = (
 
 
 def shown(value: Any, unit: str) -> str:
-    """A figure of an attack in its unit."""
+    """Return a figure of an attack in its unit."""
     if not isinstance(value, (int, float)):
         return "–"
     if unit == "share":
@@ -71,7 +71,10 @@ def shown(value: Any, unit: str) -> str:
 
 
 def outcome(finding: Plain) -> str:
-    """What an attack learnt, in the words of `Finding.outcome`; from its bar where an older file does not say it."""
+    """
+    Return what an attack learnt, in the words of `Finding.outcome`; from its bar where an older file does not
+    say it.
+    """
     if finding.get("status") != "run":
         return "not run" if finding.get("status") == "not run" else FOR_REVIEW
     known = {True: NOTHING, False: LEARNT}.get(finding.get("passed"), UNCLEAR)  # type: ignore[arg-type]
@@ -79,7 +82,7 @@ def outcome(finding: Plain) -> str:
 
 
 def state(finding: Plain) -> tuple[str, str, str]:
-    """Sign, words and class of what an attack learnt: a colour is never alone."""
+    """Return sign, words and class of what an attack learnt: a colour is never alone."""
     words = outcome(finding)
     sign, kind = {LEARNT: ("✗", "bad"), WITHIN: ("•", ""), NOTHING: ("✓", "good"), UNCLEAR: ("?", "")}.get(
         words, ("–", "")
@@ -88,19 +91,19 @@ def state(finding: Plain) -> tuple[str, str, str]:
 
 
 def sentence(audit: Plain) -> str:
-    """How many attacks learnt something, in one sentence."""
+    """Return how many attacks learnt something, in one sentence."""
     said = in_one_sentence({named(name, f.get("role")): outcome(f) for name, f in findings(audit).items()})
     return said[:1].upper() + said[1:]
 
 
 def badge(finding: Plain) -> Markup:
-    """What the attack learnt, as a small sign with words."""
+    """Return what the attack learnt, as a small sign with words."""
     sign, word, kind = state(finding)
     return tag("span", f"{sign} {word}", class_=f"verdict {kind}".strip())
 
 
 def counts(audit: Plain) -> dict[str, list[str]]:
-    """Outcome -> ids of the attacks that have it."""
+    """Return outcome -> ids of the attacks that have it."""
     found: dict[str, list[str]] = {}
     for name, finding in findings(audit).items():
         found.setdefault(state(finding)[1], []).append(name)
@@ -108,7 +111,10 @@ def counts(audit: Plain) -> dict[str, list[str]]:
 
 
 def audit_table(audit: Plain, *, shareable: bool) -> Markup:
-    """Every attack that ran, in numbers and in words; then what was not run and what it needs; then reviews."""
+    """
+    Tabulate every attack that ran, in numbers and in words; then what was not run and what it needs; then
+    reviews.
+    """
     found = findings(audit)
     ran = {name: f for name, f in found.items() if f.get("status") == "run"}
     people = (audit.get("sizes") or {}).get("seed_users")
@@ -155,7 +161,7 @@ def _numbers(ran: dict[str, Plain], decile: bool) -> Markup:
 
 
 def _words(ran: dict[str, Plain]) -> Markup:
-    """What learnt something first."""
+    """Say what the attacks learnt, those that learnt something first."""
     order = [LEARNT, WITHIN, UNCLEAR, NOTHING]
     items = sorted(ran.items(), key=lambda item: order.index(outcome(item[1])))
     return listing(
@@ -201,12 +207,15 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
 
 
 def _judged(f: Plain) -> list[str]:
-    """Roles in the file on which an attack has a figure."""
+    """Return the roles in the file on which an attack has a figure."""
     return [role for role, told in (f.get("roles") or {}).items() if told.get("main") is not None]
 
 
 def _roles(ran: dict[str, Plain]) -> list[Child]:
-    """Everybody in the file: the figures of every role, or why there are none; nothing where there are only seeds."""
+    """
+    Show everybody in the file: the figures of every role, or why there are none; nothing where there are only
+    seeds.
+    """
     names = list(dict.fromkeys(role for f in ran.values() for role in f.get("roles") or {}))
     if len(names) < 2:
         return []
@@ -267,7 +276,7 @@ def _why(name: str, f: Plain) -> str | None:
 
 
 def _beside(f: Plain) -> str | None:
-    """Attacks that know less or more, beside the main figure of A5."""
+    """Say what attacks that know less or more reach, beside the main figure of A5."""
     names = {
         "half_known": "half of the pairs",
         "with_classes": "only the classes",
@@ -307,7 +316,7 @@ class Claim(NamedTuple):
 
 def claims(audit: Plain | None, run: Mapping[str, Any]) -> list[Claim]:
     """
-    The claims of the product with their conditions, in order.
+    Return the claims of the product with their conditions, in order.
 
     Parameters
     ----------
@@ -358,7 +367,7 @@ def _no_shared_place(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
 
 
 def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
-    """What the certificate says of the whole release: a theorem, whose code the audit (A9) has tried out."""
+    """Return what the certificate says of the whole release: a theorem, whose code the audit (A9) has tried out."""
     told = run.get("certificate")
     certificate: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
     words = " ".join(str(word) for word in certificate.get("words") or ())
@@ -381,7 +390,7 @@ def _certified(audit: Plain | None, run: Mapping[str, Any]) -> Claim:
 
 
 def _behind(audit: Plain | None, run: Mapping[str, Any]) -> Claim | None:
-    """That k seeds stand behind every fake, where that was asked for."""
+    """Claim that k seeds stand behind every fake, where that was asked for."""
     certificate = run.get("certificate")
     k = certificate.get("k") if isinstance(certificate, Mapping) else None
     if k is None:
@@ -408,7 +417,7 @@ def _measured(audit: Plain | None) -> Claim:
 
 
 def may_not(audit: Plain | None) -> list[str]:
-    """What may not be said about any output, with the figure of this one beside it where there is one."""
+    """Return what may not be said about any output, with the figure of this one beside it where there is one."""
     said = [
         "That the fakes give anonymity, or that nothing about anybody can be learnt from them"
         + _learnt(audit, "A3", "A4", "A5", "A6", "A7", "A10"),
@@ -448,7 +457,7 @@ class Advice(NamedTuple):
 
 
 def useless(uses: Plain | None) -> bool:
-    """Whether something was judged, and the fakes are good for nothing of it, not even roughly."""
+    """Tell whether something was judged, and the fakes are good for nothing of it, not even roughly."""
     words = [use.get("verdict") for use in (uses or {}).values() if isinstance(use, Mapping)]
     return NOT_FOR in words and not {GOOD_FOR, ROUGH_FOR} & set(words)
 
@@ -520,7 +529,7 @@ def _covers_everybody(audit: Plain | None, run: Mapping[str, Any]) -> bool:
 
 
 def _safer(run: Mapping[str, Any]) -> str:
-    """What promises more than this run did."""
+    """Return what promises more than this run did."""
     return "a smaller --eps" if run.get("preset") == "private" else "--preset private (or deniable)"
 
 

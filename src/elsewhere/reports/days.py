@@ -45,7 +45,7 @@ class Hours(NamedTuple):
 
 def hours(traces: Traces) -> Hours:
     """
-    Who is away from his main place, and who sets out, by hour of the day.
+    Return who is away from his main place, and who sets out, by hour of the day.
 
     The main place of a row is where it has most slots (the first of several); away is the share of the known
     slots of an hour that are elsewhere, in per cent; a trip counts in the hour of the first slot at the new
@@ -79,7 +79,7 @@ def hours(traces: Traces) -> Hours:
 
 
 def by_hour(fakes: Traces | None, real: Traces | None) -> list[Child]:
-    """Two charts by hour of the day, fakes against real traces: who is away from his main place, who sets out."""
+    """Draw two charts by hour of the day, fakes against real traces: who is away from his main place, who sets out."""
     looks = ((real, "real traces", "real", "square", "5 3"), (fakes, "fakes", "fake", "circle", ""))
     made = [(hours(t), look) for t, *look in looks if t is not None]
     if all(len(h.hour) < 2 for h, _ in made):
@@ -102,7 +102,7 @@ def by_hour(fakes: Traces | None, real: Traces | None) -> list[Child]:
 
 def days(fakes: Traces, *, real: Traces | None = None, seed: Ints | None = None, label: Ints | None = None) -> Markup:
     """
-    The step-through map.
+    Draw the step-through map.
 
     Parameters
     ----------

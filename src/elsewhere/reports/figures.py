@@ -40,7 +40,7 @@ MARKERS = "os^DPXv*"
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of this size in inches, or `MissingExtra` where matplotlib is not installed."""
+    """Return an empty figure of this size in inches, or raise `MissingExtra` where matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -49,12 +49,12 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def png(figure: "Figure") -> bytes:
-    """The figure as the bytes of a PNG file, the same for the same figure."""
+    """Return the figure as the bytes of a PNG file, the same for the same figure."""
     return as_bytes(figure, "png")
 
 
 def as_bytes(figure: "Figure", form: str) -> bytes:
-    """The figure as a file of this form, the same for the same figure."""
+    """Return the figure as a file of this form, the same for the same figure."""
     # neither the library nor the hour: the same figure is the same file
     metadata = {"Software": None} if form == "png" else {"CreationDate": None, "Producer": None, "Creator": None}
     buffer = io.BytesIO()
@@ -90,7 +90,7 @@ class PairSimilarity:
     semantic: Floats = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Mean, quantiles and normalised histogram of both, as plain numbers."""
+        """Return the mean, quantiles and normalised histogram of both, as plain numbers."""
         return {
             "users": self.users,
             "pairs": len(self.geographic),
@@ -133,7 +133,7 @@ def pair_similarity(profiles: Sequence[MobilityProfile]) -> PairSimilarity:
 
 
 def describe(values: Floats) -> dict[str, Any]:
-    """Mean, quantiles and the share of values in each of the 20 bins of `BIN_EDGES`."""
+    """Return the mean, quantiles and the share of values in each of the 20 bins of `BIN_EDGES`."""
     quantiles = np.quantile(values, np.array(QUANTILES) / 100)
     return {
         "mean": float(values.mean()),
@@ -143,7 +143,7 @@ def describe(values: Floats) -> dict[str, Any]:
 
 
 def shares(values: Floats) -> Floats:
-    """The normalised histogram over `BIN_EDGES`; sums to 1."""
+    """Return the normalised histogram over `BIN_EDGES`; sums to 1."""
     # a share of visits such as .25 lies on an edge: rounding keeps it from falling on either side by its last bit
     counts, _ = np.histogram(np.clip(np.round(values, 9), 0, 1), BIN_EDGES)
     return np.asarray(counts / counts.sum(), dtype=np.float64)
@@ -180,7 +180,7 @@ def _under(axes: "Axes", sheet: Sheet) -> Floats:
 
 
 def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
-    """Places as discs whose area is their number of visits (fig:visited-locs); east and north in kilometres."""
+    """Draw places as discs whose area is their number of visits (fig:visited-locs); east and north in kilometres."""
     count = np.asarray(visits, dtype=np.float64)
     figure = new_figure(4.2, 4.0)
     axes = figure.subplots()
@@ -194,7 +194,7 @@ def visited_places(locations: Locations, visits: ArrayLike) -> "Figure":
 
 
 def places_by_class(locations: Locations, label: ArrayLike) -> "Figure":
-    """Places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
+    """Draw places by semantic class (fig:semantic-clusters): a colour and a marker for each class."""
     classes = np.asarray(getattr(label, "label", label))
     figure = new_figure(5.2, 4.0)
     axes = figure.subplots()
@@ -221,7 +221,7 @@ SIDES = {
 
 
 def _plain(result: Any, kind: str) -> Plain:
-    """The plain numbers of one result of a kind."""
+    """Return the plain numbers of one result of a kind."""
     found: dict[str, Plain] = getattr(Given.of(result), kind)
     if len(found) != 1:
         raise InvalidParameter(f"`result` must be one result of the kind {kind!r}, got {len(found)} of them.")
@@ -230,7 +230,7 @@ def _plain(result: Any, kind: str) -> Plain:
 
 def similarity_histograms(geographic: ArrayLike, semantic: ArrayLike) -> "Figure":
     """
-    Normalised histograms of geographic and of semantic similarity, side by side (fig:real-gs-similarity).
+    Draw normalised histograms of geographic and of semantic similarity, side by side (fig:real-gs-similarity).
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _mean(value: Any) -> float:
 
 
 def _bars(axes: "Axes", figure: Plain) -> None:
-    """Bars of the sides that a figure has, hatched, with the standard deviation over the fake datasets."""
+    """Draw bars of the sides that a figure has, hatched, with the standard deviation over the fake datasets."""
     there = [side for side in SIDES if figure.get(side) is not None]
     for i, side in enumerate(there):
         words, colour, hatch = SIDES[side]
@@ -278,7 +278,7 @@ def _bars(axes: "Axes", figure: Plain) -> None:
 
 
 def aggregate_similarity(result: Any) -> "Figure":
-    """Similarity of p_bar and pi_bar of fakes and testing data to those of the real traces."""
+    """Draw the similarity of p_bar and pi_bar of fakes and testing data to those of the real traces."""
     found = _plain(result, "publishing")["aggregate"]
     figure = new_figure(5.2, 2.9)
     for axes, (name, title) in zip(figure.subplots(1, 2), (("pi_bar", "π̄"), ("p_bar", "p̄")), strict=True):
@@ -289,7 +289,7 @@ def aggregate_similarity(result: Any) -> "Figure":
 
 
 def visiting_divergence(result: Any) -> "Figure":
-    """KL of visiting probabilities, all and most popular places (tbl:vistprob-kl, tbl:vistprob-kl-50mp)."""
+    """Draw the KL of visiting probabilities, all and most popular places (tbl:vistprob-kl, tbl:vistprob-kl-50mp)."""
     found = _plain(result, "publishing")["visits"]
     figure = new_figure(7.2, 2.9)
     for axes, name in zip(figure.subplots(1, 2), ("all", "top"), strict=True):
@@ -299,7 +299,7 @@ def visiting_divergence(result: Any) -> "Figure":
 
 
 def time_allocation(result: Any) -> "Figure":
-    """KL of the time allocation among the three most visited places of each person (tbl:timealloc-kl)."""
+    """Draw the KL of the time allocation among the three most visited places of each person (tbl:timealloc-kl)."""
     found = _plain(result, "publishing")["allocation"]
     figure = new_figure(7.6, 2.9)
     for axes, (rank, title) in zip(figure.subplots(1, 3), zip("123", ("1st", "2nd", "3rd"), strict=True), strict=True):
@@ -325,7 +325,7 @@ def _seed_histogram(result: Any, name: str) -> tuple[list[float], Plain]:
 
 
 def differential_similarity(result: Any) -> "Figure":
-    """Histogram of the differential semantic similarity between fake and real traces (fig:deltas-fakeset2)."""
+    """Draw the histogram of the differential semantic similarity between fake and real traces (fig:deltas-fakeset2)."""
     edges, told = _seed_histogram(result, "differential")
     figure = new_figure(3.6, 2.9)
     _histogram(figure.subplots(), edges, told, GREEN, "|sim_S(s, f) - sim_S(s', f)| (0 to 1)")
@@ -333,7 +333,7 @@ def differential_similarity(result: Any) -> "Figure":
 
 
 def fake_seed_similarity(result: Any) -> "Figure":
-    """Fakes against their own seeds: geographic, and semantic (fig:real-fake-semantic-similarity)."""
+    """Draw the similarity of fakes to their own seeds: geographic, and semantic (fig:real-fake-semantic-similarity)."""
     figure = new_figure(7.2, 2.9)
     sides = (("geographic", BLUE), ("semantic", VERMILION))
     for axes, (name, colour) in zip(figure.subplots(1, 2), sides, strict=True):
@@ -343,7 +343,10 @@ def fake_seed_similarity(result: Any) -> "Figure":
 
 
 def similarity_qq(result: Any) -> "Figure":
-    """Q-Q of semantic similarity among real traces and among fakes (fig:fake-fake-semantic-similarity-qq)."""
+    """
+    Draw the Q-Q plot of semantic similarity among real traces and among fakes
+    (fig:fake-fake-semantic-similarity-qq).
+    """
     qq = _plain(result, "publishing")["qq"]
     if qq is None:
         raise InvalidParameter("`result` has no two traces to compare, so there is no Q-Q plot.")
@@ -359,7 +362,7 @@ def similarity_qq(result: Any) -> "Figure":
 
 
 def location_privacy(result: Any, *, adversary: str = "aggregate", attack: str = "tracking") -> "Figure":
-    """Privacy against diversity and semantic overhead, for every generator (fig:locationprivacy a and b)."""
+    """Draw privacy against diversity and semantic overhead, for every generator (fig:locationprivacy a and b)."""
     generators = _plain(result, "lbs")["generators"]
     figure = new_figure(7.6, 3.4)
     sides = (("diversity", "different places per request"), ("semantic", "different classes per request"))
@@ -387,7 +390,7 @@ def _point(told: Plain, cost: str, adversary: str, attack: str) -> list[float] |
 
 
 def attack_intervals(result: Any) -> "Figure":
-    """Every attack of an audit that gives a share: reached with its interval, strangers, bar."""
+    """Draw every attack of an audit that gives a share: reached with its interval, strangers, bar."""
     found = findings(_plain(result, "audits"))
     # the eps of A9 is on no scale with shares
     ran = {n: f for n, f in found.items() if n != "A9" and f.get("interval") and f.get("main") is not None}

@@ -56,7 +56,7 @@ class Given:
 
 
 def findings(audit: Plain) -> dict[str, Plain]:
-    """The attacks of an audit, in the order of their numbers."""
+    """Return the attacks of an audit, in the order of their numbers."""
     there = [name for name in audit if ATTACK.fullmatch(name) and isinstance(audit[name], Mapping)]
     return {name: audit[name] for name in sorted(there, key=lambda name: int(name[1:]))}
 

@@ -39,7 +39,7 @@ Child = Any  # Markup as it is, None left out, everything else as escaped text
 
 
 def text(value: Child) -> Markup:
-    """A value as HTML: `Markup` as it is, None as nothing, lists joined, everything else escaped."""
+    """Return a value as HTML: `Markup` as it is, None as nothing, lists joined, everything else escaped."""
     if value is None:
         return Markup("")
     if isinstance(value, Markup):
@@ -51,7 +51,7 @@ def text(value: Child) -> Markup:
 
 def tag(name: str, /, *children: Child, **attributes: Any) -> Markup:
     """
-    One element; attributes are written without a trailing `_` and with `-` for `_`, None leaves one out.
+    Return one element; attributes are written without a trailing `_` and with `-` for `_`, None leaves one out.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _attribute(value: Any) -> str:
 
 
 def data(value: Any, *, id: str) -> Markup:  # noqa: A002 (the name of the attribute)
-    """Values for a script, as JSON that no string can break out of."""
+    """Return values for a script, as JSON that no string can break out of."""
     written = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         written = written.replace(sign, f"\\u{ord(sign):04x}")
@@ -90,7 +90,7 @@ def table(
     label: str | None = None,
 ) -> Markup:
     """
-    A table in a box of its own that scrolls sideways, so that the page never does.
+    Return a table in a box of its own that scrolls sideways, so that the page never does.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def table(
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """A number as people read it; "–" where there is none."""
+    """Return a number as people read it; "–" where there is none."""
     if value is None or isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return "–"
     if isinstance(value, int) or (float(value).is_integer() and abs(value) >= 1000):
@@ -139,7 +139,7 @@ def number(value: Any, digits: int = 3) -> str:
 
 def percent(value: Any, digits: int = 1) -> str:
     """
-    A share in per cent; "–" where there is none.
+    Return a share in per cent; "–" where there is none.
 
     Examples
     --------
@@ -155,12 +155,12 @@ def percent(value: Any, digits: int = 1) -> str:
 
 
 def listing(items: Iterable[Child], *, class_: str | None = None) -> Markup:
-    """A list of points."""
+    """Return a list of points."""
     return tag("ul", [tag("li", item) for item in items], class_=class_)
 
 
 def pairs(values: Mapping[str, Child]) -> Markup:
-    """Names and values, one under the other on a phone."""
+    """Return names and values, one under the other on a phone."""
     return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in values.items()])
 
 
@@ -173,13 +173,13 @@ class Section(NamedTuple):
 
 
 def section(title: str, *children: Child, anchor: str | None = None) -> Section:
-    """A part of a page; its anchor is made of the title unless it is given."""
+    """Return a part of a page; its anchor is made of the title unless it is given."""
     return Section(title, text(children), anchor or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "part")
 
 
 def page(title: str, sections: Sequence[Section], *, lead: Child = None, scripts: Sequence[str] = ()) -> Markup:
     """
-    A whole page.
+    Return a whole page.
 
     Parameters
     ----------

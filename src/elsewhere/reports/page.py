@@ -57,7 +57,7 @@ RULE = (
 
 
 def headline(given: Given, fakes: Traces | None, run: Mapping[str, Any], *, shareable: bool) -> Markup:
-    """What this is, what the data are good for, what the attacks learnt, and whether to publish."""
+    """Return what this is, what the data are good for, what the attacks learnt, and whether to publish."""
     audit = next(iter(given.audits.values()), None)
     uses = next(iter(given.uses.values()), None)
     edition = (
@@ -103,7 +103,7 @@ def _counted(uses: Plain) -> str:
 
 
 def word(use: Plain) -> Markup:
-    """The verdict on a use as a small sign with its word."""
+    """Return the verdict on a use as a small sign with its word."""
     sign, kind = SIGNS.get(str(use.get("verdict")), ("?", ""))
     return tag("span", f"{sign} {use.get('verdict')}", class_=f"verdict {kind}".strip())
 
@@ -120,7 +120,10 @@ def _in_short(uses: Plain) -> Markup:
 
 
 def in_detail(uses: Plain) -> Markup:
-    """Every use with all figures and the rule behind the words; sentences stand below the table, for phones' sake."""
+    """
+    Return every use with all figures and the rule behind the words; sentences stand below the table, for
+    phones' sake.
+    """
     rows, said = [], []
     for m in MEASURES:
         use = uses.get(m.id) or {}
@@ -178,7 +181,7 @@ LONGEST_LIST = 12
 
 def visible(run: Mapping[str, Any], *, shareable: bool) -> dict[str, Any]:
     """
-    What of `run` this edition shows.
+    Return what of `run` this edition shows.
 
     The shareable one leaves out what is private by its name, and lists that could hold a value per person.
     """
@@ -207,7 +210,7 @@ def _small(value: Any) -> bool:
 
 
 def acceptance(run: Mapping[str, Any]) -> Markup | None:
-    """How many tries each rule rejected, as a picture."""
+    """Draw how many attempts each rule rejected."""
     tally = run.get("tally")
     told = dict(tally) if isinstance(tally, Mapping) else {}
     rejected = run.get("rejected_by")
@@ -230,7 +233,7 @@ def acceptance(run: Mapping[str, Any]) -> Markup | None:
 
 
 def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
-    """The section "how it was made"."""
+    """Return the section "how it was made"."""
     seen = visible(run, shareable=shareable)
     parts: list[Child] = []
     rules = acceptance(seen)
@@ -260,7 +263,7 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
 
 
 def categories(run: Mapping[str, Any]) -> Markup | None:
-    """What the classes tell of the categories that the input gives its places, beside geography and chance."""
+    """Return what the classes tell of the categories that the input gives its places, beside geography and chance."""
     found = run.get("categories")
     if not isinstance(found, Mapping):
         return None
@@ -293,7 +296,7 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
 
 
 def versions() -> dict[str, str]:
-    """Of this package and of what its numbers rest on."""
+    """Return the versions of this package and of what its numbers rest on."""
     found = {"elsewhere": __version__, "Python": python_version()}
     for name in ("numpy", "numba", "scipy", "scikit-learn"):
         try:

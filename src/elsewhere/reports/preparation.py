@@ -26,7 +26,8 @@ STEPS = (0.25, 0.5, 0.75, 1.0)
 
 def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fake", caption: Child = None) -> Markup:
     """
-    Days (ISO date -> value, at least 0) as squares under their months; a day that is not given stays an empty square.
+    Draw days (ISO date -> value, at least 0) as squares under their months; a day that is not given stays an empty
+    square.
 
     Examples
     --------
@@ -75,7 +76,7 @@ def calendar(days: Mapping[str, float], *, unit: str, title: str, ink: str = "fa
 
 def _months(first: np.datetime64, weeks: int) -> list[tuple[int, str]]:
     """
-    Where months are named above a line of weeks that starts on a Monday: column and name.
+    Return where months are named above a line of weeks that starts on a Monday: column and name.
 
     Examples
     --------
@@ -127,7 +128,7 @@ MAPS = {
 
 def preparation_page(traces: Traces, prepared: Preparation) -> Markup:
     """
-    The whole page.
+    Return the whole page.
 
     Examples
     --------
@@ -213,7 +214,7 @@ def _days(p: Preparation) -> Section:
 
 
 def _ladder(p: Preparation) -> Child:
-    """How many people each longest gap would keep, with the one that was taken."""
+    """Return how many people each longest gap would keep, with the one that was taken."""
     if not p.people_by_gap or p.max_gap_minutes is None:
         return None
     taken = spoken_length(p.max_gap_minutes)
@@ -228,7 +229,7 @@ def _ladder(p: Preparation) -> Child:
 
 
 def _coverage_picture(c: Coverage, date: Times) -> Markup:
-    """One line per user, one square per day: the darker the more is known; a frame where the day was dropped."""
+    """Draw one line per user, one square per day: the darker the more is known; a frame where the day was dropped."""
     share = c.by_user()
     shown = [u for u in np.argsort(-share, kind="stable") if np.any(c.user == u)][:MOST_USERS]
     line = {int(u): i for i, u in enumerate(shown)}

@@ -153,7 +153,7 @@ class Run:
         return self.arrays[name].tolist() if name in self.arrays else None
 
     def _test(self) -> dict[str, Any] | None:
-        """What the privacy test measured on every attempt; None where nothing was tested."""
+        """Return what the privacy test measured on every attempt; None where nothing was tested."""
         if "accepted_sim" not in self.arrays:
             return None
         sides = {
@@ -169,7 +169,7 @@ class Run:
         }
 
     def _audit(self) -> dict[str, Any] | None:
-        """Every attack in a line, as the report has it; None where the run was not judged."""
+        """Return every attack in a line, as the report has it; None where the run was not judged."""
         audit = self.judgement.get("audit")
         if not isinstance(audit, Mapping):
             return None

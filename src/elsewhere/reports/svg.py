@@ -39,12 +39,12 @@ class Series(NamedTuple):
 
 
 def drawing(width: float, height: float, label: str, *children: Child, class_: str | None = None) -> Markup:
-    """An SVG picture with a text for those who do not see it."""
+    """Return an SVG picture with a text for those who do not see it."""
     return tag("svg", *children, viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=label, class_=class_)
 
 
 def figure(picture: Child, *, title: str | None = None, caption: Child = None, legend: Child = None) -> Markup:
-    """A picture with its title, its legend and a sentence below it."""
+    """Return a picture with its title, its legend and a sentence below it."""
     return tag(
         "figure",
         None if title is None else tag("h4", title),
@@ -56,7 +56,7 @@ def figure(picture: Child, *, title: str | None = None, caption: Child = None, l
 
 
 def mark(shape: str, x: float, y: float, size: float, class_: str, **more: object) -> Markup:
-    """One of `SHAPES` around a point."""
+    """Draw one of `SHAPES` around a point."""
     s = size
     if shape == "circle":
         return tag("circle", cx=x, cy=y, r=s, class_=class_, **more)
@@ -80,7 +80,7 @@ def mark(shape: str, x: float, y: float, size: float, class_: str, **more: objec
 
 
 def key(items: Sequence[tuple[str, str, str]]) -> Markup:
-    """Legend: (name, ink, shape); shape may be "line" or "dash" too."""
+    """Return the legend of (name, ink, shape); shape may be "line" or "dash" too."""
 
     def sample(ink: str, shape: str) -> Markup:
         if shape in ("line", "dash", "tick"):
@@ -99,7 +99,7 @@ def key(items: Sequence[tuple[str, str, str]]) -> Markup:
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """
-    Round numbers from at or below `low` to at or above `high`.
+    Return round numbers from at or below `low` to at or above `high`.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 def bars(rows: Sequence[Bar], *, unit: str, title: str, caption: Child = None, top: float | None = None) -> Markup:
     """
-    Bars that lie, each below its name; the value stands at the right, the unit under the axis.
+    Draw bars that lie, each below its name; the value stands at the right, the unit under the axis.
 
     Examples
     --------
@@ -179,17 +179,17 @@ class Frame:
         self.left, self.right, self.top, self.bottom = 44.0, WIDTH - 8.0, 24.0, height - 38.0
 
     def px(self, value: float) -> float:
-        """Across."""
+        """Return the pixel of x, across."""
         share = (value - self.x[0]) / (self.x[-1] - self.x[0])
         return self.left + (self.right - self.left) * min(1.0, max(0.0, share))
 
     def py(self, value: float) -> float:
-        """Down."""
+        """Return the pixel of y, down."""
         share = (value - self.y[0]) / (self.y[-1] - self.y[0])
         return self.bottom - (self.bottom - self.top) * min(1.0, max(0.0, share))
 
     def axes(self) -> Markup:
-        """Grid, numbers and labels; the label of y stands above the axis, where a phone can read it."""
+        """Draw grid, numbers and labels; the label of y stands above the axis, where a phone can read it."""
         parts: list[Child] = []
         for tick in self.y:
             parts.append(tag("line", x1=self.left, x2=self.right, y1=self.py(tick), y2=self.py(tick), class_="grid"))
@@ -219,7 +219,7 @@ def histogram(
     caption: Child = None,
 ) -> Markup:
     """
-    Shares per bin in per cent: the first series (name, shares, ink) as bars, further ones as dashed outlines.
+    Draw shares per bin in per cent: the first series (name, shares, ink) as bars, further ones as dashed outlines.
 
     Examples
     --------
@@ -270,7 +270,8 @@ def plot(
     legend: bool = True,
 ) -> Markup:
     """
-    Points with intervals, joined by lines where a series has a dash; `lines` are named heights, `diagonal` is y = x.
+    Draw points with intervals, joined by lines where a series has a dash; `lines` are named heights, `diagonal` is y =
+    x.
 
     `x_ticks` are the numbers along x, by default round ones, `x_names` what stands at them instead.
 
@@ -324,7 +325,7 @@ def interval(
     high: float,
     label: str,
 ) -> Markup:
-    """A small picture for a cell: the figure with its interval, the control as a diamond, the bar as a line."""
+    """Draw a small picture for a cell: the figure with its interval, the control as a diamond, the bar as a line."""
     wide, tall, pad = 130.0, 26.0, 6.0
 
     def at(v: float) -> float:

@@ -30,7 +30,7 @@ BETTER = {"top_10_overlap": "more is better", "top_50_overlap": "more is better"
 
 
 def utility(result: Plain, *, shareable: bool) -> Markup:
-    """All tables and figures of one publishing result."""
+    """Return all tables and figures of one publishing result."""
     sizes = result.get("sizes") or {}
     few = shareable and _few(sizes)
     names = ("train", "fakes", "datasets", "dataset_size", "places", "slots")
@@ -54,7 +54,7 @@ def utility(result: Plain, *, shareable: bool) -> Markup:
 
 
 def _few(sizes: Plain) -> bool:
-    """Whether either side is so few people, however many days, that a mean would be somebody's own."""
+    """Tell whether either side is so few people, however many days, that a mean would be somebody's own."""
     people = [sizes.get("users", sizes.get("train"))]
     if sizes.get("test"):
         people.append(sizes.get("test_users", sizes["test"]))
@@ -67,13 +67,13 @@ def _notes(notes: Any) -> Markup | None:
 
 
 def mean(value: Any) -> float | None:
-    """The mean of a figure, or the figure itself where it is one number."""
+    """Return the mean of a figure, or the figure itself where it is one number."""
     value = value.get("mean") if isinstance(value, dict) else value
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def spread(value: Any) -> str:
-    """Mean ± standard deviation over the datasets."""
+    """Return mean ± standard deviation over the datasets."""
     if not isinstance(value, dict):
         return number(mean(value))
     return f"{number(mean(value))} ± {number(value.get('std'))}"
@@ -276,7 +276,7 @@ RULE = (
 
 
 def in_short(result: Plain) -> str:
-    """How many of the measures that people ask first are as near as real people, in a few words."""
+    """Return how many of the measures that people ask first are as near as real people, in a few words."""
     known = [m for m in _first(result) if m.get("within") is not None]
     near = sum(bool(m["within"]) for m in known)
     return (
@@ -290,7 +290,7 @@ def _first(result: Plain) -> list[Plain]:
 
 
 def lives(result: Plain) -> Markup:
-    """Table and pictures of one comparison of lives."""
+    """Return table and pictures of one comparison of lives."""
     sizes = result.get("sizes") or {}
     people, days, fakes, made = (number(sizes.get(name)) for name in ("people", "days", "fakes", "fake_days"))
     said = str(result.get("in_words") or "")
@@ -309,7 +309,7 @@ def lives(result: Plain) -> Markup:
 
 
 def badge(measure: Plain) -> Markup:
-    """The verdict on a measure as a small sign with its word."""
+    """Return the verdict on a measure as a small sign with its word."""
     sign, kind = {True: ("✓", "good"), False: ("✗", "bad")}.get(measure.get("within"), ("–", ""))  # type: ignore[arg-type]
     return tag("span", f"{sign} {measure.get('word', '')}", class_=f"verdict {kind}".strip())
 
@@ -358,7 +358,7 @@ def _weeks(week: Plain) -> list[Child]:
 def _picture(
     curve: Plain, along: Sequence[float], *, x: str, y: str, title: str, across: Sequence[str] | None, caption: str
 ) -> Markup:
-    """Two lines, fakes and real people, over the band of halves; `across` names days of 24 hours along x."""
+    """Draw two lines, fakes and real people, over the band of halves; `across` names days of 24 hours along x."""
     known = [v for side in ("fakes", "real", "low", "high") for v in curve[side] if isinstance(v, (int, float))]
     upper = 100.0 if across else max([1.0, *known])
     marks = [24.0 * i for i in range(len(across) + 1)] if across else ticks(along[0], along[-1])
@@ -385,7 +385,7 @@ def _picture(
 
 
 def _line(frame: Frame, along: Sequence[float], values: Sequence[float | None]) -> str:
-    """The way of a line; what is not known interrupts it."""
+    """Return the path of a line; what is not known interrupts it."""
     way, lifted = "", True
     for a, v in zip(along, values, strict=True):
         if v is None:
@@ -413,7 +413,10 @@ DASHES = ("", "6 3", "2 3", "8 3 2 3", "4 4", "1 3")
 
 
 def service(result: Plain, *, shareable: bool) -> Markup:
-    """Pictures and the table of one result of the service scenario; of few people none in the shareable edition."""
+    """
+    Return pictures and the table of one result of the service scenario; of few people none in the shareable
+    edition.
+    """
     settings, generators = result.get("settings") or {}, result.get("generators") or {}
     people = settings.get("users")
     if shareable and not (isinstance(people, int) and people >= SMALLEST_GROUP):
@@ -446,12 +449,12 @@ def service(result: Plain, *, shareable: bool) -> Markup:
 
 
 def _ours_first(generators: Plain) -> list[tuple[str, Plain]]:
-    """In the given order, but what is ours first, so that it keeps its colour."""
+    """Return the names in the given order, but ours first, so that it keeps its colour."""
     return sorted(generators.items(), key=lambda item: item[0].lower() not in ("ours", "elsewhere", "fakes"))
 
 
 def _ceilings(generators: Plain) -> list[tuple[str, float]]:
-    """What guessing alone would miss, by number of fakes."""
+    """Return what guessing alone would miss, by number of fakes."""
     found = {n: told.get("ceiling") for by_n in generators.values() for n, told in by_n.items()}
     return [(f"ceiling, {n} fake{'s' * (n != '1')}", c) for n, c in found.items() if isinstance(c, (int, float))]
 
@@ -498,7 +501,7 @@ def _generators(generators: Plain) -> Markup:
 
 
 def _over_days(watched: Plain) -> list[Child]:
-    """Homes and main places found by a service that watches for several days: pictures, and a table below."""
+    """Show homes and main places found by a service that watches for several days: pictures, and a table below."""
     charts, rows = [], []
     for n, told in watched.items():
         series = []

@@ -54,7 +54,7 @@ class Attempts:
     size: ClassVar[int] = CHUNK
 
     def __call__(self, units: Ints) -> Made:
-        """What comes of the units, rows (seed, number of the fake)."""
+        """Generate the fakes of the units, rows (seed, number of the fake)."""
         pending = np.arange(len(units))
         tries = np.zeros(len(units), dtype=np.int64)
         kept: list[tuple[Any, Ints, Verdicts, Verdicts]] = []
@@ -88,7 +88,7 @@ class Attempts:
         )
 
     def _tried(self, row: Ints, number: Ints) -> tuple[Ints, Any, Verdicts]:
-        """One attempt each: what came of it, the trace, and the verdicts on those that were tested."""
+        """Make one attempt each; return what came of it, the trace, and the verdicts on those that were tested."""
         made = self.maker.attempt(self.seeds.r[row], rows=row, tries=number)
         outcome = np.where(made.status == OK, FAILED, NOT_MADE)
         tested = np.flatnonzero(outcome == FAILED)
@@ -138,7 +138,7 @@ class WalkModel:
         return _walks(self.tables, self.places, self.ways, n, rng)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
-        """How often each walk is to be taken: as people live (`Ratio`, `raked`)."""
+        """Return how often each walk is to be taken: as people live (`Ratio`, `raked`)."""
         ln = self.ratio.ln(walks)
         return raked(walks, label, self.share, self.tables.day_statistics, self.tables.people, np.exp(ln - ln.max()))
 
@@ -182,7 +182,7 @@ class LifeModel:
         return by_allowed_moves(self.places.astype(np.int32)[r], self.ways)
 
     def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
-        """How often each life is to be taken: all alike."""
+        """Return how often each life is to be taken: all alike."""
         return np.full(len(walks), 1 / len(walks))
 
 
@@ -229,11 +229,11 @@ class Pairs:
 
     @property
     def size(self) -> int:
-        """Fakes that are paired at once."""
+        """Return how many fakes are paired at once."""
         return max(LEAST_BLOCK, BLOCK // self.days)
 
     def __call__(self, block: Block) -> Made:
-        """What comes of a block."""
+        """Generate the fakes of a block."""
         units, test = block.units, self.test.of(block.seeds)
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
@@ -267,7 +267,7 @@ class Pairs:
 
 
 def _filled(r: Places, days: int) -> Places:
-    """The places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
+    """Return the places (S, days x L) of seeds with the gaps of each day they have filled as `without_gaps` does."""
     out = r.reshape(len(r) * days, -1).copy()
     has = (out >= 0).any(axis=1)
     out[has] = without_gaps(out[has].astype(np.int64))

@@ -129,22 +129,25 @@ class Fakes:
 
     @property
     def people(self) -> int:
-        """Number of fake people."""
+        """Return the number of fake people."""
         return int(self.life.max(initial=-1)) + 1
 
     @property
     def days(self) -> NDArray[np.datetime64] | None:
-        """A date for each day of a life, in order and of the right kind, not the published one; None for one day."""
+        """
+        Return a date for each day of a life, in order and of the right kind, not the published one; None for
+        one day.
+        """
         return None if self.day is None else np.datetime64("1970-01-05", "D") + self.day  # a Monday
 
     @property
     def acceptance(self) -> float:
-        """Share of the attempts that passed."""
+        """Return the share of the attempts that passed."""
         return self.tally["passed"] / max(1, self.tally["tested"])
 
     @property
     def covered(self) -> bool:
-        """Whether the preset has a theorem for the whole release: all fakes are then published, once."""
+        """Tell whether the preset has a theorem for the whole release: all fakes are then published, once."""
         return self.preset.name in PROVEN
 
     def save(self, folder: str | Path, *, force: bool = False) -> None:

@@ -413,7 +413,7 @@ def _gathered(
 
 
 def _weekend(traces: Traces, people: People, seed: Ints, day: Ints) -> NDArray[np.bool_] | None:
-    """(F,) whether the days of fakes are at a weekend: by the calendar, or where it has one day by their seeds."""
+    """Tell (F,) whether the days of fakes are at a weekend: by the calendar, or where it has one day by their seeds."""
     if traces.dates is None:
         return None
     return people.weekend[day] if people.days > 1 else is_weekend(traces.dates)[seed]
@@ -447,7 +447,7 @@ def _on_moves(learnt: FittedModel, feasible: Any) -> tuple[str, ...]:
 
 
 def _papers_number(learnt: FittedModel) -> tuple[str, ...]:
-    """Where places are classified as in the paper, whether they are in as many classes as there (E29)."""
+    """Tell whether places that are classified as in the paper are in as many classes as there (E29)."""
     if learnt.preset.method != "kmeans":
         return ()
     found, places = learnt.classes.kappa, int((learnt.classes.label >= 0).sum())

@@ -128,14 +128,14 @@ class FittedModel:
 
     @cached_property
     def ways(self) -> Ways | None:
-        """How walks keep to allowed moves between known places; None if all are allowed."""
+        """Return how walks keep to allowed moves between known places; None if all are allowed."""
         if self.model.feasible is None:
             return None
         return Ways.of(self.model.feasible, self.known, self.model.locations)
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """(R,) places that enough users share to stand in a fake or on a published map (E31)."""
+        """Tell (R,) which places enough users share to stand in a fake or on a published map (E31)."""
         return np.asarray(self.model.visitors >= self.preset.m_min)
 
     def classes_of(self, r: Places) -> Ints:

@@ -313,17 +313,17 @@ class Preset:
 
     @property
     def m_min(self) -> int:
-        """How many people must share a place; 1 where nothing is asked."""
+        """Return how many people must share a place; 1 where nothing is asked."""
         return 1 if self.learning is None else self.learning.m_min
 
     @property
     def c_min(self) -> int:
-        """How many places a class must have; 1 where nothing is asked."""
+        """Return how many places a class must have; 1 where nothing is asked."""
         return 1 if self.learning is None else self.learning.c_min
 
     @property
     def k(self) -> int:
-        """How many people must stand behind a fake; 0 where nothing is asked."""
+        """Return how many people must stand behind a fake; 0 where nothing is asked."""
         part = self.rules or self.certificate
         return getattr(part, "k", 0) or 0
 

@@ -177,7 +177,10 @@ def _people(settings: "Preset") -> int:
 
 
 def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
-    """How many places will be shared by `m_min` of those who are learnt from, who are drawn at random: on average."""
+    """
+    Return how many places will be shared by `m_min` of those who are learnt from, who are drawn at random: on
+    average.
+    """
     from elsewhere.run.roles import SEED_SHARE
 
     learnt = {

@@ -41,7 +41,7 @@ class Contributors:
         return Contributors(key, frozenset(named) if before is None else before.users | named)
 
     def met(self, traces: Traces) -> int:
-        """How many users here are among them by name; numbers name nobody: rows without names are numbered too."""
+        """Return how many users here are among them by name; 0 for rows without names, which are only numbered."""
         return sum(_hash(self.key, label) in self.users for label in traces.labels if isinstance(label, str))
 
 

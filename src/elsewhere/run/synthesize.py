@@ -86,12 +86,12 @@ class Result:
 
     @property
     def certificate(self) -> Certificate:
-        """What is proven of the whole release."""
+        """Return what is proven of the whole release."""
         return self.fakes.certificate
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What should be known about the fakes."""
+        """Return what should be known about the fakes."""
         return tuple(self.told["notes"])
 
     def to_dict(self) -> dict[str, Any]:

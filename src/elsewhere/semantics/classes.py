@@ -82,12 +82,12 @@ class SemanticClasses:
 
     @property
     def kappa(self) -> int:
-        """Number of classes."""
+        """Return the number of classes."""
         return int(self.label.max()) + 1
 
     @property
     def sizes(self) -> Ints:
-        """(kappa,) number of places in each class."""
+        """Return (kappa,) the number of places in each class."""
         return np.bincount(self.label[self.label >= 0], minlength=self.kappa).astype(np.int64)
 
     def members(self, i: int) -> Ints:
@@ -239,7 +239,7 @@ def _numbered(found: Ints) -> Ints:
 
 
 def _nearness(between: Floats, size: Ints) -> Floats:
-    """Mean edge weight between the places of two classes, and between different places of one."""
+    """Return the mean edge weight between the places of two classes, and between different places of one."""
     pairs = np.outer(size, size) - np.diag(size)
     return np.asarray(between / np.maximum(pairs, 1))
 
@@ -265,7 +265,7 @@ def _merged(label: Ints, edges: Edges, c_min: int) -> Ints:
 
 
 def _auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy: int, method: str) -> Ints:
-    """The partition into as many classes as "auto" finds (E29), after small classes are merged (E30)."""
+    """Return the partition into as many classes as "auto" finds (E29), after small classes are merged (E30)."""
     n = len(rows)
     if n < c_min:
         raise InvalidParameter(
@@ -293,7 +293,7 @@ def _auto(graph: LocationGraph, rows: Floats, edges: Edges, c_min: int, entropy:
 
 def most_classes(places: int, c_min: int) -> int:
     """
-    The largest number of classes that "auto" finds among so many visited places.
+    Return the largest number of classes that "auto" finds among so many visited places.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def most_classes(places: int, c_min: int) -> int:
 
 def ladder(most: int) -> list[int]:
     """
-    The numbers of classes that are tried: every one up to 10, then steps of a fifth.
+    Return the numbers of classes that are tried: every one up to 10, then steps of a fifth.
 
     Examples
     --------
@@ -321,7 +321,7 @@ def ladder(most: int) -> list[int]:
 
 
 def halvings(graph: LocationGraph, rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Some halves of the users whose ranks the graph keeps, drawn at random: fewer where there are many places."""
+    """Draw some halves of the users whose ranks the graph keeps, drawn at random: fewer where there are many places."""
     users = np.unique(graph.held.user)
     times = int(np.clip(PLACES_LOOKED_AT // max(int(graph.visited.sum()), 1), 3, HALVINGS))
     halves = np.zeros((times, graph.n_users), dtype=bool)
@@ -332,7 +332,8 @@ def halvings(graph: LocationGraph, rng: np.random.Generator) -> list[NDArray[np.
 
 def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]], most: int, entropy: int) -> int:
     """
-    The smallest number of classes of which two halves of the people know nearly as much together as of any other.
+    Return the smallest number of classes of which two halves of the people know nearly as much together as of any
+    other.
 
     Classes are learnt from one half of the people. Every place that both halves visit is then put into one of them by
     what it is to the one half, and again by what it is to the other. The score is what the two tell of each other:
@@ -378,7 +379,7 @@ class _View:
     others: Floats
 
     def told(self, kappa: int, entropy: int) -> float:
-        """What the classes of places by this half and by the other tell of each other."""
+        """Return what the classes of places by this half and by the other tell of each other."""
         if len(self.own) == 0:
             return 0.0
         found = _means(self.rows, min(kappa, len(self.rows)), entropy, 1)
@@ -386,7 +387,7 @@ class _View:
 
 
 def _views(graph: LocationGraph, half: NDArray[np.bool_], entropy: int = 0) -> list[_View]:
-    """Both views of one halving; of a large map some of its places, drawn by `entropy`."""
+    """Return both views of one halving; of a large map some of its places, drawn by `entropy`."""
     tables = [np.sqrt(np.round(graph.held.of_users(side).table(*graph.roles.shape), 9)) for side in (half, ~half)]
     views = []
     for own, other in (tables, tables[::-1]):
@@ -430,7 +431,10 @@ MOST_PEOPLE = 500  # that are compared with each other
 def most_informative(
     candidates: Sequence[SemanticClasses], r: NDArray[np.integer], rng: np.random.Generator
 ) -> SemanticClasses:
-    """The classes of the largest `likeness` of traces (N, L); the first of equals. `rng` draws people if too many."""
+    """
+    Return the classes of the largest `likeness` of traces (N, L); the first of equals. `rng` draws people if
+    too many.
+    """
     if len(r) > MOST_PEOPLE:
         r = r[np.sort(rng.permutation(len(r))[:MOST_PEOPLE])]
     labels = [np.append(classes.label, -1)[r] for classes in candidates]  # a gap, -1, is the last: in no class
@@ -440,7 +444,7 @@ def most_informative(
 
 def likeness(label: Ints) -> float:
     """
-    How much more people agree with the eighth of the others who agree most with them than with anybody.
+    Return how much more people agree with the eighth of the others who agree most with them than with anybody.
 
     Two people of (N, L) agree at the slots at which they are in one class; -1 is in none.
     """
@@ -454,7 +458,7 @@ def likeness(label: Ints) -> float:
 
 
 def _agreement(label: Ints) -> Floats:
-    """(N, N) share of slots at which two people are in one class."""
+    """Return (N, N) the share of slots at which two people are in one class."""
     N, L = label.shape
     same = np.zeros((N, N), dtype=np.int32)
     for at in label.T:

@@ -59,14 +59,14 @@ class Ranked:
     w: Floats  # (U, T)
 
     def spread(self) -> tuple[Ints, Ints]:
-        """Every (entry, rank) such that the entry covers the rank, with weight 1/size."""
+        """Return every (entry, rank) such that the entry covers the rank, with weight 1/size."""
         entry = np.repeat(np.arange(len(self.size)), self.size)
         step = np.arange(len(entry)) - np.repeat(np.cumsum(self.size) - self.size, self.size)
         return entry, self.first[entry] + step
 
 
 def ranked(profiles: Profiles, *, whole_day: bool = False) -> Ranked:
-    """The visits of each user in each period, most visited place first; or in the whole day, as one period."""
+    """Return the visits of each user in each period, most visited place first; or in the whole day, as one period."""
     user = np.repeat(np.arange(len(profiles)), np.diff(profiles.visit_start))
     place = profiles.support[profiles.support_start[user] + profiles.visit_k].astype(np.int64)
     if not whole_day:
@@ -94,7 +94,7 @@ def _sorted(user: Ints, tau: Ints, place: Ints, count: Counts, U: int, T: int) -
 
 
 def by_rank(tau: Ints, rank: Ints) -> Iterator[tuple[int, int, Ints]]:
-    """The entries of each (tau, rank), smallest first."""
+    """Yield the entries of each (tau, rank), smallest first."""
     width = int(rank.max()) + 1
     key = tau * width + rank
     order = np.argsort(key, kind="stable")
@@ -113,23 +113,29 @@ class Held:
     weight: Floats
 
     def of_users(self, chosen: NDArray[np.bool_], first: int = 0) -> "Held":
-        """The entries of the users whose number is marked in `chosen`; the first user gets the number `first`."""
+        """
+        Return the entries of the users whose number is marked in `chosen`; the first user gets the number
+        `first`.
+        """
         kept = chosen[self.user]
         return Held(self.user[kept] + first, self.place[kept], self.column[kept], self.weight[kept])
 
     def plus(self, other: "Held") -> "Held":
-        """The entries of both."""
+        """Return the entries of both."""
         names = ("user", "place", "column", "weight")
         return Held(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     def table(self, R: int, width: int) -> Floats:
-        """(R, width) sums over users: the roles of the places."""
+        """Return (R, width) sums over users: the roles of the places."""
         sums = np.bincount(self.place * width + self.column, self.weight, R * width)
         return np.asarray(sums, dtype=np.float64).reshape(R, width)
 
 
 def held(profiles: Profiles) -> Held:
-    """The ranks that every place holds for every user, of the whole day and of each period; `roles` is their sum."""
+    """
+    Return the ranks that every place holds for every user, of the whole day and of each period; `roles` is
+    their sum.
+    """
     clocks = [(1, True), (profiles.T, False)] if profiles.T > 1 else [(1, False)]
     parts, before = [], 0
     for T, whole_day in clocks:
@@ -142,13 +148,14 @@ def held(profiles: Profiles) -> Held:
 
 
 def width(T: int) -> int:
-    """Number of columns of a role: `RANKS` for the whole day and, if there are several, for each period."""
+    """Return the number of columns of a role: `RANKS` for the whole day and, if there are several, for each period."""
     return RANKS * (1 + T if T > 1 else 1)
 
 
 def roles(profiles: Profiles) -> Floats:
     """
-    For how many people a place is the i-th most visited, of the whole day and of each period: (R, RANKS * (1 + T)).
+    Count for how many people each place is the i-th most visited, of the whole day and of each period: (R, RANKS * (1 +
+    T)).
 
     With T = 1 the day is the period, (R, RANKS). Sums over users: the roles of two groups of people add.
     """
@@ -264,12 +271,12 @@ class LocationGraph:
 
     @property
     def visited(self) -> NDArray[np.bool_]:
-        """(R,) whether any user visits the place."""
+        """Tell (R,) whether any user visits the place."""
         return np.asarray(self.visitors > 0)
 
     @cached_property
     def w(self) -> Floats:
-        """(R, R) symmetric weights, diagonal 0."""
+        """Return (R, R) symmetric weights, diagonal 0."""
         active = np.flatnonzero(self.visited)
         w = np.zeros((self.R, self.R))
         w[np.ix_(active, active)] = self.w_visited
@@ -278,7 +285,7 @@ class LocationGraph:
 
     @cached_property
     def w_visited(self) -> Floats:
-        """The weights among visited places alone, in the order of `flatnonzero(visited)`."""
+        """Return the weights among visited places alone, in the order of `flatnonzero(visited)`."""
         active = np.flatnonzero(self.visited)
         if len(active) > DENSE_LIMIT:
             raise InvalidParameter(
@@ -329,7 +336,7 @@ class LocationGraph:
 
     @cached_property
     def _stacked(self) -> list["_Stacked"]:
-        """The sums of all pairs of ranks, some pairs at a time."""
+        """Return the sums of all pairs of ranks, some pairs at a time."""
         parts: list[list[_Sums]] = [[]]
         for sums in self._sums.values():
             parts[-1].append(sums)
@@ -339,7 +346,7 @@ class LocationGraph:
 
     @cached_property
     def _self_loops(self) -> Floats:
-        """(R,) what the sums and similarities have on the diagonal of w, which is 0."""
+        """Return (R,) what the sums and similarities have on the diagonal of w, which is 0."""
         out = np.zeros(self.R)
         if self._profiles is not None and self._edges is None:
             _add_similarities(out, ranked(self._profiles), np.arange(self.R))
@@ -352,12 +359,12 @@ class LocationGraph:
 
     @property
     def pairs(self) -> int:
-        """Ordered pairs of users whose edges were added up."""
+        """Return the number of ordered pairs of users whose edges were added up."""
         return self.n_users * (self.shifts or self.n_users - 1)
 
     @cached_property
     def _errors(self) -> tuple[NDArray[Any], Floats]:
-        """The weights, r < r_next, and the standard error of each."""
+        """Return the weights, r < r_next, and the standard error of each."""
         if self._edges is None or self._squares is None:
             return np.empty(0, dtype=EDGE), np.empty(0)
         weights, m, all_shifts = _symmetric_edges(self._edges), self.shifts, self.n_users - 1
@@ -367,7 +374,7 @@ class LocationGraph:
 
     @cached_property
     def error(self) -> Floats:
-        """(R, R) standard errors of `w`; 0 where no pair of users was left out."""
+        """Return (R, R) standard errors of `w`; 0 where no pair of users was left out."""
         out = np.zeros((self.R, self.R))
         weights, error = self._errors
         out[weights["r"], weights["r_next"]] = out[weights["r_next"], weights["r"]] = error
@@ -376,7 +383,7 @@ class LocationGraph:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What should be known about the weights."""
+        """Return what should be known about the weights."""
         if not self.shifts:
             return ()
         weights, error = self._errors
@@ -489,7 +496,8 @@ def _visitors(profiles: Profiles) -> Ints:
 
 def _sampled(new: Held, n_users: int, first: int = 0, before: Held | None = None) -> Held:
     """
-    What is kept of the ranks of single users: of all `n_users`, of whom the new ones begin at `first`, MOST_HELD.
+    Return what is kept of the ranks of single users: of all `n_users`, of whom the new ones begin at `first`,
+    MOST_HELD.
 
     Each number of a user has a fixed place in the draw, so users added later and users given at once are drawn alike.
     """
@@ -517,7 +525,7 @@ def _merged(edges: NDArray[Any]) -> NDArray[Any]:
 
 
 def _order_zero(profiles: Profiles, *, few: int) -> LocationGraph:
-    """The graph by sums over users; or, of at most `few` users, by their similarities when `w` is asked for."""
+    """Build the graph by sums over users; or, of at most `few` users, by their similarities when `w` is asked for."""
     visits = ranked(profiles) if len(profiles) > few else None
     ranks = held(profiles)
     return LocationGraph(
@@ -581,7 +589,7 @@ def _add_similarities(w: Floats, visits: Ranked, index: Ints) -> None:
 
 def _self_pairs(visits: Ranked) -> NDArray[Any]:
     """
-    What a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
+    Return what a pair (u, u) would add between tied places, negated: w_tau(u) s_uu / b for each pair of a block of b.
 
     s_uu = 1; the pairs (r, r) fall on the diagonal, which is dropped.
     """
@@ -617,7 +625,7 @@ def _add_product(w: Floats, sums: _Sums, index: Ints) -> None:
 
 
 def _shifts(pairs: int | str, U: int) -> int:
-    """How many shifts of U users are drawn; 0: none, all pairs are looked at."""
+    """Return how many shifts of U users are drawn; 0: none, all pairs are looked at."""
     everything = U * (U - 1)
     if isinstance(pairs, str):
         require_choice("pairs", pairs, ("auto", "all"))
@@ -637,7 +645,10 @@ def _pair_loop(
     rng: np.random.Generator | None,
     executor: Executor | None,
 ) -> LocationGraph:
-    """The paper's double loop, over the ordered pairs with at least one user from `first_new` on, or some of them."""
+    """
+    Run the paper's double loop, over the ordered pairs with at least one user from `first_new` on, or some of
+    them.
+    """
     U = len(profiles)
     entropy = None if rng is None else int(rng.integers(2**63))
     drawn, place, shifts = _shifts(pairs, U), np.arange(U), np.arange(1, U)
@@ -665,12 +676,12 @@ def _pair_loop(
 
 
 def _drawn(U: int, drawn: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """A random order of U users, and so many of the shifts 1 .. U-1."""
+    """Draw a random order of U users, and so many of the shifts 1 .. U-1."""
     return rng.permutation(U), np.sort(rng.permutation(U - 1)[:drawn] + 1)
 
 
 def _symmetric_edges(edges: NDArray[Any]) -> NDArray[Any]:
-    """The symmetric weights of these edges, r < r_next, sorted."""
+    """Return the symmetric weights of these edges, r < r_next, sorted."""
     low, high = np.minimum(edges["r"], edges["r_next"]), np.maximum(edges["r"], edges["r_next"])
     return _merged(_edge_list(low, high, edges["weight"] / 2)[low < high])
 

@@ -104,7 +104,7 @@ class Fault(BaseModel):
 
 
 def faults(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Answers that say what is wrong."""
+    """Return the answers of a service that say what is wrong."""
     return {status: {"model": Fault} for status in statuses}
 
 
@@ -234,7 +234,7 @@ def _token(request: Request) -> bytes:
 
 
 def _add_pool(api: FastAPI, pool: Pool, shown: Shown, owners: dict[str, Any]) -> None:
-    """What the page draws; for the owner alone, because whoever has the pool sees through its decoys (A19)."""
+    """Add what the page draws, for the owner alone, because whoever has the pool sees through its decoys (A19)."""
 
     @api.get("/v1/pool", response_class=Response, responses=faults(401, 403, 429) | JSON, **owners)
     def read_pool(request: Request) -> Response:

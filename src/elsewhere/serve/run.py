@@ -135,7 +135,7 @@ def serve(
 
 
 def _server(app: Any, cert: Path | None, key: Path | None, stopped: list[int]) -> Any:
-    """A server that is silent, waits for nobody long, and ends when something is in `stopped`."""
+    """Return a server that is silent, waits for nobody long, and ends when something is in `stopped`."""
     import uvicorn
 
     from elsewhere.serve.guard import LARGEST_HEAD, Impatient

@@ -63,7 +63,7 @@ class Device:
 
     @property
     def valid(self) -> bool:
-        """Whether the token is neither revoked nor expired."""
+        """Tell whether the token is neither revoked nor expired."""
         return not self.revoked and (self.expires is None or self.expires > datetime.now(UTC).isoformat())
 
 
@@ -205,7 +205,7 @@ class Store:
         }
 
     def meta(self) -> dict[str, str]:
-        """What the store says of its pool; empty before it is filled."""
+        """Return what the store says of its pool; empty before it is filled."""
         return dict(self.rows("SELECT name, value FROM meta"))
 
 

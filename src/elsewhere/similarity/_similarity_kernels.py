@@ -16,7 +16,7 @@ from elsewhere._jit import njit
 @njit
 def sorted_overlap(a: Any, b: Any, a_total: Any, b_total: Any) -> Any:
     """
-    A B max_sigma sum_r min(a_r / A, b_sigma(r) / B) for counts sorted downwards (E20): whole if the counts are.
+    Return a B max_sigma sum_r min(a_r / A, b_sigma(r) / B) for counts sorted downwards (E20): whole if the counts are.
 
     min is supermodular, so matching rank with rank is optimal.
     """
@@ -33,7 +33,7 @@ def sorted_overlap(a: Any, b: Any, a_total: Any, b_total: Any) -> Any:
 
 @njit
 def shared_overlap(a_key: Any, a: Any, b_key: Any, b: Any, a_total: Any, b_total: Any) -> Any:
-    """A B sum_r min(a_r / A, b_r / B) over the keys r that both have; keys rise (E9, E13)."""
+    """Return a B sum_r min(a_r / A, b_r / B) over the keys r that both have; keys rise (E9, E13)."""
     overlap = a_total * b_total * 0
     i, j = 0, 0
     while i < len(a) and j < len(b):
@@ -51,7 +51,8 @@ def shared_overlap(a_key: Any, a: Any, b_key: Any, b: Any, a_total: Any, b_total
 @njit
 def visit_similarity(left: Any, right: Any, first: int, by_place: bool, out: Any) -> None:
     """
-    Order 0 for users `first`, `first + 1`, ... of `left` (rows of `out`) against all of `right`; both are `Visits`.
+    Compute the similarity of order 0 for users `first`, `first + 1`, ... of `left` (rows of `out`) against all of
+    `right`; both are `Visits`.
 
     sum_tau w_tau(u) overlap_tau, in each period by place (E13) or rank with rank (E16).
     """
@@ -76,7 +77,7 @@ def visit_similarity(left: Any, right: Any, first: int, by_place: bool, out: Any
 @njit
 def move_similarity(left: Any, right: Any, first: int, out: Any) -> None:
     """
-    eq:as1, Hamming, for users `first`, `first + 1`, ... of `left` against all of `right`; both are `Moves`.
+    Compute eq:as1, Hamming, for users `first`, `first + 1`, ... of `left` against all of `right`; both are `Moves`.
 
     A term alpha_r min(p(u), p(v)) is min(m E, n D) / E in departures of u, for m of D and n of E departures.
     """
@@ -101,7 +102,7 @@ def move_similarity(left: Any, right: Any, first: int, out: Any) -> None:
 @njit
 def assignment(benefit: Any) -> Any:
     """
-    The column of each row in an assignment of largest total benefit; at least as many columns as rows.
+    Return the column of each row in an assignment of largest total benefit; at least as many columns as rows.
 
     Shortest augmenting paths with potentials, O(rows^2 columns); exact while all sums of benefits are.
     """
@@ -146,7 +147,7 @@ def assignment(benefit: Any) -> Any:
 @njit
 def gilmore_lawler(u: Any, v: Any) -> Any:
     """
-    M[r, x] of E25, in departures of u: what row r can add to V at most if it is mapped to x.
+    Return M[r, x] of E25, in departures of u: what row r can add to V at most if it is mapped to x.
 
     The stay is matched with the stay, the other moves rank with rank; period pairs are added up. u and v are `Table`s.
     """
@@ -168,7 +169,7 @@ def gilmore_lawler(u: Any, v: Any) -> Any:
 
 @njit
 def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
-    """V(sigma) of E25 in departures of u; a row that v never leaves adds nothing (E3)."""
+    """Return V(sigma) of E25 in departures of u; a row that v never leaves adds nothing (E3)."""
     pairs, n = u.leaving.shape
     value = 0.0
     for k in range(pairs):
@@ -184,7 +185,7 @@ def mapped_value(u: Any, v: Any, sigma: Any) -> Any:
 @njit
 def best_start(u: Any, v: Any, starts: Any) -> Any:
     """
-    The start of largest V, as a permutation of v's places, and its V.
+    Return the start of largest V, as a permutation of v's places, and its V.
 
     Rows of `starts` are partial mappings, -1 where they say nothing; free places of v fill these in their order.
     """
@@ -211,7 +212,10 @@ def best_start(u: Any, v: Any, starts: Any) -> Any:
 
 @njit
 def swap_gain(moves: Any, p: Any, sigma: Any, i: int, j: int) -> Any:
-    """What V gains if i and j exchange their images: only moves to or from them change. `moves` is `Touching`."""
+    """
+    Return what V gains if i and j exchange their images: only moves to or from them change. `moves` is
+    `Touching`.
+    """
     x, y = sigma[i], sigma[j]
     gain = 0.0
     for place in (i, j):
@@ -232,7 +236,7 @@ def swap_gain(moves: Any, p: Any, sigma: Any, i: int, j: int) -> Any:
 @njit
 def try_all(moves: Any, p: Any, start: Any, missing: float) -> Any:
     """
-    The best of all n! mappings, each one swap away from the one before (Heap's algorithm); n at most 7 or so.
+    Find the best of all n! mappings, each one swap away from the one before (Heap's algorithm); n at most 7 or so.
 
     V cannot gain more than `missing`: the search ends when it has gained that.
     """
@@ -260,7 +264,7 @@ def try_all(moves: Any, p: Any, start: Any, missing: float) -> Any:
 @njit
 def anneal(moves: Any, p: Any, start: Any, missing: float, hot: float, cold: float, uniform: Any) -> Any:
     """
-    The best mapping met by Metropolis steps over swaps of two images; `uniform` (rounds, steps, 3) decides them.
+    Find the best mapping met by Metropolis steps over swaps of two images; `uniform` (rounds, steps, 3) decides them.
 
     Each round begins at `start` and cools geometrically from `hot` to `cold`, in departures of u. V cannot gain more
     than `missing`: the search ends when it has gained that.

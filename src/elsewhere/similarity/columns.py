@@ -15,7 +15,7 @@ MAPPINGS = ("per-period", "common")
 
 
 def check_pair(u: MobilityProfile, v: MobilityProfile) -> None:
-    """Both are profiles, over the same places and periods."""
+    """Refuse what are no profiles over the same places and periods."""
     for name, profile in (("u", u), ("v", v)):
         if not isinstance(profile, MobilityProfile):
             raise InvalidParameter(f"`{name}` must be a `MobilityProfile`, got {type(profile).__name__}.")
@@ -23,13 +23,13 @@ def check_pair(u: MobilityProfile, v: MobilityProfile) -> None:
 
 
 def check_order(order: int) -> None:
-    """The order is 0 or 1."""
+    """Refuse an order that is neither 0 nor 1."""
     if isinstance(order, bool) or order not in ORDERS:
         raise InvalidParameter(f"`order` must be 0 (visits) or 1 (moves), got {order!r}.")
 
 
 def check_departures(*profiles: MobilityProfile) -> None:
-    """Order 1 is an expectation over the first argument's departures: without any it has no meaning (E3)."""
+    """Refuse order 1 without departures of the first argument, over which it is an expectation (E3)."""
     still = sum(1 for u in profiles if u.count.sum() == 0)
     if still:
         raise InvalidTraces(
@@ -39,14 +39,14 @@ def check_departures(*profiles: MobilityProfile) -> None:
 
 
 def gathered(profiles: Iterable[MobilityProfile]) -> Profiles:
-    """`Profiles.of`, refusing what is not a collection."""
+    """Return `Profiles.of`, refusing what is not a collection."""
     if not isinstance(profiles, Iterable):
         raise InvalidParameter(f"`profiles` must be a sequence of profiles, got {type(profiles).__name__}.")
     return Profiles.of(profiles)
 
 
 def check_rng(rng: np.random.Generator | None) -> None:
-    """A generator, or none."""
+    """Refuse what is neither a generator nor None."""
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise InvalidParameter(f"`rng` must be a `numpy.random.Generator` or None, got {type(rng).__name__}.")
 
@@ -94,7 +94,7 @@ class Moves(NamedTuple):
 
 
 def visits_of(profiles: Profiles, *, by_place: bool) -> Visits:
-    """The visits of all profiles, in each period by rising place, or by falling count (ties: rising place)."""
+    """Return the visits of all profiles, in each period by rising place, or by falling count (ties: rising place)."""
     U, T = len(profiles), profiles.T
     user = np.repeat(np.arange(U), np.diff(profiles.visit_start))
     place = profiles.support[profiles.support_start[user] + profiles.visit_k].astype(np.int64)
@@ -109,7 +109,7 @@ def visits_of(profiles: Profiles, *, by_place: bool) -> Visits:
 
 
 def period_scale(lived: Counts, longest: float) -> tuple[Floats, Floats, Floats]:
-    """`times`, `over` and `denominator` of `Visits`, for comparison with users of at most `longest` slots."""
+    """Return `times`, `over` and `denominator` of `Visits`, for comparison with users of at most `longest` slots."""
     # an empty period has no overlap with anything: 1 avoids 0 / 0
     over = np.where(lived > 0, lived, 1).astype(np.float64)
     times, denominator = np.ones_like(over), np.ones(len(over))
@@ -122,7 +122,7 @@ def period_scale(lived: Counts, longest: float) -> tuple[Floats, Floats, Floats]
 
 
 def moves_of(profiles: Profiles) -> Moves:
-    """The moves of all profiles, by rising key."""
+    """Return the moves of all profiles, by rising key."""
     U, R, T = len(profiles), profiles.R, profiles.T
     user = np.repeat(np.arange(U), np.diff(profiles.move_start))
     first = profiles.support_start[user]

@@ -49,7 +49,7 @@ def mallows_distance(p: ArrayLike, q: ArrayLike, d: ArrayLike | None = None) -> 
 
 
 def distances(name: str, d: ArrayLike, n: int, highest: float = np.inf) -> Floats:
-    """`d` as an (n, n) array of distances in [0, highest], else `InvalidParameter`."""
+    """Return `d` as an (n, n) array of distances in [0, highest], else `InvalidParameter`."""
     array = _numbers(name, d)
     if array.shape != (n, n):
         raise InvalidParameter(f"`{name}` must have shape ({n}, {n}), got {array.shape}.", code="E_SHAPE")
@@ -64,7 +64,7 @@ def distances(name: str, d: ArrayLike, n: int, highest: float = np.inf) -> Float
 
 
 def transport(p: Floats, q: Floats, d: Floats) -> float:
-    """The optimal value for checked arguments: a linear program on the two supports."""
+    """Return the optimal value for checked arguments: a linear program on the two supports."""
     i, j = np.flatnonzero(p), np.flatnonzero(q)
     mass, wanted, cost = p[i] / p[i].sum(), q[j] / q[j].sum(), d[np.ix_(i, j)]
     if len(i) == 1 or len(j) == 1:
@@ -172,7 +172,7 @@ def scaled_distance(locations: Locations) -> Floats:
 
 
 def expected_closeness(u: MobilityProfile, v: MobilityProfile, order: int, d: Floats) -> float:
-    """sum over u's periods or rows of weight (1 - M_d), the transport on the two supports."""
+    """Return the sum over u's periods or rows of weight (1 - M_d), the transport on the two supports."""
     between = d[np.ix_(u.support, v.support)]
     if order == 0:
         here, there = u.pi_tau, v.pi_tau

@@ -45,12 +45,12 @@ from elsewhere.traces.model import Floats, Ints, Places
 
 
 def by_rank(count: Counts) -> Ints:
-    """Positions by falling count, ties in their old order: the canonical sorted order of E22."""
+    """Return the positions by falling count, ties in their old order: the canonical sorted order of E22."""
     return np.argsort(-count, kind="stable")
 
 
 def rank_mapping(a: Counts, b: Counts) -> Ints:
-    """sigma of the sorted matching of two vectors of counts, as positions; -1 beyond the shorter list."""
+    """Return sigma of the sorted matching of two vectors of counts, as positions; -1 beyond the shorter list."""
     n = min(np.count_nonzero(a), np.count_nonzero(b))
     sigma = np.full(len(a), -1)
     sigma[by_rank(a)[:n]] = by_rank(b)[:n]
@@ -59,7 +59,7 @@ def rank_mapping(a: Counts, b: Counts) -> Ints:
 
 def common_mapping(u: MobilityProfile, v: MobilityProfile) -> tuple[float, Ints]:
     """
-    Value and sigma, as positions, of the best common mapping.
+    Return the value and sigma, as positions, of the best common mapping.
 
     It maximises sum_{r,tau} w_tau(u) min(pi_tau^r(u), pi_tau^sigma(r)(v)) over one sigma for all periods, w_tau(u)
     the share of u's slots in period tau. Benefits are whole numbers over the denominators of `Visits`, so that the
@@ -124,7 +124,10 @@ Tables = dict[tuple[int, int] | None, Table]
 
 
 def tables_of(u: MobilityProfile, pairs: Sequence[tuple[int, int]] | None) -> Tables:
-    """One table per pair of periods, on the places that take part; or a single one of all `pairs`, on the support."""
+    """
+    Return one table per pair of periods, on the places that take part; or a single one of all `pairs`, on the
+    support.
+    """
     if pairs is not None:
         moves = np.stack([u.moves(*pair) for pair in pairs]).astype(np.float64)
         return {None: _table(np.arange(u.K), u.visits.sum(axis=0), moves)}
@@ -157,7 +160,7 @@ def _touching(count: Floats, leaving: Floats) -> Touching:
 
 
 def _padded(v: Table, n: int) -> Table:
-    """The same moves among at least n places, the new ones never visited: V has the same maximum."""
+    """Return the moves among at least n places, the new ones never visited: V has the same maximum."""
     size = len(v.k)
     if size >= n:
         return v
@@ -173,7 +176,7 @@ def _padded(v: Table, n: int) -> Table:
 def best_mapping(
     u: MobilityProfile, v: MobilityProfile, tables_u: Tables, tables_v: Tables, rng: np.random.Generator
 ) -> tuple[float, list[Places], float]:
-    """sim_S, one sigma per table of u, and the upper bound."""
+    """Return sim_S, one sigma per table of u, and the upper bound."""
     value, bound, sigma = 0.0, 0.0, []
     for pair, table in tables_u.items():
         found = np.full(u.K, -1, dtype=np.int32)
@@ -195,7 +198,7 @@ def best_mapping(
 
 
 def _shared(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:
-    """The identity on the places of both, -1 elsewhere."""
+    """Return the identity on the places of both, -1 elsewhere."""
     sigma = np.full(len(a.k), -1)
     _, r, x = np.intersect1d(u.support[a.k], v.support[b.k], assume_unique=True, return_indices=True)
     sigma[r] = x
@@ -203,7 +206,7 @@ def _shared(u: MobilityProfile, v: MobilityProfile, a: Table, b: Table) -> Ints:
 
 
 def _search(a: Table, b: Table, starts: list[Ints], rng: np.random.Generator) -> tuple[float, float, Ints]:
-    """V, its upper bound, and the mapping found, in departures of u."""
+    """Return V, its upper bound, and the mapping found, in departures of u."""
     M = gilmore_lawler(a, b)
     lawler = assignment(M)
     bound = float(M[np.arange(len(M)), lawler].sum())
@@ -238,7 +241,7 @@ class SemanticMatch:
 
     @property
     def gap(self) -> float:
-        """`upper_bound` - `sim`; 0 means proven optimal."""
+        """Return `upper_bound` - `sim`; 0 means proven optimal."""
         return self.upper_bound - self.sim
 
 

@@ -18,7 +18,7 @@ _ONE, _FOUR, _SIX = np.uint64(1), np.uint64(4), np.uint64(6)
 
 @njit
 def open_stream(key, attempt, row):
-    """The stream of one attempt on one seed: key (2), counter (4), block (4), numbers used of the block."""
+    """Return the stream of one attempt on one seed: key (2), counter (4), block (4), numbers used of the block."""
     stream = np.zeros(11, dtype=np.uint64)
     stream[0], stream[1], stream[3], stream[4] = key[0], key[1], attempt, row
     stream[10] = _FOUR
@@ -27,7 +27,7 @@ def open_stream(key, attempt, row):
 
 @njit
 def _high(a, b):
-    """The upper 64 of the 128 bits of a * b."""
+    """Return the upper 64 of the 128 bits of a * b."""
     a_low, a_high, b_low, b_high = a & _LOW, a >> _HALF, b & _LOW, b >> _HALF
     middle = a_high * b_low + ((a_low * b_low) >> _HALF)
     return a_high * b_high + (middle >> _HALF) + ((a_low * b_high + (middle & _LOW)) >> _HALF)
@@ -48,7 +48,7 @@ def _next_block(stream):
 
 @njit
 def uniform(stream):
-    """One number of [0, 1), 53 bits."""
+    """Draw one number of [0, 1), 53 bits."""
     if stream[10] == _FOUR:
         _next_block(stream)
     used = stream[10]

@@ -81,7 +81,7 @@ def on_the_way(streets: Any, a: int, b: int, f: float) -> int:
 
 @njit
 def stay(out: Any, k: int, step: float, until: float, place: int) -> int:
-    """Be at `place` in every slot that begins before minute `until`, from slot k on; return the next slot."""
+    """Stay at `place` in every slot that begins before minute `until`, from slot k on; return the next slot."""
     while k < len(out) and k * step < until:
         out[k] = place
         k += 1

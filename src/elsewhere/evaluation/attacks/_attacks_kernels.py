@@ -9,7 +9,10 @@ from elsewhere._jit import njit
 
 @njit
 def longest_common_run(a, b, row):
-    """Length of the longest stretch of places that both traces contain, at whatever hour; `row` is scratch (L + 1)."""
+    """
+    Return the length of the longest stretch of places that both traces contain, at whatever hour; `row` is
+    scratch (L + 1).
+    """
     L = len(a)
     best = 0
     row[:] = 0
@@ -27,7 +30,7 @@ def longest_common_run(a, b, row):
 @njit
 def closest(fakes, skip, people, user, places, scratch, out):
     """
-    out[f] = (aligned, shared, run): the most that fake f has in common with any person but user `skip[f]`.
+    Set out[f] = (aligned, shared, run): the most that fake f has in common with any person but user `skip[f]`.
 
     aligned counts equal slots, shared equal places of the two visited sets (`places (N, R)` marks those of people),
     run is `longest_common_run`.
@@ -62,7 +65,7 @@ def closest(fakes, skip, people, user, places, scratch, out):
 
 @njit
 def with_owner(fakes, owner, people, places, scratch, out):
-    """out[f] = (aligned, shared, run) of fake f and its own seed."""
+    """Set out[f] = (aligned, shared, run) of fake f and its own seed."""
     F, L = fakes.shape
     for f in range(F):
         s = owner[f]
@@ -85,7 +88,7 @@ def with_owner(fakes, owner, people, places, scratch, out):
 @njit
 def move_likelihoods(steps, start, user, log_p, unseen, out):
     """
-    out[f, u] = sum over the steps of fake f of ln p(u), slot by slot, so that ties are those of a plain loop.
+    Set out[f, u] = sum over the steps of fake f of ln p(u), slot by slot, so that ties are those of a plain loop.
 
     Step number k of `steps (F, L - 1)` was made by users `user[start[k] : start[k + 1]]`, -1 by nobody.
     """
@@ -127,7 +130,7 @@ def forget(count, leaving, log_count, log_leaving, floor, width, seeds, fakes, r
 
 @njit
 def likelihoods(fakes, people, log_count, log_leaving, out):
-    """out[f, s] = sum_t ln M[s(t), f(t)], M the co-occurrence counts with normalised rows."""
+    """Set out[f, s] = sum_t ln M[s(t), f(t)], M the co-occurrence counts with normalised rows."""
     F, L = fakes.shape
     for s in range(len(people)):
         whole = 0.0
@@ -143,7 +146,7 @@ def likelihoods(fakes, people, log_count, log_leaving, out):
 @njit
 def reconstruct(fakes, seed, prior, log_count, log_leaving, out_above, out_tied):
     """
-    For every slot: how many places score above the true one, and how many the same, the true one included.
+    Count for every slot how many places score above the true one, and how many the same, the true one included.
 
     The score of place r at t is ln prior(r) + sum over fakes of ln M[r, f(t)]; closer than 1e-9 is the same.
     """
@@ -167,7 +170,10 @@ def reconstruct(fakes, seed, prior, log_count, log_leaving, out_above, out_tied)
 
 @njit
 def nearest(traces, skip, others, user, keep, out):
-    """out[i] = the `keep` smallest Hamming distances, rising, from trace i to `others` but those of user `skip[i]`."""
+    """
+    Set out[i] = the `keep` smallest Hamming distances, rising, from trace i to `others` but those of user
+    `skip[i]`.
+    """
     L = traces.shape[1]
     for i in range(len(traces)):
         for k in range(keep):
@@ -191,7 +197,7 @@ def nearest(traces, skip, others, user, keep, out):
 @njit
 def knows(kind, known, fake, person, visits_fake, visits_person, tolerance):
     """
-    Whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.
+    Tell whether a person fits what the adversary knows: slots `known` (rising) of a fake, in one of seven ways.
 
     0 location, 1 sequence, 2 time, 3 unique location, 4 frequency, 5 probability, 6 proportion.
     """
@@ -240,7 +246,7 @@ def knows(kind, known, fake, person, visits_fake, visits_person, tolerance):
 @njit
 def single_matches(known, fakes, visits_fake, people, user, visits, start, visitor, tolerance, out):
     """
-    out[f, kind, i] = the user of the only person that fits knowledge i of fake f; -1 where none or several do.
+    Set out[f, kind, i] = the user of the only person that fits knowledge i of fake f; -1 where none or several do.
 
     `known (F, I, h)` slots; `visits_fake (F, L)` the fake's visits to the place of each slot, `visits (N, R)`
     those of people. Whoever fits visits all known places, so only `visitor[start[r] : start[r + 1]]` of the rarest one
@@ -271,7 +277,7 @@ def single_matches(known, fakes, visits_fake, people, user, visits, start, visit
 @njit
 def shifted_agreements(mine, theirs, shift, agreed, out):
     """
-    out[f, s] = largest number of slots at which both are in one class, day s up to `shift` slots earlier or later.
+    Set out[f, s] = largest number of slots at which both are in one class, day s up to `shift` slots earlier or later.
 
     `mine` (F, L) are the classes of fakes, `theirs` (L, N) those of people; -1 is none. `agreed` (2, N) is room for
     numbers of slots.
@@ -295,7 +301,7 @@ def shifted_agreements(mine, theirs, shift, agreed, out):
 @njit
 def shifted_likelihoods(fakes, first, kind, runs, shift, gain, out):
     """
-    out[f, s] = ln Pr{f | the runs of s, boundaries moved} / Pr{f}.
+    Set out[f, s] = ln Pr{f | the runs of s, boundaries moved} / Pr{f}.
 
     The runs of person s begin at `first[s, : runs[s]]` and are of class `kind[s]`. Each boundary is moved by up to
     `shift` slots, all moves alike, and never before the one that was before it. `gain[c, r]` is the odds of place r

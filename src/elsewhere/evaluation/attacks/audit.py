@@ -70,7 +70,10 @@ def information(a: Ints, b: Ints) -> float:
 
 
 def order_tells(seed: Ints, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Bits by which the place in the list tells the seed, beyond a shuffle; the shuffle's own; p of a shuffle."""
+    """
+    Return the bits by which the place in the list tells the seed, beyond a shuffle; the shuffle's own; p of a
+    shuffle.
+    """
     n = len(seed)
     _, seed = np.unique(seed, return_inverse=True)
     part = np.arange(n) * min(PARTS, n) // n
@@ -193,7 +196,7 @@ class Attack(NamedTuple):
 
 
 def noise_audit(inputs: AttackInputs) -> Finding:
-    """A9: of the noisy sums of the private preset, or of the noisy count of the deniable one."""
+    """Audit (A9) the noisy sums of the private preset, or the noisy count of the deniable one."""
     return sum_audit(inputs, inputs.sampler) if isinstance(inputs.sampler, Mechanism) else count_audit(inputs)
 
 
@@ -255,7 +258,10 @@ def run(attack: str, inputs: AttackInputs) -> Finding:
 
 
 def _beyond_chance(f: Finding) -> float:
-    """How far the figure is above strangers, or guessing, in halves of its interval; of equals the seeds come first."""
+    """
+    Return how far the figure is above strangers, or guessing, in halves of its interval; of equals the seeds
+    come first.
+    """
     chance = f.control if f.control is not None else f.baseline or 0.0
     half = 0.0 if f.interval is None else (f.interval.high - f.interval.low) / 2
     return max(0.0, (f.main or 0.0) - chance) / max(half, 1e-9)
@@ -315,12 +321,12 @@ class AuditResult:
 
     @property
     def flagged(self) -> tuple[str, ...]:
-        """Ids of the attacks whose bar the fakes do not pass."""
+        """Return the ids of the attacks whose bar the fakes do not pass."""
         return tuple(f.id for f in self.findings if f.passed is False)
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """A sentence for every role in the file on which there is no verdict, with the reason."""
+        """Return a sentence for every role in the file on which there is no verdict, with the reason."""
         said: dict[str, list[str]] = {}
         for f in self.findings:
             for role, told in (f.details.get("roles") or {}).items():

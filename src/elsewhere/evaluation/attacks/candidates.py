@@ -62,7 +62,10 @@ def shared_top(score: Floats | Ints, own: Ints, n: int = 1) -> Floats:
 
 
 def by_candidate(score: Scores, people: People) -> Scores:
-    """Scores of people from scores of their traces, the best of each user's rows; rounded, so that ties are ties."""
+    """
+    Return the scores of people from scores of their traces, the best of each user's rows; rounded, so that ties
+    are ties.
+    """
     score = np.round(score, DIGITS) if score.dtype.kind == "f" else score
     if len(people.user) == people.U:
         return score[:, np.argsort(people.user)]
@@ -105,7 +108,8 @@ def compact_pairs(R: int, fakes: Ints, people: Ints) -> tuple[tuple[int, int], I
 
 def fresh_flagged(trials: Sequence[int], candidates: int, bar: float) -> float:
     """
-    Chance that the bar flags fresh real people in the place of the fakes, by any of several attacks on one question.
+    Return the chance that the bar flags fresh real people in the place of the fakes, by any of several attacks on one
+    question.
 
     `trials` is the number of fakes that each attack is tried on. Whoever has nothing to do with the candidates is named
     once in `candidates` times: hits are binomial, and the bar is held against the upper end of Wilson's interval.
@@ -206,7 +210,7 @@ EXCHANGES = 1000
 
 
 def moves_of_users(people: People, R: int) -> tuple[Ints, Ints, Floats]:
-    """User, move r R + r', and p(u)_r^{r'} of every move that somebody made, by user and move."""
+    """Return user, move r R + r', and p(u)_r^{r'} of every move that somebody made, by user and move."""
     key = (people.r[:, :-1] * R + people.r[:, 1:]).ravel()
     who = np.repeat(people.user, people.r.shape[1] - 1)
     pair, count = np.unique(who * (R * R) + key, return_counts=True)
@@ -217,7 +221,7 @@ def moves_of_users(people: People, R: int) -> tuple[Ints, Ints, Floats]:
 
 
 def move_counts(traces: Ints, moves: Ints, R: int) -> Any:
-    """Sparse (traces, moves): how often each trace makes each of the given moves, which are sorted."""
+    """Return a sparse (traces, moves) matrix: how often each trace makes each of the given moves, which are sorted."""
     from scipy import sparse
 
     key = traces[:, :-1] * R + traces[:, 1:]
@@ -228,7 +232,7 @@ def move_counts(traces: Ints, moves: Ints, R: int) -> Any:
 
 
 def move_scores(fakes: Ints, people: People, R: int) -> Iterator[tuple[Ints, Floats]]:
-    """Rows of fakes, block by block, and how likely each user's moves make each: (rows, users)."""
+    """Yield rows of fakes, block by block, and how likely each user's moves make each: (rows, users)."""
     user, move, p = moves_of_users(people, R)
     order = np.lexsort((user, move))
     moves, start = np.unique(move[order], return_index=True)
@@ -263,7 +267,8 @@ def named(fakes: Ints, people: People, R: int) -> Floats:
 
 def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Rate, float]:
     """
-    Share of the fakes that the first n users explain best, of 2n; and how often an exchange of users has as much.
+    Return the share of the fakes that the first n users explain best, of 2n; and how often an exchange of users has as
+    much.
 
     Fakes that know neither group give every exchange of members and strangers the same law, with mean one half; the
     interval is that of the exchanges.
@@ -276,7 +281,7 @@ def exchanged_share(share: Floats, n: int, rng: np.random.Generator) -> tuple[Ra
 
 
 def best_explained(inputs: AttackInputs) -> Finding:
-    """A2 of people of whom no fake was made: are fakes best explained by their moves, or as often by strangers'?"""
+    """Run A2 on people of whom no fake was made: are fakes best explained by their moves, or as often by strangers'?"""
     rng, n = inputs.rng("A2"), min(inputs.seeds.U, inputs.strangers.U)
     members, strangers = (some_people(group, n, rng) for group in (inputs.seeds, inputs.strangers))
     both = People(np.concatenate([members.r, strangers.r]), np.concatenate([members.user, strangers.user + n]), 2 * n)
@@ -415,7 +420,10 @@ def background(inputs: AttackInputs) -> Finding:
 
 
 def _times(found: Ints, U: int) -> Floats:
-    """How often each user was the only one to fit, as a share of all knowledge times U: the mean is the share."""
+    """
+    Return how often each user was the only one to fit, as a share of all knowledge times U: the mean is the
+    share.
+    """
     return np.asarray(np.bincount(found[found >= 0], minlength=U) * (U / found.size))
 
 

@@ -61,7 +61,7 @@ def verbatim(traces: Ints, people: Ints) -> Any:
 
 def copied_days(inputs: AttackInputs) -> Finding | None:
     """
-    A1 without knowing who was made from whom: fakes that equal a real day, more than days of two people do.
+    Run A1 without knowing who was made from whom: find fakes that equal a real day, more than days of two people do.
 
     None where there are no more of them than that: the other ways of copying need strangers and the seeds.
     """
@@ -94,7 +94,10 @@ def copied_days(inputs: AttackInputs) -> Finding | None:
 
 
 def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
-    """p of "fakes are not closer to the seeds than strangers are", one-sided Kolmogorov-Smirnov, per measure."""
+    """
+    Return the p-value of "fakes are not closer to the seeds than strangers are", one-sided Kolmogorov-Smirnov,
+    per measure.
+    """
     from scipy.stats import ks_2samp
 
     method: Literal["exact", "asymp"] = "exact" if max(len(fakes), len(strangers)) <= EXACT else "asymp"
@@ -105,7 +108,10 @@ def above(fakes: Ints, strangers: Ints) -> dict[str, float]:
 
 
 def copies_of_role(inputs: AttackInputs) -> Finding:
-    """A1 of people of whom no fake was made: do fakes equal their days, or come closer to them than strangers do?"""
+    """
+    Run A1 on people of whom no fake was made: do fakes equal their days, or come closer to them than strangers
+    do?
+    """
     rng, R = inputs.rng("A1"), inputs.R
     copied, chance = verbatim(inputs.fakes, inputs.seeds.r), verbatim(inputs.strangers.r, inputs.seeds.r)
     main = user_rate(copied.astype(np.float64), inputs.units, rng)[0]
@@ -152,7 +158,10 @@ class Told(NamedTuple):
 
 
 def copies(inputs: AttackInputs) -> Finding:
-    """A1: the finding is that of the first way of copying that shows, else that of places shared with the own seed."""
+    """
+    Run A1; the finding is that of the first way of copying that shows, else that of places shared with the own
+    seed.
+    """
     rng, link, R = inputs.rng("A1"), inputs.main, inputs.R
     own, pretended, free = (common_with_owner(x, R) for x in (link, inputs.control, inputs.null))
 
@@ -342,7 +351,10 @@ def unique_places(inputs: AttackInputs) -> Finding:
 
 
 def few_in_the_file(inputs: AttackInputs) -> Finding:
-    """A13 of people of whom no fake was made: places of the fakes where one of them, and few of the whole file, go."""
+    """
+    Run A13 on people of whom no fake was made: find places of the fakes where one of them, and few of the whole
+    file, go.
+    """
     m_min, used = inputs.parameters["m_min"], np.unique(inputs.fakes)
     assert inputs.file is not None  # noqa: S101 - inputs of a role
     rare = used[inputs.file[used] < m_min]

@@ -79,7 +79,10 @@ def eps_of_event(event: Event, smaller: Ints, larger: Ints, *, delta: float, lev
 
 
 def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> Event:
-    """Among single outcomes, "at most" and "at least", either way: the event with the highest lower bound of eps."""
+    """
+    Choose, among single outcomes, "at most" and "at least", either way, the event with the highest lower bound
+    of eps.
+    """
     values = np.unique(np.concatenate([smaller, larger]))
     counts = [np.searchsorted(values, x) for x in (smaller, larger)]
     single = [np.bincount(c, minlength=len(values)).astype(np.float64) for c in counts]
@@ -101,7 +104,10 @@ def choose_event(smaller: Ints, larger: Ints, *, delta: float, level: float = LE
 
 
 def eps_lower_bound(smaller: Ints, larger: Ints, *, delta: float, level: float = LEVEL) -> tuple[Rate, Event]:
-    """Lower bound of eps from the outcomes of runs on two neighbours: event chosen on one half, judged on the other."""
+    """
+    Return a lower bound of eps from the outcomes of runs on two neighbours: event chosen on one half, judged on
+    the other.
+    """
     require_between("level", level, 0, 1, open_low=True, open_high=True)
     require_between("delta", delta, 0, 1)
     if min(len(smaller), len(larger)) < 4:

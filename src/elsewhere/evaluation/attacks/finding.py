@@ -157,7 +157,7 @@ class Fresh(NamedTuple):
 
     @property
     def pass_it(self) -> bool:
-        """Whether the bar can be used at this size."""
+        """Tell whether the bar can be used at this size."""
         return self.flagged <= SELDOM
 
 
@@ -222,7 +222,7 @@ class Finding:
 
     @property
     def risk(self) -> float | None:
-        """(main - control) / (1 - control): how much of what strangers do not already suffer is added."""
+        """Return (main - control) / (1 - control): how much of what strangers do not already suffer is added."""
         if self.main is None or self.control is None or self.control >= 1:
             return None
         return (self.main - self.control) / (1 - self.control)
@@ -251,7 +251,10 @@ class Finding:
 
     @property
     def outcome(self) -> str:
-        """The verdict in words that nobody can take for the other side's: what the attack learnt, or why it is open."""
+        """
+        Return the verdict in words that nobody can take for the other side's: what the attack learnt, or why it
+        is open.
+        """
         if self.status != RUN:
             return NOT_RUN if self.status == NOT_RUN else FOR_REVIEW
         return {True: WITHIN if self.passed else LEARNT, False: NOTHING, None: UNCLEAR}[self.learnt]

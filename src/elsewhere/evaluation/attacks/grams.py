@@ -69,7 +69,7 @@ class Grams:
         return np.asarray((pair + BACKOFF * self.popularity(r[:, 1:], skip)) / (leaving + BACKOFF))
 
     def unseen(self, r: Ints, skip: Ints | None = None) -> Floats:
-        """1 where nobody has made the step, (N, L - 1)."""
+        """Return 1 at each step that nobody has made, (N, L - 1)."""
         return np.asarray(self.steps.look(self._steps(r), skip) == 0, dtype=np.float64)
 
     def at_hour(self, r: Ints, skip: Ints | None = None) -> Floats:

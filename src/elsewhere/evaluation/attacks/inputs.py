@@ -42,7 +42,7 @@ class Link(NamedTuple):
 
     @property
     def user(self) -> Ints:
-        """User behind each fake."""
+        """Return the user behind each fake."""
         return self.people.user[self.owner]
 
 
@@ -83,12 +83,12 @@ class AttackInputs:
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return the number of places."""
         return len(self.locations)
 
     @property
     def given(self) -> frozenset[str]:
-        """Names of the optional inputs that are there."""
+        """Return the names of the optional inputs that are there."""
         inputs = {
             "holdout": self.holdout,
             "seed_index": self.owner,
@@ -101,12 +101,12 @@ class AttackInputs:
 
     @cached_property
     def seed_days(self) -> Traces:
-        """The seed people as `Traces`, under labels that no hold-out person has."""
+        """Return the seed people as `Traces`, under labels that no hold-out person has."""
         return self.as_traces(self.seeds, "seeds")
 
     @cached_property
     def stranger_days(self) -> Traces:
-        """The hold-out people as `Traces`."""
+        """Return the hold-out people as `Traces`."""
         return self.as_traces(self.strangers, "holdout")
 
     def as_traces(self, people: People, group: str) -> Traces:
@@ -130,12 +130,15 @@ class AttackInputs:
 
     @property
     def who(self) -> str:
-        """The people under attack, in words."""
+        """Return the people under attack, in words."""
         return f"the {self.role}" if self.role else "the people behind the fakes"
 
     @property
     def units(self) -> Ints:
-        """(F,) number of the seed user behind each fake, or of the fake where that is not known: units of sampling."""
+        """
+        Return (F,) the number of the seed user behind each fake, or of the fake where that is not known: units
+        of sampling.
+        """
         if self.maker is not None:
             return self.maker
         return np.arange(len(self.fakes)) if self.owner is None else self.main.user
@@ -157,21 +160,24 @@ class AttackInputs:
 
     @property
     def strangers(self) -> People:
-        """The hold-out people, for attacks that run only when there are any."""
+        """Return the hold-out people, for attacks that run only when there are any."""
         if self.holdout is None:
             raise InvalidParameter("`holdout` must be given for this attack.")
         return self.holdout
 
     @cached_property
     def main(self) -> Link:
-        """Every fake with the seed it was made from."""
+        """Link every fake with the seed it was made from."""
         if self.owner is None:
             raise InvalidParameter("`seed_index` must be given for this attack.")
         return Link(self.fakes, self.owner, self.seeds)
 
     @cached_property
     def control(self) -> Link:
-        """Every fake with a hold-out person in the place of its maker, as many candidates where there are enough."""
+        """
+        Link every fake with a hold-out person in the place of its maker, as many candidates where there are
+        enough.
+        """
         rng, people, made = self._stream(22), self.strangers, self.main
         chosen = rng.permutation(people.U)[: self.seeds.U]
         stand_in = chosen[np.arange(self.seeds.U) % len(chosen)]
@@ -188,12 +194,12 @@ class AttackInputs:
 
     @cached_property
     def null(self) -> Link:
-        """Walks without a seed, as many as there are fakes, said to come from the same seeds."""
+        """Link walks without a seed, as many as there are fakes, said to come from the same seeds."""
         return Link(self.null_walks(self._stream(0)), self.main.owner, self.seeds)
 
     @cached_property
     def fresh(self) -> Link:
-        """Days of hold-out people in the place of the fakes, said to come from the same seeds."""
+        """Link days of hold-out people in the place of the fakes, said to come from the same seeds."""
         rng, people, made = self._stream(23), self.strangers, self.main
         rounds = -(-len(made.fakes) // len(people.r))
         rows = np.concatenate([rng.permutation(len(people.r)) for _ in range(rounds)])[: len(made.fakes)]
@@ -211,14 +217,14 @@ class AttackInputs:
 
     @cached_property
     def dataset(self) -> Ints:
-        """Number of each fake among those of its seed: fakes with one number make one dataset."""
+        """Return the number of each fake among those of its seed: fakes with one number make one dataset."""
         if "sets" in self.parameters:
             return np.asarray(self.parameters["sets"])
         return np.zeros(len(self.fakes), dtype=np.int64) if self.owner is None else number_within(self.owner)
 
     @cached_property
     def hour(self) -> Ints:
-        """(L,) part of the day of each slot: clock hours, whatever the step."""
+        """Return (L,) the part of the day of each slot: clock hours, whatever the step."""
         return np.asarray(np.unique(self.minutes // 60, return_inverse=True)[1])
 
     @staticmethod
@@ -370,7 +376,7 @@ def number_within(owner: Ints) -> Ints:
 
 
 def on_one_map(given: Mapping[str, Any], locations: Locations | None = None) -> dict[str, Traces]:
-    """`Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
+    """Return `Traces` and plain arrays as `Traces` on one map, of one length; None is left out."""
     there = {name: value for name, value in given.items() if value is not None}
     maps = [t.locations for t in there.values() if isinstance(t, Traces)] + ([locations] if locations else [])
     if any(m != maps[0] for m in maps):
@@ -409,7 +415,7 @@ def people_of(traces: Traces) -> People:
 
 
 def seed_rows(seed_index: ArrayLike, F: int, S: int | None = None) -> Ints:
-    """`seed_index` checked: F whole numbers, rows of S seeds."""
+    """Check `seed_index` and return it: F whole numbers, rows of S seeds."""
     rows = np.asarray(seed_index)
     if rows.shape != (F,) or rows.dtype.kind not in "iu":
         raise InvalidParameter(

@@ -58,7 +58,7 @@ NAMED = 0.1  # of the seeds at most, by whoever knows which places stand in for 
 
 def timing_score(fakes: Ints, people: Ints) -> Floats:
     """
-    20 times the score of A4, in whole numbers so that ties are exact, (F, N).
+    Return 20 times the score of A4, in whole numbers so that ties are exact, (F, N).
 
     With move flags m_f, m_s and m_s widened by one step either way: both - 3 outside - .05 different.
     """
@@ -124,7 +124,7 @@ class CoOccurrence:
         self.forget(user, 1.0)
 
     def score(self, fakes: Ints, people: Ints) -> Floats:
-        """sum_t ln M[s(t), f(t)] with the present tables; rows of the renumbered `self.fakes`, `self.people`."""
+        """Return sum_t ln M[s(t), f(t)] with the present tables; rows of the renumbered `self.fakes`, `self.people`."""
         out = np.empty((len(fakes), len(people)))
         likelihoods(fakes, people, self.log_count, self.log_leaving, out)
         return out
@@ -197,7 +197,7 @@ def semantic_rank(link: Link) -> Floats:
 
 
 def class_runs(r: Ints, label: Ints) -> tuple[Ints, Ints, Ints]:
-    """First slots (N, L) and classes (N, L) of the runs of one class, and how many there are, (N,)."""
+    """Return the first slots (N, L) and classes (N, L) of the runs of one class, and how many there are, (N,)."""
     kind = label[r]
     begins = np.ones(kind.shape, dtype=bool)
     begins[:, 1:] = kind[:, 1:] != kind[:, :-1]
@@ -209,7 +209,10 @@ def class_runs(r: Ints, label: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def odds_of_classes(fakes: Ints, label: Ints) -> Floats:
-    """(K + 1, R) how much likelier a fake is at each place where its seed is in class c than anywhere; last row: 1."""
+    """
+    Return (K + 1, R) how much likelier a fake is at each place where its seed is in class c than anywhere; last
+    row: 1.
+    """
     used = np.bincount(fakes.ravel(), minlength=len(label)) + 1.0
     K = int(label.max()) + 1
     of_class = np.bincount(label[label >= 0], used[label >= 0], K) / used.sum()
@@ -233,7 +236,8 @@ def meets(fakes: Ints, people: Ints, R: int) -> NDArray[np.bool_]:
 
 def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
     """
-    Success of an attacker who holds the classes, and knows how early or late a fake may be: by the likelihood.
+    Return the success of an attacker who holds the classes, and knows how early or late a fake may be: by the
+    likelihood.
 
     A fake is in the class of its seed but for a few strays; it changes class when its seed does, or up to `shift`
     slots earlier or later. Whether fakes avoid the places of their seeds, the attacker learns from all other users'
@@ -261,7 +265,8 @@ def same_class(link: Link, label: Ints, R: int, shift: int) -> Floats:
 
 def same_day(link: Link, label: NDArray[np.integer], R: int, shift: int) -> Floats:
     """
-    Success of who holds the classes and tries whole days up to `shift` slots early or late; strangers share no place.
+    Return the success of an attacker who holds the classes and tries whole days up to `shift` slots early or late;
+    strangers share no place.
 
     The score of a candidate is the largest number of slots at which both are in one class, over all shifts.
     """
@@ -283,14 +288,17 @@ def _met(link: Link, rows: Ints, R: int) -> NDArray[np.bool_]:
 
 
 def rows_by_day(number: Ints, dates: Any = None) -> list[Ints]:
-    """Rows of each life, or user, 0, 1, ...; by date where dates are known, else in their order."""
+    """Return the rows of each life, or user, 0, 1, ...; by date where dates are known, else in their order."""
     when = np.zeros(len(number), dtype=np.int64) if dates is None else np.asarray(dates).astype(np.int64)
     order = np.lexsort((np.arange(len(number)), when, number))
     return np.split(order, np.searchsorted(number[order], np.arange(1, int(number.max()) + 1)))
 
 
 def as_many_days(lives: list[Ints], people: list[Ints], own: Ints) -> Floats:
-    """(lives,) success of whoever knows only how many days each fake and each user has, `own` being the right user."""
+    """
+    Return (lives,) the success of an attacker who knows only how many days each fake and each user has, `own`
+    being the right user.
+    """
     number = np.array([len(rows) for rows in people])
     days = np.array([len(rows) for rows in lives])
     alike = (number[None, :] == days[:, None]).sum(axis=1)
@@ -301,7 +309,8 @@ def whole_life(
     fakes: Ints, lives: list[Ints], r: Ints, people: list[Ints], own: Ints, label: Ints, shifts: Iterable[int]
 ) -> Floats:
     """
-    (lives,) success of whoever holds the classes and adds up all days of a fake, the first with the first and so on.
+    Return (lives,) the success of an attacker who holds the classes and adds up all days of a fake, the first with the
+    first and so on.
 
     The score of a user is the largest share of slots at which both are in one class, over all shifts of whole days and
     over as many days as both have: a fake need not have as many as its seed.
@@ -325,7 +334,7 @@ def whole_life(
 
 
 def _over_lives(inputs: AttackInputs, shift: int, among: str, rng: np.random.Generator) -> dict[str, Variant]:
-    """Attacks on all days of a fake together, where fakes have several: on some lives, all of their days."""
+    """Attack by all days of a fake together, where fakes have several: on some lives, all of their days."""
     sizes = np.bincount(inputs.life)
     if sizes.max() < 2:
         return {}
@@ -379,7 +388,7 @@ def white_box(inputs: AttackInputs, link: Link) -> Floats:
 
 
 def class_linkage(inputs: AttackInputs) -> Finding:
-    """A5: every attack on the question that the inputs allow; the strongest is the figure."""
+    """Run A5: every attack on the question that the inputs allow; the strongest is the figure."""
     rng, R, label = inputs.rng("A5"), inputs.R, inputs.label
     among = f"names the seed among {inputs.seeds.U} people"
     size = len(inputs.seeds.r) * inputs.fakes.shape[1]
@@ -457,7 +466,7 @@ def _fakes_of_rows(link: Link, n: int) -> dict[int, Ints]:
 
 
 def recover(link: Link, R: int, n: int) -> Recovered:
-    """A6 on every seed that has n fakes: its first n."""
+    """Run A6 on every seed that has n fakes: its first n."""
     pairs = CoOccurrence(link, R)
     V, L = len(pairs.leaving), link.fakes.shape[1]
     visits = np.bincount(pairs.people.ravel(), minlength=V).astype(np.float64)
@@ -483,7 +492,7 @@ def recover(link: Link, R: int, n: int) -> Recovered:
 
 def avoided(link: Link, label: Ints, R: int, n: int) -> Recovered:
     """
-    A7 on every seed that has n fakes: the place least used over the n fakes, in the class most used at t.
+    Run A7 on every seed that has n fakes: the place least used over the n fakes, in the class most used at t.
 
     The expectation of a place within its class is its share of all fakes at that class, over other users' fakes.
     """

@@ -53,7 +53,10 @@ def make_fakes(inputs: AttackInputs, people: People, rng: np.random.Generator) -
 def shadow_scores(
     inputs: AttackInputs, people: People, found: dict[str, Floats], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow runs."""
+    """
+    Return ln of the ratio "was a seed" to "was not", per attack and user, from Gaussian fits over the shadow
+    runs.
+    """
     runs = inputs.parameters["shadows"]
     inside = np.zeros((runs, people.U), dtype=bool)
     shadow = {name: np.zeros((runs, people.U)) for name in found}
@@ -214,7 +217,10 @@ def scores(people: People, fakes: Ints, R: int, hour: Ints) -> dict[str, Floats]
 
 
 def influence(real: Grams, fake: Grams) -> Floats:
-    """By how much the steps of each user make the fakes likelier, when added to those of all other people, (U,)."""
+    """
+    Return by how much the steps of each user make the fakes likelier, when added to those of all other people,
+    (U,).
+    """
     steps, origins, size = real.steps, real.origins, len(real.steps.keys)
     user, at = steps.pair // size, steps.pair % size
     made = fake.steps.look(steps.keys[None, :])[0]
@@ -227,7 +233,10 @@ def influence(real: Grams, fake: Grams) -> Floats:
 
 
 def judge(found: dict[str, Floats], U: int) -> tuple[dict[str, Rate], dict[str, Rate]]:
-    """Per attack: AUC with an interval that holds for all attacks together, and TPR at 1 % false alarms."""
+    """
+    Return for each attack its AUC with an interval that holds for all attacks together, and TPR at 1 % false
+    alarms.
+    """
     level = 1 - (1 - LEVEL) / len(found)
     curves, early = {}, {}
     for name, score in found.items():

@@ -166,7 +166,7 @@ def _stays(r: Ints, stays: Stays) -> dict[str, Floats]:
 
 
 def _hours(r: Ints, stays: Stays) -> dict[str, Floats]:
-    """When moves are made, how many places each part of the day sees, where the day begins and ends."""
+    """Describe when moves are made, how many places each part of the day sees, where the day begins and ends."""
     N, L = r.shape
     moved = r[:, 1:] != r[:, :-1]
     row, at = np.nonzero(moved)
@@ -211,7 +211,10 @@ def _top_place(stays: Stays, N: int) -> Ints:
 
 
 def _ways(r: Ints, locations: Locations) -> dict[str, Floats]:
-    """Lengths, turns and directness in km and radians; without coordinates every step to another place is 1 long."""
+    """
+    Return lengths, turns and directness in km and radians; without coordinates every step to another place is 1
+    long.
+    """
     N = len(r)
     moved = r[:, 1:] != r[:, :-1]
     row, at = np.nonzero(moved)
@@ -297,7 +300,7 @@ def _beside_others(r: Ints, stays: Stays, reference: Grams) -> dict[str, Floats]
 
 
 def _triples(stays: Stays) -> tuple[Ints, Ints, Ints, Ints]:
-    """Three stays in a row: their places, and the trace."""
+    """Return three stays in a row: their places, and the trace."""
     mine = stays.row[2:] == stays.row[:-2]
     return stays.place[:-2][mine], stays.place[1:-1][mine], stays.place[2:][mine], stays.row[2:][mine]
 
@@ -427,7 +430,7 @@ class Judge:
         return Side(there.r[rows], there.user[rows])
 
     def tell_apart(self, others: Side, describe: Describe) -> dict[str, Told]:
-        """Both classifiers on hold-out people against the other side, by one description."""
+        """Run both classifiers on hold-out people against the other side, by one description."""
         others = self.some(others)
         scores: dict[str, list[Floats]] = {}
         real = [self.some(side) for side in self.real]
@@ -446,7 +449,10 @@ class Judge:
         return found
 
     def described(self, others: Side, describe: Describe) -> tuple[Floats, Floats]:
-        """Features of all hold-out people, each by the half that is not theirs, and of others, by one half each."""
+        """
+        Return the features of all hold-out people, each by the half that is not theirs, and of others, by one
+        half each.
+        """
         halves = others.user % 2
         real = [describe(mine.r, self.inputs, ref) for mine, ref in zip(self.real, self.references, strict=True)]
         other = [describe(others.r[halves == k], self.inputs, ref) for k, ref in enumerate(self.references)]
@@ -462,7 +468,8 @@ def folds_of(user: Ints, folds: int, rng: np.random.Generator) -> Ints:
 
 def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Generator) -> dict[str, Floats]:
     """
-    How real each row of `x` (real people) and `y` looks to two classifiers that have not seen it, as ranks of its fold.
+    Return how real each row of `x` (real people) and `y` looks to two classifiers that have not seen it, as ranks of
+    its fold.
 
     Nothing where there are too few people for two folds.
     """
@@ -530,7 +537,8 @@ def spread(real: int, fakes: int) -> float:
 
 def fresh_people(chance: Rate, real: int, fakes: int) -> Fresh:
     """
-    How often the bar flags fresh real people: their AUC is one half, give or take `spread`, unless they are told.
+    Return how often the bar flags fresh real people: their AUC is one half, give or take `spread`, unless they are
+    told.
 
     Examples
     --------
@@ -637,7 +645,7 @@ def learn(people: People, inputs: AttackInputs) -> dict[str, Filter]:
 
 
 def rejected(inputs: AttackInputs, groups: dict[str, Ints], half: Ints) -> dict[str, dict[str, Floats]]:
-    """filter -> group -> share thrown out of each trace; hold-out people by the filters of the other half."""
+    """Return filter -> group -> share thrown out of each trace; hold-out people by the filters of the other half."""
     people = inputs.strangers
     out: dict[str, dict[str, Floats]] = {}
     for side in (0, 1):

@@ -16,7 +16,7 @@ TIE = 1e-9  # logarithms closer than this are equal
 @njit
 def sightings(truth, fakes, exposed, key, start, place):
     """
-    What the service sees: at exposed slots the different places of truth and fakes, in the order of `key`.
+    Fill in what the service sees: at exposed slots the different places of truth and fakes, in the order of `key`.
 
     `key (L, n + 1)` are random numbers; the truth is last. A missing place (-1) of a fake is not sent. Fills
     `start (L + 1)` and `place`, returns the number of entries.
@@ -43,7 +43,7 @@ def sightings(truth, fakes, exposed, key, start, place):
 @njit
 def without_pool(pool, start, place, out_start, out_place):
     """
-    The sightings less every trace of the pool that lies in all of them (A19); returns how many such traces there are.
+    Remove from the sightings every trace of the pool that lies in all of them (A19); return how many such traces.
 
     A slot at which nothing would remain keeps its set: the truth stands at a fake's place there.
     """
@@ -88,7 +88,8 @@ def without_pool(pool, start, place, out_start, out_place):
 @njit
 def candidates(start, place, between, mark, out_start, out_place):
     """
-    Hidden places at every slot: those seen where something was, else `between` and those seen on either side.
+    Fill in the hidden places at every slot: those seen where something was, else `between` and those seen on either
+    side.
 
     `mark (R,)` is scratch, all -1 and left so. Returns the number of entries; nothing is written where `out_place` is
     empty, so that a first call counts.
@@ -135,7 +136,7 @@ def candidates(start, place, between, mark, out_start, out_place):
 @njit
 def _log_sums(out, here, there, level, p, log_p, forward):
     """
-    out[j] = ln sum_i exp(level[i]) p between places here[i] and there[j], from i to j or, backward, from j to i.
+    Set out[j] = ln sum_i exp(level[i]) p between places here[i] and there[j], from i to j or, backward, from j to i.
 
     The sum is taken in plain numbers relative to the largest term; only where that underflows, edge by edge.
     """
@@ -168,7 +169,8 @@ def _log_sums(out, here, there, level, p, log_p, forward):
 @njit
 def localize(start, place, weight, first, p, log_p, pair, posterior):
     """
-    Localization: `posterior[e]` = ln Pr{hidden place is entry e at its slot, everything seen}, by forward-backward.
+    Set `posterior[e]` (localization) = ln Pr{hidden place is entry e at its slot, everything seen}, by
+    forward-backward.
 
     `weight[e]` ln weight of an entry, `first (C,)` ln law of the first slot, `p`, `log_p` (pairs, C, C) the chain,
     `pair (L - 1)` which of them leads from slot t to t + 1. Returns ln of the total probability; where that is -inf
@@ -208,7 +210,8 @@ def localize(start, place, weight, first, p, log_p, pair, posterior):
 @njit
 def track(start, place, weight, first, log_p, pair, path):
     """
-    Tracking: `path[t]` = entry of the most likely sequence at slot t (Viterbi); the first of equal ones is taken.
+    Set `path[t]` (tracking) = the entry of the most likely sequence at slot t (Viterbi); the first of equal ones is
+    taken.
 
     Returns its ln probability; arguments are those of `localize`.
     """
@@ -241,7 +244,8 @@ def track(start, place, weight, first, log_p, pair, path):
 @njit
 def hits(start, place, posterior, path, feasible, truth, seen, located, tracked):
     """
-    Chance that the attacker names the true place at every slot, by localization (ties shared) and by tracking.
+    Return the chance that the attacker names the true place at every slot, by localization (ties shared) and by
+    tracking.
 
     Where his knowledge explains nothing of what he saw he guesses among what was seen, and elsewhere has no answer.
     """

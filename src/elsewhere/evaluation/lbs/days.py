@@ -44,18 +44,18 @@ class Company:
 
     @staticmethod
     def of(lives: Traces, maker: Ints | None = None) -> "Company":
-        """Lives by user; `maker` (lives,) is the number of the user each descends from, -1 for nobody."""
+        """Group the lives by user; `maker` (lives,) is the number of the user each descends from, -1 for nobody."""
         nobody = np.full(lives.U, -1)
         return Company(filled(lives.r), days_of(lives), _weekend(lives), nobody if maker is None else maker)
 
     @property
     def longest(self) -> int:
-        """Days of the longest life."""
+        """Return the number of days of the longest life."""
         return max(map(len, self.rows))
 
     def beside(self, user: int, n: int, weekend: NDArray[np.bool_], persona: bool, rng: np.random.Generator) -> Ints:
         """
-        (days, n, L) decoys for the days of a user, none of which descends from her.
+        Draw (days, n, L) decoys for the days of a user, none of which descends from her.
 
         A persona lives days in a row with weekends where the user has them; if she has no such days, her weekdays and
         weekends one after the other, again and again. Fresh decoys are days of the same kind of any lives, every day.
@@ -76,7 +76,10 @@ class Company:
         return same if len(same) else rows
 
     def _lived(self, rows: Ints, weekend: NDArray[np.bool_], rng: np.random.Generator) -> Ints:
-        """The row for each day: days in a row with the same weekends if she has them, else of each kind in order."""
+        """
+        Return the row for each day: days in a row with the same weekends if she has them, else of each kind in
+        order.
+        """
         D, off = len(weekend), self.weekend[rows]
         starts = [s for s in range(len(rows) - D + 1) if (off[s : s + D] == weekend).all()]
         if starts:
@@ -97,7 +100,7 @@ def _weekend(traces: Traces) -> NDArray[np.bool_]:
 
 def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -> tuple[Floats, Floats]:
     """
-    Chance of each place to be guessed as home, and as main place, by what recurs; ties shared, (R,) each.
+    Return the chance of each place to be guessed as home, and as main place, by what recurs; ties shared, (R,) each.
 
     `sent` (D, K, L) are all lines of each day. The home is the place sent at most night hours of all days (at most
     hours where there is no night); the main place the other one sent at most office hours of weekdays (or hours).
@@ -113,7 +116,7 @@ def recurring(sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int) -
 
 
 def _hours(sent: Ints, when: NDArray[np.bool_], minutes: Floats, R: int) -> Floats:
-    """(R,) at how many hours, of all days together, each place was sent."""
+    """Return (R,) at how many hours, of all days together, each place was sent."""
     D = len(sent)
     hour = (minutes[when] // 60).astype(np.int64)
     if D == 0 or len(hour) == 0:
@@ -129,7 +132,7 @@ def _top(score: Floats) -> Floats:
 
 def portrait(days: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[int, int, Floats]:
     """
-    Home and main place of a life, and what kind of life it is.
+    Return home and main place of a life, and its features.
 
     That is: time at home, nights at home, weekday office hours at the main place, moves and places a day, how much
     moves differ from day to day, places in all, and places that a day shares with the next; NaN where days do not tell.
@@ -154,7 +157,10 @@ def portrait(days: Ints, weekend: NDArray[np.bool_], minutes: Floats) -> tuple[i
 
 
 def likeness(lines: Floats, others: Floats) -> Floats:
-    """How like other people's lives each line is: minus the sum of squared deviations, in the spread of the others."""
+    """
+    Return how like other people's lives each line is: minus the sum of squared deviations, in the spread of the
+    others.
+    """
     known = ~(np.isnan(lines).any(axis=0) | np.isnan(others).all(axis=0))
     x, y = lines[:, known], others[:, known]
     spread = np.nanstd(y, axis=0)
@@ -180,11 +186,11 @@ class OverDays:
 
     @property
     def guess(self) -> float:
-        """One line in K."""
+        """Return one over K."""
         return 1 / (self.n + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """By name, rates as they are; `plain` makes JSON of it."""
+        """Return the fields by name, rates as they are; `plain` makes JSON of it."""
         return {
             "decoys": self.n,
             "guess": self.guess,
@@ -196,7 +202,7 @@ class OverDays:
         }
 
     def in_words(self) -> str:
-        """What the longest watch finds with either kind of decoys, beside one day."""
+        """Return what the longest watch finds with either kind of decoys, beside one day."""
         most = max(self.users)
 
         def said(decoys: str, days: int) -> str:
@@ -224,7 +230,8 @@ def over_days(
     repeats: int = REPEATS,
 ) -> OverDays | None:
     """
-    Success of a service that looks for home and main place behind `n` decoys a day, for as many days as people have.
+    Return the success of a service that looks for home and main place behind `n` decoys a day, for as many days as
+    people have.
 
     Truth is the home and the main place of all of a user's days; whoever has no main place has none to be found. None
     where fewer than 5 users have even the smallest number of days, or there are too few lives that are not their own.
@@ -293,7 +300,10 @@ def _columns(found: list[tuple[int, float]]) -> tuple[Floats, Ints]:
 def _guesses(
     sent: Ints, weekend: NDArray[np.bool_], minutes: Floats, R: int, others: Floats, decoys: str
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Chance of each place to be named as home and as main place, by every attack that these decoys allow."""
+    """
+    Return the chance of each place to be named as home and as main place, by every attack that these decoys
+    allow.
+    """
     found = {"what recurs": recurring(sent, weekend, minutes, R)}
     if decoys == "persona":
         lines = [portrait(sent[:, k], weekend, minutes) for k in range(sent.shape[1])]

@@ -27,7 +27,7 @@ OF_OTHERS = "fakes of at least two seed users"
 
 
 def attack_A17(inputs: AttackInputs) -> Finding:
-    """Localization and tracking with 1, 5, 10 fakes sent along; the adversary knows how people move."""
+    """Run localization and tracking with 1, 5, 10 fakes sent along; the adversary knows how people move."""
     numbers = _numbers(inputs)
     if not numbers:
         raise CannotRun(OF_OTHERS)
@@ -65,7 +65,7 @@ def _fakes(n: int) -> str:
 
 
 def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.Generator) -> dict[int, Rate]:
-    """The same with real days of half of the hold-out people as decoys; the adversary learns from the other half."""
+    """Run A17 with real days of half of the hold-out people as decoys; the adversary learns from the other half."""
     people = inputs.strangers
     half = rng.permutation(people.U) % 2
     decoys = people.r[half[people.user] == 1]
@@ -78,7 +78,7 @@ def _real_decoys(inputs: AttackInputs, numbers: tuple[int, ...], rng: np.random.
 
 
 def attack_A19(inputs: AttackInputs) -> Finding:
-    """The same with a service that holds the pool and strikes out every trace of it that fits; documented, no bar."""
+    """Run A17 with a service that holds the pool and strikes out every trace of it that fits; documented, no bar."""
     numbers = _numbers(inputs)
     if not numbers:
         raise CannotRun(OF_OTHERS)
@@ -108,7 +108,7 @@ def attack_A19(inputs: AttackInputs) -> Finding:
 
 
 def attack_A18(inputs: AttackInputs) -> Finding:
-    """Home and main place by what recurs, or by which line lives like a person, over 1, 7 and 28 days."""
+    """Find home and main place by what recurs, or by which line lives like a person, over 1, 7 and 28 days."""
     rng = inputs.rng("A18")
     numbers = [n for n in N_FAKES if n < len(np.unique(inputs.life))]
     lives = inputs.as_traces(People(inputs.fakes, inputs.life, 0), "fakes")  # the days of one under one user
@@ -156,7 +156,7 @@ def attack_A18(inputs: AttackInputs) -> Finding:
 
 
 def _among_people(inputs: AttackInputs, n: int, place: str, days: int, rng: np.random.Generator) -> Rate | None:
-    """The same with real lives of hold-out people as decoys: what a persona can reach at best."""
+    """Run A18 with real lives of hold-out people as decoys: what a persona can reach at best."""
     real = inputs.stranger_days
     if real.U < n or max(np.bincount(real.user)) < days:
         return None
@@ -165,12 +165,12 @@ def _among_people(inputs: AttackInputs, n: int, place: str, days: int, rng: np.r
 
 
 def _decoys(inputs: AttackInputs) -> tuple[PoolGenerator, PoolGenerator]:
-    """The fakes for seed users, none of her own, and for hold-out users."""
+    """Return the fakes for seed users, none of her own, and for hold-out users."""
     return from_pool(inputs.fakes, inputs.main.user), from_pool(inputs.fakes, np.full(len(inputs.fakes), -1))
 
 
 def _numbers(inputs: AttackInputs) -> tuple[int, ...]:
-    """Numbers of fakes that every user can be given: as many as do not descend from her."""
+    """Return the numbers of fakes that every user can be given: as many as do not descend from her."""
     most = len(inputs.fakes) - int(np.bincount(inputs.main.user).max())
     return tuple(n for n in N_FAKES if n <= most)
 
@@ -183,7 +183,7 @@ def _served(
     rng: np.random.Generator,
     pool: Ints | None = None,
 ) -> LbsResult:
-    """The scenario on some of `people`, the adversary knowing `others`."""
+    """Run the scenario on some of `people`, the adversary knowing `others`."""
     chosen = np.sort(rng.permutation(people.U)[:MOST_USERS])
     test = people if len(chosen) == people.U else people.of_users(chosen)
 
@@ -197,7 +197,7 @@ def _served(
 
 
 def _success(found: LbsResult, n: int, adversary: str) -> Rate:
-    """1 - error at exposed slots of the better attack: median over users, with its interval."""
+    """Return 1 - error at exposed slots of the better attack: median over users, with its interval."""
     figures = [found.figure("decoys", n, adversary, attack) for attack in ATTACKS]
     best = min(figures, key=lambda figure: figure["median"])
     low, high = best["interval"]

@@ -33,7 +33,7 @@ TABLE_PLACES = 1024  # up to here the whole of p_bar is kept
 
 def uniform_iid(R: int, L: int) -> Generator:
     """
-    Uniform IID: every place at every slot alike.
+    Return the generator "uniform IID": every place at every slot alike.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def uniform_iid(R: int, L: int) -> Generator:
 
 
 def aggregate_iid(model: AggregateModel, L: int) -> Generator:
-    """Aggregate mobility IID: every slot drawn from pi_bar."""
+    """Return the generator "aggregate mobility IID": every slot drawn from pi_bar."""
     edge = np.cumsum(model.pi_bar)
     require_whole("L", L, 1)
     return lambda user, n, rng: _draw(edge, rng.random((n, L)))
@@ -56,7 +56,7 @@ def aggregate_iid(model: AggregateModel, L: int) -> Generator:
 
 def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = None) -> Generator:
     """
-    Random walk on aggregate mobility: pi_bar at the first slot (E74), then p_bar.
+    Return the generator "random walk on aggregate mobility": pi_bar at the first slot (E74), then p_bar.
 
     `tau (L,)` gives the period of each slot where the model has several.
     """
@@ -87,7 +87,8 @@ def walk_on_aggregate(model: AggregateModel, L: int, *, tau: ArrayLike | None = 
 
 def walk_on_user(profiles: Iterable[MobilityProfile], L: int) -> Generator:
     """
-    Random walk on the user's own mobility: pi(u) at the first slot, then p(u), pooled over periods.
+    Return the generator "random walk on the user's own mobility": pi(u) at the first slot, then p(u), pooled over
+    periods.
 
     At a place that the user never left there is nothing to follow: the walk goes on from pi(u).
     """
@@ -126,13 +127,13 @@ class PoolGenerator:
 
     @property
     def note(self) -> str:
-        """What a reader of the result should know."""
+        """Return what a reader of the result should know."""
         if self.maker is None:
             return "the descent of the fakes is unknown: some may descend from the user they protect (E66)."
         return ""
 
     def for_users(self, labels: Sequence[Any]) -> "PoolGenerator":
-        """The same generator for users numbered as in `labels`."""
+        """Return the same generator for users numbered as in `labels`."""
         if self.maker is None or self.labels is None:
             return self
         number = {label: i for i, label in enumerate(labels)}
@@ -140,7 +141,7 @@ class PoolGenerator:
         return replace(self, maker=new[self.maker], labels=tuple(labels))
 
     def __call__(self, user: int, n: int, rng: np.random.Generator) -> Places:
-        """`n` different fakes, none of which descends from `user`."""
+        """Draw `n` different fakes, none of which descends from `user`."""
         strangers = np.arange(len(self.r)) if self.maker is None else np.flatnonzero(self.maker != user)
         if len(strangers) < n:
             raise NotEnoughUsers(
@@ -156,7 +157,7 @@ def from_pool(
     pool: Any, users_of_fakes: ArrayLike | None = None, *, choose: str = "uniform", temp: float = 1.0
 ) -> PoolGenerator:
     """
-    Decoys from fakes that are there already, never one that descends from the user it protects (E66).
+    Make a generator of existing fakes, never one that descends from the user it protects (E66).
 
     Parameters
     ----------
@@ -208,12 +209,12 @@ def from_pool(
 
 
 def _draw(edge: Floats, u: Floats) -> Ints:
-    """Places of a law given by its running sums."""
+    """Draw places of a law given by its running sums."""
     return np.asarray(np.minimum(np.searchsorted(edge / edge[-1], u, side="right"), len(edge) - 1), dtype=np.int64)
 
 
 def _next(edges: Floats, u: Floats) -> Ints:
-    """One place per row of running sums."""
+    """Draw one place per row of running sums."""
     below = (edges <= (u * edges[:, -1])[:, None]).sum(axis=1)
     return np.asarray(np.minimum(below, edges.shape[1] - 1), dtype=np.int64)
 
@@ -224,7 +225,7 @@ FEWEST = 2  # users, so that one can be hidden behind the fakes of another
 
 def two_days(traces: Traces) -> tuple[Traces, Traces]:
     """
-    The first day of every user who has several (training), and the second (testing), users in the same order.
+    Return the first day of every user who has several (training), and the second (testing), users in the same order.
 
     Days are ordered by date, without dates as they come.
 
@@ -254,7 +255,10 @@ def two_days(traces: Traces) -> tuple[Traces, Traces]:
 def five_generators(
     train: Traces, fakes: Any, users_of_fakes: Ints | None = None, *, choose: str = "uniform"
 ) -> dict[str, Generator]:
-    """The four generators of the paper learnt from `train`, and fakes that never descend from whom they hide (E66)."""
+    """
+    Return the four generators of the paper learnt from `train`, and fakes that never descend from whom they
+    hide (E66).
+    """
     profiles = fit_profiles(train, missing="skip")
     model = aggregate(profiles, train.locations)
     return {
@@ -282,7 +286,7 @@ def judge_service(
     rng: np.random.Generator,
 ) -> LbsResult:
     """
-    All five generators under all adversaries; users of `test` who are not in `train` are left out.
+    Run all five generators under all adversaries; users of `test` who are not in `train` are left out.
 
     `users_of_fakes` gives the number in `train` of the user each fake descends from, where `fakes` does not know it;
     `days` all days of the users, for a service that watches for several (A18).
@@ -315,7 +319,7 @@ def judge_service(
 
 
 def _company(fakes: Any, ours: PoolGenerator, days: Traces, train: Traces) -> Company:
-    """The fakes as lives, and the number in `days` of the user that each descends from."""
+    """Return the fakes as lives, and the number in `days` of the user that each descends from."""
     life = fakes.user if isinstance(fakes, Traces) else getattr(fakes, "life", None)
     lives = Traces(
         ours.r,

@@ -48,7 +48,7 @@ class Chain:
 
 
 def period_steps(tau: Places) -> tuple[list[tuple[int, int]], Ints]:
-    """The different (tau, tau') of consecutive slots, and which of them each step is."""
+    """Return the different (tau, tau') of consecutive slots, and which of them each step is."""
     steps = list(zip(tau[:-1].tolist(), tau[1:].tolist(), strict=True))
     pairs = sorted(set(steps)) or [(0, 0)]
     number = {pair: i for i, pair in enumerate(pairs)}
@@ -56,14 +56,14 @@ def period_steps(tau: Places) -> tuple[list[tuple[int, int]], Ints]:
 
 
 def popular(law: Floats, most: int = BETWEEN) -> Ints:
-    """The most likely places of a law, those of probability 0 left out."""
+    """Return the most likely places of a law, those of probability 0 left out."""
     best = np.argsort(-law, kind="stable")[:most]
     return np.sort(best[law[best] > 0])
 
 
 def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = BETWEEN) -> Chain:
     """
-    <p_bar, pi_bar> over the places `seen` and the most visited ones.
+    Return <p_bar, pi_bar> over the places `seen` and the most visited ones.
 
     The law of the first slot gets the weight epsilon of a uniform one, as the rows of p_bar get that of their kernel
     (E34): what nobody visited in training is unlikely, not impossible.
@@ -80,7 +80,7 @@ def chain_of(model: AggregateModel, tau: Places, seen: Ints, *, between: int = B
 
 def class_hours(r: Places, label: Ints, hour: Ints) -> Floats:
     """
-    (L, R) ln of how much more, or less, people are at the class of each place at this hour than in general.
+    Return (L, R) the ln of how much more, or less, people are at the class of each place at this hour than in general.
 
     The share of an hour is drawn towards that of the whole day by `HOURLY` visits. Places of unknown class are worth
     what they are.
@@ -113,7 +113,7 @@ class Sightings:
     @staticmethod
     def of(truth: Ints, fakes: Ints, exposed: Flags, rng: np.random.Generator) -> "Sightings":
         """
-        Truth and fakes at the exposed slots, shuffled, each place once: a client does not ask the same twice.
+        Shuffle truth and fakes at the exposed slots, each place once: a client does not ask the same twice.
 
         Examples
         --------
@@ -129,11 +129,11 @@ class Sightings:
 
     @property
     def seen(self) -> Flags:
-        """Whether anything was sent, (L,)."""
+        """Tell at which slots anything was sent, (L,)."""
         return np.diff(self.start) > 0
 
     def without(self, pool: Ints) -> "Sightings":
-        """Less every trace of the pool that lies in all of them (A19)."""
+        """Return the sightings less every trace of the pool that lies in all of them (A19)."""
         start, place = np.empty_like(self.start), np.empty_like(self.place)
         without_pool(pool, self.start, self.place, start, place)
         return Sightings(start, place[: start[-1]])
@@ -143,7 +143,7 @@ def attack(
     log: Sightings, chain: Chain, truth: Ints, rng: np.random.Generator, worth: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """
-    Chance that the adversary names the true place at each slot: by localization, and by tracking.
+    Return the chance that the adversary names the true place at each slot: by localization, and by tracking.
 
     The hidden place moves by `chain`. At an exposed slot it is one of those seen, all alike or by `worth (L, R)`,
     ln of what a place is worth at that slot; elsewhere it is one of `chain.between` or one seen at the nearest
@@ -175,7 +175,7 @@ def attack(
 
 def overhead(log: Sightings, label: Ints | None) -> dict[str, float]:
     """
-    Mean number of different places (diversity) and of different classes (semantic) per exposed slot (E69).
+    Return the mean number of different places (diversity) and of different classes (semantic) per exposed slot (E69).
 
     The truth is one of them. Places of unknown class count as one class. Beside it `guess`, the chance of error of
     whoever picks one of the places at random. NaN where nothing was exposed.
@@ -201,7 +201,7 @@ def named(
     pool: Ints | None,
     worth: Floats | None,
 ) -> dict[str, tuple[Floats, Floats]]:
-    """What every adversary that has what it needs finds, by name."""
+    """Return what every adversary that has its inputs finds, by name."""
     found = {"aggregate": attack(log, chains["aggregate"], truth, rng)}
     if "user" in chains:
         found["user"] = attack(log, chains["user"], truth, rng)
@@ -537,7 +537,10 @@ def _items(name: str, values: Any) -> list[Any]:
 
 
 def _numbers(train: Traces, test: Traces, by_label: bool) -> tuple[Ints, tuple[Any, ...]]:
-    """Number of each test user among the users of `train`, strangers after them; and the labels so numbered."""
+    """
+    Return the number of each test user among the users of `train`, strangers after them; and the labels so
+    numbered.
+    """
     if not by_label:
         # a plain array has no labels: users are the same where their places in line are
         most = max(train.U, test.U)
@@ -559,7 +562,10 @@ class _Playing:
 
 
 def _user(stage: _Stage, u: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Error (generators, n_fakes, adversaries, attacks, where) and overhead of one user, means over all runs."""
+    """
+    Return the error (generators, n_fakes, adversaries, attacks, where) and overhead of one user, means over all
+    runs.
+    """
     selections, exposures = stage.repeats
     rows = np.flatnonzero(stage.test.user == u)
     # every generator faces the same truth and the same exposures
@@ -608,12 +614,12 @@ def _chains(stage: _Stage, u: int, seen: Ints) -> dict[str, Chain]:
 
 
 def _missed(hit: tuple[Floats, Floats], exposed: Any, known: Any) -> Floats:
-    """(attacks, where) share of true places missed; NaN where nothing is exposed."""
+    """Return (attacks, where) share of true places missed; NaN where nothing is exposed."""
     return np.array([[1 - h[w].mean() if w.any() else np.nan for w in (exposed, known)] for h in hit])
 
 
 def _mean(runs: Floats) -> Floats:
-    """Mean over selections and exposures, NaN left out."""
+    """Return the mean over selections and exposures, NaN left out."""
     flat = runs.reshape(*runs.shape[:-2], -1)
     there = ~np.isnan(flat)
     number = there.sum(axis=-1)

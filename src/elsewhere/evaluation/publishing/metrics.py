@@ -23,7 +23,7 @@ NEVER = 0.1  # visits that a place without any is given before a KL divergence (
 
 def kl(real: ArrayLike, other: ArrayLike, *, ordered: bool = False) -> float:
     """
-    KL(real || other) in nats of two vectors of *counts*: zeros become .1, then both are normalised (E64).
+    Return KL(real || other) in nats of two vectors of *counts*: zeros become .1, then both are normalised (E64).
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def kl(real: ArrayLike, other: ArrayLike, *, ordered: bool = False) -> float:
 
 def js(real: ArrayLike, other: ArrayLike) -> float:
     """
-    Jensen-Shannon divergence in nats, at most ln 2; nothing is smoothed.
+    Return the Jensen-Shannon divergence in nats, at most ln 2; nothing is smoothed.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def js(real: ArrayLike, other: ArrayLike) -> float:
 
 def tv(real: ArrayLike, other: ArrayLike) -> float:
     """
-    Total variation, half the sum of absolute differences, in [0, 1].
+    Return the total variation distance, half the sum of absolute differences, in [0, 1].
 
     Examples
     --------
@@ -77,7 +77,7 @@ def tv(real: ArrayLike, other: ArrayLike) -> float:
 
 
 def entropy(count: ArrayLike) -> float:
-    """Entropy in nats of the law with these counts."""
+    """Return the entropy in nats of the law with these counts."""
     x = np.asarray(count, dtype=np.float64)
     p = x[x > 0] / x.sum()
     return max(0.0, float(-(p * np.log(p)).sum()))
@@ -85,7 +85,7 @@ def entropy(count: ArrayLike) -> float:
 
 def top_overlap(real: ArrayLike, other: ArrayLike, n: int) -> float:
     """
-    Share of the n most visited places of `real` that are among the n most visited of `other`.
+    Return the share of the n most visited places of `real` that are among the n most visited of `other`.
 
     Places tied for the last rank share it. Where fewer than n places are visited at all, n is their number.
 
@@ -110,7 +110,8 @@ def _among_top(count: Floats, n: int) -> Floats:
 
 def line_emd(group: Ints, position: Floats, mass: Floats) -> tuple[Ints, Floats]:
     """
-    Earth mover's distance on a line, for many pairs of laws at once: the area between two distribution functions.
+    Return the earth mover's distance on a line, for many pairs of laws at once: the area between two distribution
+    functions.
 
     Entry i puts `mass[i]` at `position[i]` for the pair number `group[i]`: positive for one law, negative for the
     other, so that the masses of a group sum to 0. Returns the groups and their distances.
@@ -133,7 +134,7 @@ def line_emd(group: Ints, position: Floats, mass: Floats) -> tuple[Ints, Floats]
 
 
 def sample_emd(x: Floats, y: Floats) -> float:
-    """Earth mover's distance between two samples of numbers, in their unit; NaN where one is empty."""
+    """Return the earth mover's distance between two samples of numbers, in their unit; NaN where one is empty."""
     if len(x) == 0 or len(y) == 0:
         return float("nan")
     mass = np.concatenate([np.full(len(x), 1 / len(x)), np.full(len(y), -1 / len(y))])
@@ -162,7 +163,7 @@ RANDOM_DRAWS = 200
 
 def top_shares(r: Places) -> Floats:
     """
-    (N, 3) share of its known slots that each trace spends at its 1st, 2nd and 3rd most visited place.
+    Return (N, 3) share of its known slots that each trace spends at its 1st, 2nd and 3rd most visited place.
 
     Examples
     --------
@@ -182,7 +183,7 @@ def top_shares(r: Places) -> Floats:
 
 def allocation_kl(real: Floats, other: Floats, L: int, *, paired: bool = False) -> float:
     """
-    KL of the allocation vector of one rank; `real` and `other` are shares of time, one per trace.
+    Return the KL of the allocation vector of one rank; `real` and `other` are shares of time, one per trace.
 
     Sorted, unless trace i of both belong together (`paired`). Where `other` has another number of traces it is read
     at evenly spaced quantiles.
@@ -198,7 +199,7 @@ def allocation_kl(real: Floats, other: Floats, L: int, *, paired: bool = False) 
 
 def random_allocation(real: Floats, L: int, rng: np.random.Generator, *, ordered: bool = False) -> Floats:
     """
-    Baseline Random: everybody spends a uniformly random share of time there; one KL per draw.
+    Return the baseline Random: everybody spends a uniformly random share of time there; one KL per draw.
 
     Drawn per person, so not sorted: above Uniform by 1 - ln 2 = .31 in the mean, which is of the size of the paper's
     .51, .46, .43 (E70). `ordered` sorts it like a dataset, and brings it closer than Uniform.
@@ -216,7 +217,7 @@ ROWS = 64  # of p_bar at a time
 
 def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) -> float:
     """
-    sum_tau w_tau sum_r min(pi_bar_tau^r, pi_bar_F,tau^r), w the real shares of time in each period (E13).
+    Return sum_tau w_tau sum_r min(pi_bar_tau^r, pi_bar_F,tau^r), w the real shares of time in each period (E13).
 
     A period in which `other` has no slot adds 0.
     """
@@ -228,7 +229,7 @@ def visits_similarity(real: AggregateModel, other: AggregateModel, w: Floats) ->
 
 def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats) -> float:
     """
-    sum_{r,tau,tau'} weight min(p_bar, p_bar_F), Hamming (eq:as1); `weight (T, T, R)` sums to 1.
+    Return sum_{r,tau,tau'} weight min(p_bar, p_bar_F), Hamming (eq:as1); `weight (T, T, R)` sums to 1.
 
     Both models carry the same kernel, so where neither has a move their rows are proportional: there the sum of minima
     is the smaller of the two remaining masses, and only places that somebody moved to are ever evaluated.
@@ -245,7 +246,7 @@ def moves_similarity(real: AggregateModel, other: AggregateModel, weight: Floats
 
 def move_weights(profiles: Profiles) -> Floats:
     """
-    (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next slot lies in tau' (E7).
+    Return (T, T, R) pi_bar^{r,tau} times the share of the departures from (r, tau) whose next slot lies in tau' (E7).
 
     With one period this is pi_bar. What has no departure stays in its period.
     """
@@ -265,7 +266,7 @@ def move_weights(profiles: Profiles) -> Floats:
 
 
 def _blocks(real: AggregateModel, other: AggregateModel, rows: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Rows in blocks, each with every place that either model has seen a move to from them."""
+    """Yield rows in blocks, each with every place that either model has seen a move to from them."""
     R = real.R
     step = np.unique(np.concatenate([m.sums.key % (R * R) for m in (real, other)]))
     start = np.searchsorted(step // R, np.arange(R + 1))
@@ -287,7 +288,7 @@ UNITS = {
 
 def habits(r: Places, locations: Locations, step_minutes: float) -> dict[str, Floats]:
     """
-    Samples of each habit of `UNITS`: one value per trace, per stay (`dwell`) or per move (`trip_length`).
+    Return the samples of each habit of `UNITS`: one value per trace, per stay (`dwell`) or per move (`trip_length`).
 
     A stay is a maximal run of one place; a move goes from one slot to the next, both known, to another place.
     Distances need coordinates: without them `trip_length` and `radius_of_gyration` are left out.
@@ -344,7 +345,7 @@ class Steps:
 
 def step_distance(real: Steps, other: Steps, position: Floats | None = None) -> float:
     """
-    How far the next place of `other` is from that of `real`, weighted by the departures of `real`.
+    Return how far the next place of `other` is from that of `real`, weighted by the departures of `real`.
 
     Total variation of the two rows; with the `position` of each place on a line, their earth mover's distance along
     it. A place that `other` never leaves leads to itself.
@@ -383,25 +384,25 @@ class Scene(NamedTuple):
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return the number of places."""
         return len(self.places)
 
     def profiles(self, r: Places) -> Profiles:
-        """One profile per trace."""
+        """Return one profile per trace."""
         return count(r, np.arange(len(r)), self.tau, U=len(r), R=self.R, T=self.T)
 
     def visits(self, r: Places) -> Floats:
-        """Visits of each place, (R,)."""
+        """Return the number of visits of each place, (R,)."""
         return np.bincount(r[r >= 0], minlength=self.R).astype(np.float64)
 
     def figures(self, measure: Callable[[Places], float], chosen: list[Ints]) -> dict[str, Any]:
-        """What `measure` gives on the second real dataset and on the fake ones."""
+        """Return what `measure` gives on the second real dataset and on the fake ones."""
         found = {"fakes": spread([measure(self.fakes[rows]) for rows in chosen])}
         return found if self.test is None else {"testing": measure(self.test), **found}
 
 
 def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[list[Ints], list[str]]:
-    """Rows of the fakes in each dataset."""
+    """Return the rows of the fakes in each dataset."""
     F, N = len(scene.fakes), len(scene.real)
     order = rng.permutation(F)
     if scene.owner is None:
@@ -425,7 +426,7 @@ def datasets_of(scene: Scene, datasets: int, rng: np.random.Generator) -> tuple[
 
 
 def spread(values: Sequence[float] | Floats) -> dict[str, float]:
-    """Mean, median and standard deviation of a figure over the datasets."""
+    """Return the mean, median and standard deviation of a figure over the datasets."""
     x = np.array(values, dtype=np.float64)
     return {
         "mean": float(x.mean()),
@@ -442,7 +443,7 @@ Measure = Callable[[Places], float]
 
 
 def aggregate_figures(scene: Scene, chosen: list[Ints], epsilon: float) -> dict[str, Any]:
-    """Similarity of <p_bar, pi_bar> to that of the real traces, and how it depends on epsilon (E73)."""
+    """Return the similarity of <p_bar, pi_bar> to that of the real traces, and how it depends on epsilon (E73)."""
     people = scene.profiles(scene.real)
     weight = move_weights(people)
     w = weight.sum(axis=(1, 2))
@@ -465,7 +466,10 @@ def aggregate_figures(scene: Scene, chosen: list[Ints], epsilon: float) -> dict[
 
 
 def visit_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
-    """KL of visiting probabilities, sorted by popularity in each dataset (tbl:vistprob-kl, tbl:vistprob-kl-50mp)."""
+    """
+    Return the KL of visiting probabilities, sorted by popularity in each dataset (tbl:vistprob-kl,
+    tbl:vistprob-kl-50mp).
+    """
     found: dict[str, Any] = {}
     for name, n in (("all", scene.R), ("top", min(POPULAR, scene.R))):
         real = _most_visited(scene, n, scene.real)
@@ -489,7 +493,7 @@ def _sorted_kl(scene: Scene, real: Floats, r: Places) -> float:
 
 
 def allocation_figures(scene: Scene, chosen: list[Ints], rng: np.random.Generator) -> dict[str, Any]:
-    """tbl:timealloc-kl by E70; "paired" puts every fake beside its own seed instead of sorting."""
+    """Return tbl:timealloc-kl by E70; "paired" puts every fake beside its own seed instead of sorting."""
     L = scene.real.shape[1]
     real, fake = top_shares(scene.real), top_shares(scene.fakes)
     test = None if scene.test is None else top_shares(scene.test)
@@ -509,7 +513,10 @@ def allocation_figures(scene: Scene, chosen: list[Ints], rng: np.random.Generato
 
 
 def further_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
-    """Distances from the real traces that the paper leaves out; "to_test" takes the second real dataset for real."""
+    """
+    Return the distances from the real traces that the paper leaves out; "to_test" takes the second real dataset
+    for real.
+    """
     result: dict[str, Any] = {}
     from_test = {} if scene.test is None else _distances(scene, scene.test)
     for name, (unit, measure) in _distances(scene, scene.real).items():
@@ -524,7 +531,7 @@ def further_figures(scene: Scene, chosen: list[Ints]) -> dict[str, Any]:
 
 
 def _distances(scene: Scene, real: Places) -> dict[str, tuple[str, Measure]]:
-    """Unit and measure of each distance from `real`."""
+    """Return the unit and measure of each distance from `real`."""
     here, steps = scene.visits(real), Steps.of(real, scene.R)
     popular = np.argsort(-here, kind="stable")[: min(POPULAR, scene.R)]
 
@@ -558,7 +565,7 @@ def _kl_at(real: Floats, other: Floats, places: Ints) -> float:
 
 
 def _by_instant(scene: Scene, real: Places, other: Places) -> float:
-    """Mean over slots of the total variation between the places of both at that slot."""
+    """Return the mean over slots of the total variation between the places of both at that slot."""
     each = []
     for t in range(real.shape[1]):
         a, b = scene.visits(real[:, t]), scene.visits(other[:, t])
@@ -568,7 +575,10 @@ def _by_instant(scene: Scene, real: Places, other: Places) -> float:
 
 
 def habit_figures(scene: Scene) -> dict[str, Any]:
-    """What traces do: real, second real dataset, all fakes; "distance" is the EMD from the real sample, in its unit."""
+    """
+    Return what traces do: real, second real dataset, all fakes; "distance" is the EMD from the real sample, in
+    its unit.
+    """
     sides = {"train": scene.real, "fakes": scene.fakes} | ({} if scene.test is None else {"testing": scene.test})
     found = {side: habits(r, scene.places, scene.step_minutes) for side, r in sides.items()}
     result: dict[str, Any] = {}

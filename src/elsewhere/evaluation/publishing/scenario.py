@@ -43,7 +43,7 @@ BIN_EDGES = np.linspace(0, 1, 21)
 def similarities(
     scene: Scene, chosen: list[Ints], rng: np.random.Generator
 ) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Floats], list[str]]:
-    """Fake against its seed (fig:real-fake-semantic-similarity), differential (fig:deltas-fakeset2), Q-Q."""
+    """Compare fakes with their seeds (fig:real-fake-semantic-similarity), differential (fig:deltas-fakeset2), Q-Q."""
     samples: dict[str, Floats] = {}
     notes = []
     if scene.owner is not None:
@@ -72,13 +72,13 @@ def similarities(
 
 
 def _all_pairs(scene: Scene, r: Places) -> Floats:
-    """sim_S of all pairs of different traces."""
+    """Return sim_S of all pairs of different traces."""
     table = pairwise_semantic_similarity(scene.profiles(r))
     return np.asarray(table[~np.eye(len(r), dtype=bool)])
 
 
 def _qq(real: Floats, fake: Floats) -> dict[str, Any] | None:
-    """Quantiles of both at the same levels, and their correlation (fig:fake-fake-semantic-similarity-qq)."""
+    """Return the quantiles of both at the same levels, and their correlation (fig:fake-fake-semantic-similarity-qq)."""
     if len(real) == 0 or len(fake) == 0:
         return None
     x, y = np.quantile(real, QQ_LEVELS), np.quantile(fake, QQ_LEVELS)

@@ -25,7 +25,7 @@ def sharing_loss(
     s, r, column, statistics, place, slot, by_statistic, level, weights, scale, at_place, at_slot, at_statistic, mass
 ):
     """
-    The dual of `laws` without its linear and ridge parts: scale sum_a weights_a sum_f ln(1 + exp(x_a(f))).
+    Return the dual of `laws` without its linear and ridge parts: scale sum_a weights_a sum_f ln(1 + exp(x_a(f))).
 
     Into `at_place`, `at_slot`, `at_statistic` (zeros on entry) go the means of the features under all groups
     together, into `mass` the sum of each group's law.
@@ -55,7 +55,7 @@ def sharing_loss(
 
 @njit
 def log_sigma(r, column, statistics, score, place, slot, by_statistic, level, out):
-    """`out[i, a]` = ln sigma(x_a(r_i)); `score` (L, C, A), so that the groups are read side by side."""
+    """Set `out[i, a]` = ln sigma(x_a(r_i)); `score` (L, C, A), so that the groups are read side by side."""
     N, L = r.shape
     x = np.empty(len(level))
     for i in range(N):

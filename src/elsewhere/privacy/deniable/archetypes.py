@@ -43,7 +43,7 @@ class Archetypes:
 
     def nearest(self, classes: NDArray[np.integer], user: NDArray[np.integer] | None = None) -> Ints:
         """
-        The group of each user of (S, L) class sequences, in order of `user`; None: every row is another's.
+        Return the group of each user of (S, L) class sequences, in order of `user`; None: every row is another's.
 
         Unknown slots (-1) say nothing; of whom nothing at all is known the group is -1.
         """
@@ -58,7 +58,7 @@ class Archetypes:
 
 
 def scores(classes: NDArray[np.integer], table: Floats) -> Floats:
-    """(S, A) sum over slots of `table[a, t, class at t]`."""
+    """Return (S, A) the sum over slots of `table[a, t, class at t]`."""
     total = np.zeros((len(classes), len(table)))
     for t in range(classes.shape[1]):
         total += np.where(classes[:, t, None] >= 0, table[:, t].T[np.maximum(classes[:, t], 0)], 0.0)
@@ -75,7 +75,7 @@ def learn_archetypes(
     rng: np.random.Generator,
 ) -> Archetypes:
     """
-    `n` groups of the (N, L) class sequences of MODEL users.
+    Learn `n` groups of the (N, L) class sequences of MODEL users.
 
     Each group has one class per slot, the one that sets it apart most, and takes the people who agree with these
     beyond what anybody would, at prices that keep all groups near one size; the best of several starts by expected
@@ -134,12 +134,12 @@ def _too_few(n: int, m_min: int) -> NotEnoughUsers:
 
 
 def _least_users(group: Ints, who: NDArray[np.integer], n: int) -> int:
-    """Users of the smallest of the groups."""
+    """Return the number of users of the smallest of the groups."""
     return int(np.bincount(np.unique(np.column_stack([group, who]), axis=0)[:, 0], minlength=n).min())
 
 
 def _of_all(indicator: Floats, who: NDArray[np.integer], m_min: int) -> Floats:
-    """(L, C) part of all rows in each class at t."""
+    """Return (L, C) the part of all rows in each class at t."""
     everybody = np.zeros(len(indicator), dtype=np.int64)
     return np.asarray(_counted(indicator, everybody, 1, who, np.ones(indicator.shape[1:]), m_min)[0] / len(indicator))
 
@@ -152,7 +152,8 @@ def _shares(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], ov
 
 def _counted(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], overall: Floats, m_min: int) -> Floats:
     """
-    (n, L, C) rows of each group in each class at t; those of classes with fewer than `m_min` of its users are together.
+    Count (n, L, C) the rows of each group in each class at t; those of classes with fewer than `m_min` of its users are
+    together.
 
     If they are so many users together, they are shared out among these classes as `overall` says, else left out.
     """
@@ -173,13 +174,16 @@ def _counted(indicator: Floats, group: Ints, n: int, who: NDArray[np.integer], o
 
 
 def _summed(table: Floats, group: Ints, n: int) -> Floats:
-    """Sums of the rows of each group."""
+    """Sum the rows of each group."""
     member = (np.arange(n)[:, None] == group).astype(np.float64)
     return np.asarray((member @ table.reshape(len(table), -1)).reshape(n, *table.shape[1:]))
 
 
 def _set_apart(share: Floats, overall: Floats) -> Floats:
-    """1 for the class that sets a group apart at t, 0 for others, minus how many of all people are in that class."""
+    """
+    Return 1 for the class that sets a group apart at t, 0 for others, minus how many of all people are in that
+    class.
+    """
     mode = (share - overall).argmax(axis=2)[:, :, None]
     table = np.zeros_like(share)
     np.put_along_axis(table, mode, 1.0, axis=2)
@@ -187,7 +191,7 @@ def _set_apart(share: Floats, overall: Floats) -> Floats:
 
 
 def _priced(total: Floats, n: int) -> tuple[Floats, Ints]:
-    """Prices under which no group is much smaller or larger than N / n, and the groups at these prices."""
+    """Find prices under which no group is much smaller or larger than N / n, and the groups at these prices."""
     N = len(total)
     low, high = SMALLEST * N / n, LARGEST * N / n
     price, step = np.zeros(n), total.std() / 2

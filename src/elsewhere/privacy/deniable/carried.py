@@ -92,7 +92,7 @@ class Carried:
         )
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays and plain numbers from which `from_arrays` makes the same."""
+        """Return arrays and plain numbers from which `from_arrays` makes the same."""
         arrays = {f"archetypes.{name}": getattr(self.archetypes, name) for name in OF_ARCHETYPES}
         arrays |= {_stored(name): getattr(self.habits, name) for name in OF_WALK}
         if self.places is not None:
@@ -102,7 +102,7 @@ class Carried:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, Any], *, R: int, kappa: int) -> "Carried":
-        """What `to_arrays` gave, for R places in `kappa` classes; `InvalidModel` where these cannot be it."""
+        """Return what `to_arrays` gave, for R places in `kappa` classes; `InvalidModel` where these cannot be it."""
         try:
             n = require_whole("archetypes", numbers["archetypes"], 1)
             names = {*(f"archetypes.{part}" for part in OF_ARCHETYPES), *map(_stored, OF_WALK)}

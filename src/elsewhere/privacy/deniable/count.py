@@ -33,7 +33,7 @@ class WholeNumbers(Protocol):
 
 def discrete_laplace(eps0: float, below: WholeNumbers) -> int:
     """
-    Two-sided geometric noise Z, Pr{Z = z} proportional to exp(-eps0 |z|), exactly, without floating point (R4).
+    Draw two-sided geometric noise Z, Pr{Z = z} proportional to exp(-eps0 |z|), exactly, without floating point (R4).
 
     Canonne, Kamath and Steinke (2020), algorithm 2, with scale 1/eps0 as the fraction t/s.
     """
@@ -66,7 +66,7 @@ def _bernoulli_exp(numerator: int, denominator: int, below: WholeNumbers) -> boo
 
 
 def laboratory(rng: np.random.Generator) -> WholeNumbers:
-    """Draws of a repeatable run; n may have more than 64 bits."""
+    """Return the source of draws of a repeatable run; n may have more than 64 bits."""
 
     def below(n: int, /) -> int:
         return int(rng.integers(n)) if n < 2**63 else int.from_bytes(rng.bytes(n.bit_length() // 8 + 9)) % n

@@ -104,12 +104,12 @@ class Laws:
         return cls(own.astype(order), copies, log_p, np.cumsum(sums, axis=1), archetypes, label, places)
 
     def __len__(self) -> int:
-        """Number of different walks."""
+        """Return the number of different walks."""
         return len(self.r)
 
     @property
     def A(self) -> int:
-        """Number of archetypes."""
+        """Return the number of archetypes."""
         return int(self.log_p.shape[1])
 
     def codes(self, r: Places, user: NDArray[np.integer] | None = None) -> Ints:
@@ -140,7 +140,7 @@ class Laws:
         return (r if self.places is None else self.places[r].astype(np.int32)), np.where(which < self.A, which, -1)
 
     def _found(self, a: int, point: Floats) -> Ints:
-        """The walk of law a at each point of [0, 1): first its block, then the walk within."""
+        """Return the walk of law a at each point of [0, 1): first its block, then the walk within."""
         reach = self.reach[a]
         point = point * reach[-1]
         block = np.minimum(np.searchsorted(reach, point, side="right"), len(reach) - 1)
@@ -174,7 +174,7 @@ class Laws:
         return found
 
     def find(self, r: Places) -> Ints:
-        """(n,) where each trace is in the pool, -1 where it is not."""
+        """Return (n,) where each trace is in the pool, -1 where it is not."""
         every, wanted = _rows(self.r), _rows(r.astype(self.r.dtype))
         at = np.minimum(np.searchsorted(every, wanted), len(every) - 1)
         return np.where(every[at] == wanted, at, -1)
@@ -217,7 +217,7 @@ class _Sharing:
         strength: float,
         walk: Tables,
     ) -> Self:
-        """The convex dual, by a quasi-Newton method."""
+        """Minimise the convex dual, by a quasi-Newton method."""
         from scipy.optimize import minimize
 
         (A, L, C), N = share.shape, len(r)
@@ -276,7 +276,7 @@ class _Sharing:
         )
 
     def log_sigma(self, r: NDArray[np.int32]) -> NDArray[np.float32]:
-        """ln sigma(x_a(f)) of walks, (N, A)."""
+        """Return ln sigma(x_a(f)) of walks, (N, A)."""
         statistics = np.empty((len(r), 4), dtype=np.int64)
         day_statistics_of(r, statistics)
         out = np.empty((len(r), len(self.level)), dtype=np.float32)
@@ -287,7 +287,8 @@ class _Sharing:
 
 def _goals(r: NDArray[np.int32], statistics: Ints, column: Ints, share: Floats, walk: Tables) -> tuple[Floats, Floats]:
     """
-    What all archetypes together are to keep of classes at each slot, (L C,), and of day statistics, (4 (L + 1),).
+    Return what all archetypes together are to keep of classes at each slot, (L C,), and of day statistics, (4 (L +
+    1),).
 
     People know what no step of a walk does: the hour, how they have lived so far, where the day began. But they are
     few, and walks are many: the goal is what people and TRUST people like the walks do together. Whether a day ends at
@@ -327,17 +328,20 @@ class _Drawing:
 
 
 def _padded(archetypes: Archetypes) -> Floats:
-    """Shares of the archetypes with a last column for places of no class, which are nobody's wish."""
+    """Return the shares of the archetypes with a last column for places of no class, which are nobody's wish."""
     A, L, _ = archetypes.share.shape
     return np.concatenate([archetypes.share, np.zeros((A, L, 1))], axis=2)
 
 
 def _order(R: int) -> np.dtype[Any]:
-    """Big-endian numbers of R places, in as few bytes as hold them: their bytes are ordered as the places are."""
+    """
+    Return a type of big-endian numbers of R places, in as few bytes as hold them: their bytes are ordered as
+    the places are.
+    """
     return np.dtype(">i2" if R < 2**15 else ">i4")
 
 
 def _rows(r: NDArray[np.integer]) -> NDArray[np.void]:
-    """Each trace as one value that can be sorted and looked up."""
+    """Return each trace as one value that can be sorted and looked up."""
     r = np.ascontiguousarray(r)
     return r.view(np.dtype((np.void, r.dtype.itemsize * r.shape[1]))).ravel()

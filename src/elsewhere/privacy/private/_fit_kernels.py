@@ -28,7 +28,7 @@ BLOCKS = 7  # places, parts of the day, arrivals, moving, destinations, day stat
 
 @njit
 def count_bin(n):
-    """Bin of a number of moves or places: 0 .. 5 one by one, then half octaves, all above in the last."""
+    """Return the bin of a number of moves or places: 0 .. 5 one by one, then half octaves, all above in the last."""
     if n < FINE:
         return n
     return min(FINE + int(2 * math.log2(n / FINE) + 1e-9), COUNTS - 1)

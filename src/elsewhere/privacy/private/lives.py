@@ -96,7 +96,7 @@ class Anchors:
 
     @property
     def several(self) -> bool:
-        """Whether the sums tell what one day and the next have in common."""
+        """Tell whether the sums tell what one day and the next have in common."""
         return bool(np.isfinite(self.variance[SEVERAL + 1]))
 
     def draw(self, tables: Tables, law: Floats, n: int, rng: np.random.Generator, *, scored: bool = False) -> Drawn:

@@ -98,7 +98,7 @@ class Mechanism:
 
     @property
     def mu(self) -> float:
-        """What one person moves the sums by at most, in standard deviations of the noise."""
+        """Return what one person moves the sums by at most, in standard deviations of the noise."""
         return noise_of(self.eps, self.delta, self.design.cells)
 
 

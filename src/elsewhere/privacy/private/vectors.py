@@ -140,19 +140,19 @@ class Design:
 
     @property
     def R(self) -> int:
-        """Number of places."""
+        """Return the number of places."""
         return len(self.locations)
 
     @cached_property
     def edges(self) -> Ints:
-        """First cell of each block, and the number of all."""
+        """Return the first cell of each block, and the number of all."""
         pairs, of_habits = self.R**2 if self.weight[PAIRS] > 0 else 0, HABITS if self.days > 1 else 0
         sizes = [self.R, PARTS * self.R, self.R, MOVING, COLUMNS, DAY, pairs, of_habits]
         return np.concatenate([[0], np.cumsum(sizes)])
 
     @property
     def cells(self) -> int:
-        """Numbers in a vector."""
+        """Return how many numbers a vector has."""
         return int(self.edges[-1])
 
     def of_block(self, x: Floats, name: str) -> Floats:

@@ -18,7 +18,10 @@ from elsewhere.synthesis._streams_kernels import (
 
 @njit
 def _runs(seed, label):
-    """First slot of each maximal run of one class, closed by L; the class of each run; -1 where it is unknown."""
+    """
+    Return the first slot of each maximal run of one class, closed by L; the class of each run; -1 where it is
+    unknown.
+    """
     L = len(seed)
     first = np.empty(L + 1, dtype=np.int64)
     kind = np.empty(L, dtype=np.int64)
@@ -75,7 +78,7 @@ def _members(classes, k):
 @njit
 def _widen(c, classes, visited, c_min):
     """
-    Class c and as many nearest classes as bring it to c_min places outside visited(seed) (E30), sorted.
+    Return the class c and as many nearest classes as bring it to c_min places outside visited(seed) (E30), sorted.
 
     Where not so many exist, the class stays as it is. c_min = 1 widens nothing: where a class of the paper's preset is
     used up, the ladder of E45 helps.
@@ -98,7 +101,7 @@ def _widen(c, classes, visited, c_min):
 
 @njit
 def _subsample(places, par_c, fate, stream):
-    """C' of one class: each place is removed with probability par_c, one uniform survivor stays (E39)."""
+    """Return C' of one class: each place is removed with probability par_c, one uniform survivor stays (E39)."""
     kept = np.empty(len(places), dtype=places.dtype)
     n = 0
     for r in places:
@@ -116,7 +119,10 @@ def _subsample(places, par_c, fate, stream):
 
 @njit
 def _blurred(first, kind, classes, blur, visited, stream):
-    """Whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per slot."""
+    """
+    Return whole class (widened, E30) and sub-sampled class C' of each run: lists of arrays, and an index per
+    slot.
+    """
     L = first[-1]
     whole, kept = [classes.member[:0].copy()], [classes.member[:0].copy()]
     in_whole, in_kept = np.zeros(L, dtype=np.int64), np.zeros(L, dtype=np.int64)
@@ -144,7 +150,7 @@ def _blurred(first, kind, classes, blur, visited, stream):
 
 @njit
 def _reaches(source, longest, blur, stream):
-    """A reach G for each place, P(G >= d) = par_m^d, cut at the end of the adjacent run; none if redrawn (E42)."""
+    """Draw a reach G for each place, P(G >= d) = par_m^d, cut at the end of the adjacent run; none if redrawn (E42)."""
     reach = np.zeros(len(source), dtype=np.int64)
     for i in range(0 if blur.independent else len(source)):
         u, power = uniform(stream), blur.par_m
@@ -156,7 +162,7 @@ def _reaches(source, longest, blur, stream):
 
 @njit
 def _boundaries(first, kept, in_kept, blur, stream):
-    """Reaches of C' of run k into run k + 1 (item 2k) and of run k + 1 into run k (item 2k + 1)."""
+    """Draw the reaches of C' of run k into run k + 1 (item 2k) and of run k + 1 into run k (item 2k + 1)."""
     reach = [np.zeros(0, dtype=np.int64)]
     reach.pop()
     for k in range(len(first) - 2):
@@ -179,7 +185,7 @@ def _join(places, low, high, source, reach, d, blur, removed, stream):
 
 @njit
 def _ladder(places, low, c, whole, classes, c_min, removed):
-    """Steps 2 to 4 of E45 for a slot of class c without candidates: the new end, and the step or -1."""
+    """Take steps 2 to 4 of E45 for a slot of class c without candidates: the new end, and the step or -1."""
     high = _copy(places, low, whole, removed)
     if high > low:
         return high, 2
@@ -194,7 +200,8 @@ def _ladder(places, low, c, whole, classes, c_min, removed):
 @njit
 def semantic_seed(seed, classes, blur, stream):
     """
-    Candidate set of every slot (E38-E45): offsets, sorted places, and the step of the ladder that was needed.
+    Return the candidate set of every slot (E38-E45): offsets, sorted places, and the step of the ladder that was
+    needed.
 
     Numbers are drawn class by class, boundary by boundary, slot by slot. A step of -1 marks the slot that
     cannot be faked; there are no places then.
@@ -245,7 +252,7 @@ _RANGE, _LOG_RANGE = 1e-150, -345.0
 
 @njit
 def _in_range(p, rows, cols, before, after):
-    """Whether every state that can be reached is well above underflow."""
+    """Tell whether every state that can be reached is well above underflow."""
     for j in range(len(cols)):
         if after[j] < _RANGE:
             for i in range(len(rows)):
@@ -256,7 +263,7 @@ def _in_range(p, rows, cols, before, after):
 
 @njit
 def viterbi_start(first, rows, par_v, in_logs, stream, delta):
-    """delta_1 of the candidates of the first slot: pi_bar times one draw each (E46)."""
+    """Set delta_1 of the candidates of the first slot: pi_bar times one draw each (E46)."""
     for i in range(len(rows)):
         delta[i] = first[rows[i]] * (1.0 + (par_v - 1.0) * uniform(stream))
         if in_logs:
@@ -265,7 +272,10 @@ def viterbi_start(first, rows, par_v, in_logs, stream, delta):
 
 @njit
 def _scores(p, rows, cols, delta, in_logs, score, top):
-    """x = delta_t(r) p_bar(r, r') and its largest per column; in logarithms x over that, and the ln is returned."""
+    """
+    Compute x = delta_t(r) p_bar(r, r') and its largest per column; in logarithms x over that, and the ln is
+    returned.
+    """
     n, m = len(rows), len(cols)
     unit = np.zeros(m)
     for j in range(m):
@@ -291,7 +301,7 @@ def _scores(p, rows, cols, delta, in_logs, score, top):
 @njit
 def _draw_best(score, top, par_v, stream, best, back):
     """
-    The largest x X of each column, and its row.
+    Return the largest x X of each column, and its row.
 
     X >= 1, so the winner scores at least `top`, the largest x. A predecessor draws its X only if par_v could still lift
     it to that, or to the best score drawn so far; the first of equal scores wins.
@@ -315,7 +325,7 @@ def _draw_best(score, top, par_v, stream, best, back):
 @njit
 def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
     """
-    delta_{t+1} of the candidates `cols` and, in `back`, their best predecessors among `rows` (E46, E47).
+    Set delta_{t+1} of the candidates `cols` and, in `back`, their best predecessors among `rows` (E46, E47).
 
     False says that a state of positive probability came near underflow. It may be the only one that lives on, so the
     decoding has to be repeated in logarithms: slow, never out of range.
@@ -341,7 +351,7 @@ def viterbi_step(p, rows, cols, delta, par_v, in_logs, stream, out, back):
 
 @njit
 def follow(delta, back, offset, places, in_logs, fake):
-    """The last maximum, without a draw, and the way back from it; False if every path has probability 0."""
+    """Return the last maximum, without a draw, and the way back from it; False if every path has probability 0."""
     j = 0
     for i in range(len(delta)):
         j = i if delta[i] > delta[j] else j
@@ -355,7 +365,7 @@ def follow(delta, back, offset, places, in_logs, fake):
 
 @njit
 def viterbi(chain, offset, places, par_v, stream, fake):
-    """Randomised Viterbi over candidate sets; fills `fake`, False if no path is feasible."""
+    """Run the randomised Viterbi algorithm over candidate sets: fill `fake`, return False if no path is feasible."""
     delta = np.empty(len(places))
     back = np.zeros(len(places), dtype=np.int64)
     for in_logs in (False, True):
@@ -374,7 +384,7 @@ def viterbi(chain, offset, places, par_v, stream, fake):
 
 @njit
 def from_logs(log_weight, weight):
-    """exp of the logarithms less the largest of them; returns ln of their sum."""
+    """Set the logarithms to exp of them less the largest; return ln of their sum."""
     top = -np.inf
     for x in log_weight:
         top = max(top, x)
@@ -398,7 +408,7 @@ def _scale(alpha):
 
 @njit
 def forward_start(first, rows, in_logs, alpha):
-    """alpha_1, as `forward_step` gives the later ones."""
+    """Set alpha_1, as `forward_step` gives the later ones."""
     for i in range(len(rows)):
         alpha[i] = np.log(first[rows[i]]) if in_logs else first[rows[i]]
     return 0.0 if in_logs else _scale(alpha)
@@ -407,7 +417,7 @@ def forward_start(first, rows, in_logs, alpha):
 @njit
 def forward_step(p, rows, cols, alpha, in_logs, out):
     """
-    alpha_{t+1} = alpha_t p, scaled to sum 1; returns ln of the scale.
+    Set alpha_{t+1} = alpha_t p, scaled to sum 1; return ln of the scale.
 
     NaN says that a state of positive probability came near underflow. It may be the only one that lives on, so the
     filter has to be repeated in logarithms: slow, not scaled, never out of range.
@@ -434,7 +444,7 @@ def forward_step(p, rows, cols, alpha, in_logs, out):
 
 @njit
 def pick(weight, stream):
-    """An index, with probability in proportion to its weight: never one of weight 0, and -1 if all are."""
+    """Draw an index, with probability in proportion to its weight: never one of weight 0, and -1 if all are."""
     total = 0.0
     for w in weight:
         total += w
@@ -451,7 +461,7 @@ def pick(weight, stream):
 
 @njit
 def pick_end(alpha, in_logs, stream):
-    """A candidate of the last slot, by alpha_L; -1 if every path has probability 0."""
+    """Draw a candidate of the last slot, by alpha_L; -1 if every path has probability 0."""
     if in_logs:
         weight = np.empty(len(alpha))
         from_logs(alpha, weight)
@@ -461,7 +471,7 @@ def pick_end(alpha, in_logs, stream):
 
 @njit
 def pick_before(p, rows, col, alpha, in_logs, stream):
-    """A candidate of slot t, given the place of slot t + 1: in proportion to alpha_t p."""
+    """Draw a candidate of slot t, given the place of slot t + 1: in proportion to alpha_t p."""
     weight = np.empty(len(rows))
     for i in range(len(rows)):
         weight[i] = alpha[i] + np.log(p[rows[i], col]) if in_logs else alpha[i] * p[rows[i], col]
@@ -470,7 +480,7 @@ def pick_before(p, rows, col, alpha, in_logs, stream):
 
 @njit
 def forward(chain, offset, places, alpha):
-    """Forward filter over candidate sets; fills `alpha`, returns ln Z and whether `alpha` holds logarithms."""
+    """Run the forward filter over candidate sets: fill `alpha`, return ln Z and whether `alpha` holds logarithms."""
     for in_logs in (False, True):
         log_z = forward_start(chain.first, places[: offset[1]], in_logs, alpha[: offset[1]])
         for t in range(len(chain.pair)):
@@ -487,7 +497,7 @@ def forward(chain, offset, places, alpha):
 
 @njit
 def backward(chain, offset, places, alpha, in_logs, stream, fake):
-    """A trace from the posterior, last slot first; False if every path has probability 0."""
+    """Draw a trace from the posterior, last slot first; False if every path has probability 0."""
     L = len(fake)
     j = pick_end(alpha[offset[L - 1] : offset[L]], in_logs, stream)
     if j < 0:
@@ -503,7 +513,7 @@ def backward(chain, offset, places, alpha, in_logs, stream, fake):
 
 @njit
 def ffbs(chain, offset, places, stream, fake):
-    """Forward filter, backward sample over candidate sets; fills `fake`, False if no path is feasible."""
+    """Filter forward, sample backward over candidate sets: fill `fake`, return False if no path is feasible."""
     alpha = np.empty(len(places))
     _, in_logs = forward(chain, offset, places, alpha)
     return backward(chain, offset, places, alpha, in_logs, stream, fake)
@@ -511,7 +521,10 @@ def ffbs(chain, offset, places, stream, fake):
 
 @njit
 def decode(chain, offset, places, par_v, stream, fake):
-    """Viterbi if `par_v` >= 1, posterior sample if it is 0; fills `fake`, returns ln Pr{fake}, -inf without a path."""
+    """
+    Run Viterbi if `par_v` >= 1, draw from the posterior if it is 0: fill `fake`, return ln Pr{fake}, -inf
+    without a path.
+    """
     if par_v > 0.0:
         found = viterbi(chain, offset, places, par_v, stream, fake)
     else:
@@ -529,7 +542,7 @@ OK, NO_PATH, UNFAKEABLE = 0, 1, 2
 
 @njit
 def attempts(seeds, rows, tries, classes, blur, chain, par_v, key, fakes, loglik, status):
-    """One attempt per row: semantic seed, then decoding; fills `fakes`, `loglik` and `status`."""
+    """Make one attempt per row, semantic seed, then decoding: fill `fakes`, `loglik` and `status`."""
     for b in range(len(seeds)):
         stream = open_stream(key, tries[b], rows[b])
         offset, places, _ = semantic_seed(seeds[b], classes, blur, stream)

@@ -127,7 +127,7 @@ class FakeMaker:
 
     def attempt(self, seeds: ArrayLike, *, rows: ArrayLike, tries: ArrayLike) -> Attempts:
         """
-        One attempt per row of `seeds`.
+        Make one attempt per row of `seeds`.
 
         Parameters
         ----------
@@ -165,11 +165,11 @@ class FakeMaker:
 
     @cached_property
     def chain(self) -> Chain | None:
-        """The model between all places; None if its tables would be too large."""
+        """Return the model between all places; None if its tables would be too large."""
         return self._chain(np.arange(self.model.R))
 
     def _chain(self, places: NDArray[np.integer]) -> Chain | None:
-        """The model between these places, renumbered; None if its tables would be too large."""
+        """Return the model between these places, renumbered; None if its tables would be too large."""
         steps = np.column_stack([self.tau[:-1], self.tau[1:]]).reshape(-1, 2)
         pairs, pair = np.unique(steps, axis=0, return_inverse=True)
         if len(pairs) * len(places) ** 2 > LARGEST_TABLE:
@@ -180,7 +180,7 @@ class FakeMaker:
         return Chain(self._first[places], table, pair.ravel())
 
     def _in_parts(self, seed: Places, stream: NDArray[np.uint64], out: Attempts, b: int) -> None:
-        """The same attempt, number for number, with tables of its own candidates, or block by block."""
+        """Make the same attempt, number for number, with tables of its own candidates, or block by block."""
         out.r[b], out.loglik[b], out.status[b] = -1, -np.inf, UNFAKEABLE
         try:
             semseed = blurred_seed(seed, self.classes, self.blur, stream)

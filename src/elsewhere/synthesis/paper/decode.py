@@ -44,7 +44,7 @@ def viterbi(
     rng: np.random.Generator,
 ) -> Decoded:
     """
-    One decoding of `semseed`; par_v = 1 is exact Viterbi, where the lowest of equally good places wins.
+    Draw one decoding of `semseed`; par_v = 1 is exact Viterbi, where the lowest of equally good places wins.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def viterbi(
 def decode(
     semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], par_v: float, stream: NDArray[np.uint64]
 ) -> Decoded:
-    """The same from checked parts, with an open stream."""
+    """Do the same from checked parts, with an open stream."""
     L, offset = len(semseed), semseed.offset
     position = (np.arange(offset[-1]) - np.repeat(offset[:-1], np.diff(offset))).astype(np.int32)
     sets = [slice(a, b) for a, b in pairwise(offset)]
@@ -103,12 +103,12 @@ def decode(
 
 
 def require_par_v(par_v: float) -> float:
-    """`par_v` if it lies in [1, infinity)."""
+    """Return `par_v` if it lies in [1, infinity)."""
     return require_between("par_v", par_v, 1, np.inf, open_high=True)
 
 
 def checked_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floats]) -> Floats:
-    """`first` as an array that covers every candidate, with one block per step."""
+    """Return `first` as an array that covers every candidate, with one block per step."""
     law = np.array(first, dtype=np.float64, ndmin=1)
     known = law.ndim == 1 and semseed.places.min() >= 0 and semseed.places.max() < len(law)
     if not (known and law.min() >= 0 and law.max() < np.inf):
@@ -123,7 +123,7 @@ def checked_chain(semseed: SemanticSeed, first: ArrayLike, blocks: Sequence[Floa
 
 
 def checked_block(block: Floats, n: int, m: int) -> Floats:
-    """The block as the kernels read it: they trust its shape, and that no entry is negative or NaN."""
+    """Return the block as the kernels read it: they trust its shape, and that no entry is negative or NaN."""
     p = np.ascontiguousarray(block, dtype=np.float64)
     if p.shape != (n, m) or not (p.min() >= 0 and p.max() < np.inf):
         raise InvalidParameter(
@@ -133,7 +133,7 @@ def checked_block(block: Floats, n: int, m: int) -> Floats:
 
 
 def no_path(L: int) -> NoFeasiblePath:
-    """The error of a decoder that finds only paths of probability 0."""
+    """Return the error of a decoder that finds only paths of probability 0."""
     return NoFeasiblePath(f"no trace of positive probability goes through the candidate sets of these {L} slots.")
 
 
@@ -158,7 +158,7 @@ def ffbs(
     rng: np.random.Generator,
 ) -> Sampled:
     """
-    One trace from the posterior of the chain, given that it goes through the candidate sets.
+    Draw one trace from the posterior of the chain, given that it goes through the candidate sets.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def ffbs(
 
 
 def sample(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], stream: NDArray[np.uint64]) -> Sampled:
-    """The same from checked parts, with an open stream."""
+    """Do the same from checked parts, with an open stream."""
     L, offset = len(semseed), semseed.offset
     alpha, log_z, in_logs = forward(semseed, first, blocks)
     at = np.empty(L, dtype=np.int64)
@@ -203,7 +203,10 @@ def sample(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats], strea
 
 
 def forward(semseed: SemanticSeed, first: Floats, blocks: Sequence[Floats]) -> tuple[Floats, float, bool]:
-    """Alpha of every candidate, ln Z, and whether alpha holds logarithms because floats would have lost their range."""
+    """
+    Return alpha of every candidate, ln Z, and whether alpha holds logarithms because floats would have lost
+    their range.
+    """
     alpha = np.empty(len(semseed.places))
     sets = [slice(a, b) for a, b in pairwise(semseed.offset)]
     for in_logs in (False, True):

@@ -49,7 +49,7 @@ class ClassSets(NamedTuple):
         label: ArrayLike, *, nearness: ArrayLike | None = None, model_places: ArrayLike | None = None
     ) -> "ClassSets":
         """
-        From a label per place.
+        Make the sets from a label per place.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class ClassSets(NamedTuple):
 
     @property
     def kappa(self) -> int:
-        """Number of classes."""
+        """Return the number of classes."""
         return len(self.start) - 1
 
 
@@ -152,7 +152,7 @@ class Blur:
         require_whole("c_min", self.c_min, 1)
 
     def numbers(self) -> "BlurNumbers":
-        """As the kernels read them."""
+        """Return the numbers as the kernels read them."""
         return BlurNumbers(
             float(self.par_c),
             self.subsample == "per-instant",
@@ -194,7 +194,7 @@ class SemanticSeed:
     @staticmethod
     def of(sets: "list[ArrayLike]") -> "SemanticSeed":
         """
-        From one list of places per slot.
+        Make a semantic seed from one list of places per slot.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class SemanticSeed:
 
 
 def stream_key(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """128 bits that start the streams of a run (R1)."""
+    """Return 128 bits that start the streams of a run (R1)."""
     return rng.integers(0, 2**64, size=2, dtype=np.uint64)
 
 
@@ -235,7 +235,7 @@ def semantic_seed(
     rng: np.random.Generator,
 ) -> SemanticSeed:
     """
-    The semantic seed of one trace, with a fresh sub-sample of the classes at every call.
+    Draw the semantic seed of one trace, with a fresh sub-sample of the classes at every call.
 
     A slot at a place without a class (-1), or missing, has no class to draw from: its set is what its neighbours
     merge into it, else all places of the model (steps 1 and 4 of E45).
@@ -264,7 +264,7 @@ def semantic_seed(
 
 
 def blurred_seed(seed: Places, classes: ClassSets, blur: Blur, stream: NDArray[np.uint64]) -> SemanticSeed:
-    """The same from checked parts, with an open stream."""
+    """Do the same from checked parts, with an open stream."""
     offset, places, step = _kernels.semantic_seed(seed, classes, blur.numbers(), stream)
     if len(places) == 0:
         t = int(np.argmin(step))

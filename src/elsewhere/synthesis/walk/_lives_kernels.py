@@ -117,7 +117,8 @@ def find_stays(r, home, main, longest_pass, row, place, start, arrived):
 @njit
 def choice_loss(theta, ridge, base, cols, first, chosen, slope):
     """
-    Minus ln likelihood of choices by softmax(base + sum of theta[cols]) plus ridge / 2 theta^2; fills its `slope`.
+    Return minus ln likelihood of choices by softmax(base + sum of theta[cols]) plus ridge / 2 theta^2; fill its
+    `slope`.
 
     The candidates of choice i are rows first[i] .. first[i + 1] - 1 of `base` and `cols`, `chosen[i]` the one taken.
     """
@@ -151,7 +152,7 @@ def choice_loss(theta, ridge, base, cols, first, chosen, slope):
 
 @njit
 def far(xy, limits, a, b):
-    """The bin of the distance between two places."""
+    """Return the bin of the distance between two places."""
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     d, j = dx * dx + dy * dy, 0
     while j < BINS - 1 and d >= limits[j]:
@@ -161,7 +162,7 @@ def far(xy, limits, a, b):
 
 @njit
 def seen(count):
-    """Which of TIMES a count is."""
+    """Return which of TIMES a count is."""
     level, power = 0, 1
     if count == 0:
         return 0
@@ -173,13 +174,13 @@ def seen(count):
 
 @njit
 def travelled(count):
-    """Which of TRAVELLED a count is."""
+    """Return which of TRAVELLED a count is."""
     return count if count < 2 else 2 if count < 4 else 3 if count < 9 else 4
 
 
 @njit
 def find(keys, key):
-    """The row of `key` in an open table, or the empty row where it belongs."""
+    """Return the row of `key` in an open table, or the empty row where it belongs."""
     mask = len(keys) - 1
     at = np.int64((np.uint64(key) * _GOLDEN) >> _TWENTY) & mask
     while keys[at] != -1 and keys[at] != key:
@@ -199,7 +200,7 @@ def fill_table(found, value, keys, values):
 
 @njit
 def pick(weight, n, u):
-    """A number 0 .. n - 1 by weights, -1 where all are 0."""
+    """Draw a number 0 .. n - 1 by weights, -1 where all are 0."""
     total = 0.0
     for i in range(n):
         total += weight[i]
@@ -252,7 +253,10 @@ def diary(w, kind, role, dwell, pace, first, stream, roles, starts):
 
 @njit
 def diary_columns(L, n, roles, starts, out):
-    """Columns of `like`: number of stays and last role, how long at home, at the main place, first and last role."""
+    """
+    Return the columns of `like`: number of stays and last role, how long at home, at the main place, first and
+    last role.
+    """
     home, main, last = 0, 0, roles[n - 1]
     for q in range(n):
         slots = (starts[q + 1] if q + 1 < n else L) - starts[q]
@@ -268,7 +272,7 @@ def diary_columns(L, n, roles, starts, out):
 
 @njit
 def all_columns(L, first, roles, starts, out):
-    """`diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
+    """Return `diary_columns` (N, 4) of days whose stays are first[d] .. first[d + 1] - 1."""
     for d in range(len(out)):
         a, b = first[d], first[d + 1]
         diary_columns(L, b - a, roles[a:b], starts[a:b], out[d])
@@ -287,7 +291,7 @@ def rehearse(w, kind, role, key, out):
 
 @njit
 def new_memory(P, days, L):
-    """An empty memory that has room for so many days."""
+    """Make an empty memory that has room for so many days."""
     table = 1 << 12
     while table < 2 * days * min(L, 64):
         table <<= 1
@@ -316,7 +320,7 @@ def forget(w, memory, h, m):
 
 @njit
 def recall(keys, counts, key):
-    """How often the person did this."""
+    """Return how often the person did this."""
     return counts[find(keys, key)]
 
 
@@ -334,7 +338,7 @@ def tally(keys, counts, size, key, add, value):
 
 @njit
 def between(P, a, b):
-    """A number of the pair, whichever way."""
+    """Return a number of the pair, whichever way."""
     return min(a, b) * P + max(a, b)
 
 
@@ -375,13 +379,13 @@ def remember_way(memory, a, b, way, cells):
 
 @njit
 def explore_logit(e, size, part, off):
-    """ln odds of going somewhere new."""
+    """Return the ln odds of going somewhere new."""
     return e[0] + e[1] * math.log1p(size[0]) + e[2] * math.log1p(size[1]) + e[3] * off + e[4 + part]
 
 
 @njit
 def own_columns(memory, here, before, x, part, off, day, cols):
-    """Columns of an own place x, but for its distance."""
+    """Return the columns of an own place x, but for its distance."""
     cols[0] = OFTEN + seen(memory.visited[x])
     cols[1] = NOW + seen(memory.at_part[x, part * 2 + off])
     cols[2] = FROM_HERE + seen(recall(memory.keys, memory.counts, here * len(memory.visited) + x))
@@ -391,7 +395,7 @@ def own_columns(memory, here, before, x, part, off, day, cols):
 
 @njit
 def on_the_way(xy, a, b, x, longest):
-    """Whether a trip from a to b through x is at most so long."""
+    """Tell whether a trip from a to b through x is at most so long."""
     ax, ay = xy[x, 0] - xy[a, 0], xy[x, 1] - xy[a, 1]
     first = ax * ax + ay * ay
     if first > longest * longest:
@@ -422,20 +426,23 @@ def passed_between(w, a, b, longest, among):
 
 @njit
 def longest_way(w, a, b):
-    """The longest way that a trip from a to b may take."""
+    """Return the longest way that a trip from a to b may take."""
     return trip_length(w.xy, a, b) + w.detour * math.sqrt(w.limits[1]) + 1e-9
 
 
 @njit
 def trip_length(xy, a, b):
-    """The direct way."""
+    """Return the length of the direct way."""
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     return math.sqrt(dx * dx + dy * dy)
 
 
 @njit
 def pass_columns(xy, limits, passed, keys, counts, a, b, trips, step, share, x, cols):
-    """Columns of a cell x, `share` of the way from a to b of so many `trips`, after `step`: all but the crowd's."""
+    """
+    Return the columns of a cell x, `share` of the way from a to b of so many `trips`, after `step`: all but the
+    crowd's.
+    """
     P = len(passed)
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     square = dx * dx + dy * dy
@@ -457,7 +464,7 @@ def pass_columns(xy, limits, passed, keys, counts, a, b, trips, step, share, x, 
 
 @njit
 def crowd_level(people, m_min):
-    """Which of CROWDS: fewer than `m_min`, then doublings."""
+    """Return which of CROWDS: fewer than `m_min`, then doublings."""
     level = 0
     while level < CROWDS - 1 and people >= m_min:
         level += 1
@@ -467,7 +474,7 @@ def crowd_level(people, m_min):
 
 @njit
 def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, homeward, stream):
-    """Which other place: back to an own one, or somewhere new; home where there is none."""
+    """Draw which other place: back to an own one, or somewhere new; home where there is none."""
     cols = np.empty(6, dtype=np.int64)
     owned = memory.size[0]
     if owned > 0 and uniform(stream) * (1.0 + math.exp(explore_logit(w.explore, memory.size, part, off))) < 1.0:
@@ -546,7 +553,10 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
 
 @njit
 def look_ahead(w, mix, weekend, out):
-    """(2, 3) how much more usual a role is at midnight before a weekday, or a weekend, than before all these days."""
+    """
+    Return (2, 3) how much more usual a role is at midnight before a weekday, or a weekend, than before all
+    these days.
+    """
     share = np.zeros((2, 3))
     for off in range(2):
         for k in range(mix.shape[1]):
@@ -660,7 +670,7 @@ class Stays(NamedTuple):
 
 @njit
 def has_room(choices, candidates):
-    """Whether one more choice among so many candidates can be held."""
+    """Tell whether one more choice among so many candidates can be held."""
     return choices.size[0] < len(choices.chosen) and choices.size[1] + candidates <= len(choices.base)
 
 
@@ -684,7 +694,7 @@ def close_choice(choices, chosen):
 
 @njit
 def cells_of(r, row, start, arrived, way, lengths):
-    """The cells that a trip passes through and their slots; return how many."""
+    """Write the cells that a trip passes through and their slots; return how many."""
     n = 0
     for t in range(start, arrived):
         if t == start or r[row, t] != r[row, t - 1]:

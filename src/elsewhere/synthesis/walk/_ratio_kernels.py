@@ -12,7 +12,8 @@ TRAITS = 40
 @njit
 def traits_of(r, xy, out):
     """
-    `out` (N, TRAITS) of traces (N, L) over places at `xy` (R, 2): where a day has come to, and at what pace.
+    Fill `out` (N, TRAITS) with the traits of traces (N, L) over places at `xy` (R, 2): where a day has come to, and at
+    what pace.
 
     Distances from its first and its last place at five slots each; mean, longest and quadratic mean distance between
     slots a fifteenth, an eighth, a quarter and two fifths of the day apart; how straight ways of a tenth, a fifth and
@@ -36,7 +37,7 @@ def traits_of(r, xy, out):
 
 @njit
 def _distances(x, y, out):
-    """`out` (22,): distances from the first and the last place, and between slots of four lags."""
+    """Fill `out` (22,): distances from the first and the last place, and between slots of four lags."""
     L, j = len(x), 0
     for k in range(1, 6):
         t = max(L * k // 6 - 1, 0)
@@ -58,7 +59,10 @@ def _distances(x, y, out):
 
 @njit
 def _shape(x, y, way, out):
-    """`out` (4,): how straight ways of three lengths are, and the radius of gyration; `way` (L,) is that so far."""
+    """
+    Fill `out` (4,): how straight ways of three lengths are, and the radius of gyration; `way` (L,) is that so
+    far.
+    """
     L, j = len(x), 0
     for lag in (L // 10, L // 5, L // 3):
         lag = min(max(lag, 1), L - 1)
@@ -76,7 +80,10 @@ def _shape(x, y, way, out):
 
 @njit
 def _pace(moved, out):
-    """`out` (12,): most moves, deviation and share without a move of windows of four lengths; `moved` (L,) so far."""
+    """
+    Fill `out` (12,): most moves, deviation and share without a move of windows of four lengths; `moved` (L,) so
+    far.
+    """
     L, j = len(moved), 0
     for w in (L // 15, L // 10, L // 6, L // 4):
         w = min(max(w, 1), L - 1)
@@ -94,7 +101,7 @@ def _pace(moved, out):
 
 @njit
 def _visits(r, moves, out):
-    """`out` (2,): entropy of the time by place, and the share of the moves that return."""
+    """Fill `out` (2,): entropy of the time by place, and the share of the moves that return."""
     L, ordered = len(r), np.sort(r)
     entropy, places, run = 0.0, 1, 1
     for t in range(1, L + 1):

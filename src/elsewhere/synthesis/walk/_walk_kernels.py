@@ -98,7 +98,7 @@ class Tables(NamedTuple):
 
 @njit
 def day_statistics_of(r, out):
-    """`out` (N, 4) of traces (N, L): moves, places, slots at its main place, whether it ends at its start."""
+    """Fill `out` (N, 4) from traces (N, L): moves, places, slots at its main place, whether it ends at its start."""
     N, L = r.shape
     R = 0
     for i in range(N):
@@ -121,7 +121,7 @@ def day_statistics_of(r, out):
 
 @njit
 def turn_of(before, after):
-    """How a move of sector `after` turns from sector `before`."""
+    """Return how a move of sector `after` turns from sector `before`."""
     if before < 0 or after < 0:
         return 0
     d = (after - before) % 16
@@ -135,7 +135,7 @@ def turn_of(before, after):
 
 @njit
 def length_between(points, limits, a, b):
-    """The bin of the length of a move, and the squared distance of its ends."""
+    """Return the bin of the length of a move, and the squared distance of its ends."""
     x, y, z = points[b, 0] - points[a, 0], points[b, 1] - points[a, 1], points[b, 2] - points[a, 2]
     d, j = x * x + y * y + z * z, 0
     while j < LENGTHS - 1 and d > limits[j]:
@@ -145,7 +145,10 @@ def length_between(points, limits, a, b):
 
 @njit
 def sector_between(xy, a, b):
-    """The sector of the direction of a move, of 16 about the points of the compass rose; -1 where there is none."""
+    """
+    Return the sector of the direction of a move, of 16 about the points of the compass rose; -1 where there is
+    none.
+    """
     dx, dy = xy[b, 0] - xy[a, 0], xy[b, 1] - xy[a, 1]
     if dx == 0.0 and dy == 0.0:
         return -1
@@ -161,7 +164,7 @@ def sector_between(xy, a, b):
 
 @njit
 def length_of(g, a, b):
-    """The bin of the length of a move on a ground."""
+    """Return the bin of the length of a move on a ground."""
     if len(g.lengths) > 0:
         return np.int64(g.lengths[a, b])
     return length_between(g.points, g.limits, a, b)[0]
@@ -169,7 +172,7 @@ def length_of(g, a, b):
 
 @njit
 def sector_of(g, a, b):
-    """The sector of the direction of a move on a ground."""
+    """Return the sector of the direction of a move on a ground."""
     if len(g.lengths) > 0:
         return np.int64(g.sectors[a, b])
     return sector_between(g.xy, a, b)
@@ -177,21 +180,24 @@ def sector_of(g, a, b):
 
 @njit
 def lengths_of(g, a, b, out):
-    """The bins of the lengths of moves a[i] -> b[i]."""
+    """Return the bins of the lengths of moves a[i] -> b[i]."""
     for i in range(len(a)):
         out[i] = length_of(g, a[i], b[i])
 
 
 @njit
 def lengths_from(g, r, out):
-    """The bins of the lengths of the moves from r to every place."""
+    """Return the bins of the lengths of the moves from r to every place."""
     for b in range(len(out)):
         out[b] = length_of(g, r, b)
 
 
 @njit
 def pulls_by_length(g, leaving, arrivals, out):
-    """`out` (LENGTHS,): arrivals at all other places by length of the move, summed over how often people leave each."""
+    """
+    Fill `out` (LENGTHS,): arrivals at all other places by length of the move, summed over how often people
+    leave each.
+    """
     for r in range(len(leaving)):
         if leaving[r] > 0.0:
             for b in range(len(arrivals)):
@@ -201,7 +207,10 @@ def pulls_by_length(g, leaving, arrivals, out):
 
 @njit
 def memory(f, t, g):
-    """What f[0 .. t-1] leaves behind: (pattern, dwell, moves, previous place or -1, kind, sector, drift sector)."""
+    """
+    Return what f[0 .. t-1] leaves behind: (pattern, dwell, moves, previous place or -1, kind, sector, drift
+    sector).
+    """
     now = f[t - 1]
     dwell = 1
     while t - 1 - dwell >= 0 and f[t - 1 - dwell] == now:
@@ -230,7 +239,10 @@ def memory(f, t, g):
 
 @njit
 def longer_memory(f, t, g):
-    """What else f[0 .. t-1] leaves behind: last length, sector of the move before, stay before, course, steadiness."""
+    """
+    Return what else f[0 .. t-1] leaves behind: last length, sector of the move before, stay before, course,
+    steadiness.
+    """
     moves, last, before, stay, arrived, origin = 0, LENGTHS, -1, 0, 0, f[0]
     recent = np.empty(EIGHT, dtype=np.int64)
     for u in range(t - 1, 0, -1):
@@ -251,7 +263,7 @@ def longer_memory(f, t, g):
 
 @njit
 def steadiness(course, sectors):
-    """Which of STEADY it is that moves in these sectors were on course."""
+    """Return the bin of STEADY of the share of these sectors that are on course."""
     on = 0
     for s in sectors:
         on += unsigned(turn_from(course, s)) <= 2
@@ -260,25 +272,25 @@ def steadiness(course, sectors):
 
 @njit
 def turn_from(before, after):
-    """Sixteenths of a turn from sector `before` to sector `after`, 0 .. 15; -1 where one is none."""
+    """Return sixteenths of a turn from sector `before` to sector `after`, 0 .. 15; -1 where one is none."""
     return -1 if before < 0 or after < 0 else (after - before) % 16
 
 
 @njit
 def unsigned(turn):
-    """Sixteenths of a turn whichever way round, 0 .. 8; 9 for none."""
+    """Return sixteenths of a turn whichever way round, 0 .. 8; 9 for none."""
     return 9 if turn < 0 else min(turn, 16 - turn)
 
 
 @njit
 def bend_of(turn):
-    """Which of the BENDS the last turn is."""
+    """Return which of the BENDS the last turn is."""
     return 0 if turn < 0 else 1 + min(unsigned(turn) // 2, 3)
 
 
 @njit
 def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
-    """The four further weights of a destination of length bin b in sector s; `bent` is the last turn."""
+    """Return the four further weights of a destination of length bin b in sector s; `bent` is the last turn."""
     far, turn = 1 if b >= LONG else 0, turn_from(sector, s)
     again = turn
     if turn >= 0:
@@ -291,7 +303,7 @@ def further_columns(pattern, last, bent, sector, course, steady, b, s, out):
 
 @njit
 def further_moving_columns(dwell, bent, last, stay, out):
-    """The two further weights that say whether a step is a move."""
+    """Return the two further weights that say whether a step is a move."""
     d, far = dwell_bin(dwell), 1 if last < LENGTHS and last >= LONG else 0
     paced = 0 if dwell == 1 and stay == 1 else d + 1
     out[0] = BENT + (paced * BENDS + bend_of(bent)) * 2 + far
@@ -300,13 +312,13 @@ def further_moving_columns(dwell, bent, last, stay, out):
 
 @njit
 def dwell_bin(dwell):
-    """Which of the DWELLS it is."""
+    """Return which of the DWELLS it is."""
     return dwell - 1 if dwell <= 3 else 3 if dwell <= 5 else 4 if dwell <= 8 else 5
 
 
 @njit
 def moving_columns(pattern, dwell, moves, kind, t, slot, out):
-    """The four weights that say whether the step to slot t is a move."""
+    """Return the four weights that say whether the step to slot t is a move."""
     d = dwell_bin(dwell)
     steps = t - 1
     if steps == 0:
@@ -324,7 +336,7 @@ def moving_columns(pattern, dwell, moves, kind, t, slot, out):
 
 @njit
 def mark_of(place, last, t, first, previous, still):
-    """Which of the columns from VISITED on a place has that was visited, as an offset; `last` is when."""
+    """Return which of the columns from VISITED on a place has that was visited, as an offset; `last` is when."""
     if place == previous:
         return 1 + still
     return 3 if place == first else 4 if last < t - RECENT else 5
@@ -332,14 +344,14 @@ def mark_of(place, last, t, first, previous, still):
 
 @njit
 def mark_visited(f, t, previous, still, mark):
-    """Which of the columns from VISITED on a place has, as an offset; `mark` comes in as zeros."""
+    """Return which of the columns from VISITED on a place has, as an offset; `mark` comes in as zeros."""
     for u in range(t):
         mark[f[u]] = mark_of(f[u], u, t, f[0], previous, still)
 
 
 @njit
 def columns(f, t, g, among, mark, out):
-    """The four columns (n, 4) of destinations `among` (n,) of a move at t."""
+    """Return the four columns (n, 4) of destinations `among` (n,) of a move at t."""
     _, dwell, _, previous, kind, sector, drift = memory(f, t, g)
     now, still = f[t - 1], 1 if dwell > 1 else 0
     mark[:] = 0
@@ -356,7 +368,7 @@ def columns(f, t, g, among, mark, out):
 
 @njit
 def all_moving_columns(r, g, slot, out):
-    """`out` (N, L - 1, 6): the weights of every step of the traces `r`."""
+    """Fill `out` (N, L - 1, 6): the weights of every step of the traces `r`."""
     for i in range(len(r)):
         for t in range(1, r.shape[1]):
             pattern, dwell, moves, _, kind, sector, _ = memory(r[i], t, g)
@@ -367,7 +379,10 @@ def all_moving_columns(r, g, slot, out):
 
 @njit
 def all_columns(r, row, step, R, g, among, out):
-    """`out` (M, n, 8): the columns of the moves row[i], from slot step[i] to the next; `among` (M, n), or (1, n)."""
+    """
+    Fill `out` (M, n, 8): the columns of the moves row[i], from slot step[i] to the next; `among` (M, n), or (1,
+    n).
+    """
     mark = np.zeros(R, dtype=np.int64)
     for i in range(len(row)):
         f, t, places = r[row[i]], step[i] + 1, among[min(i, len(among) - 1)]
@@ -382,7 +397,7 @@ def all_columns(r, row, step, R, g, among, out):
 
 @njit
 def pulls_from(g, arrivals, kernel, wanted, out):
-    """`out` (R,): the sum of arrivals times kernel over all other places, of the places that are `wanted`."""
+    """Fill `out` (R,): the sum of arrivals times kernel over all other places, of the places that are `wanted`."""
     for r in range(len(out)):
         if wanted[r]:
             total = 0.0
@@ -443,7 +458,7 @@ def fill_reach(g, law, kernel, known, near, start, moved, times, power, most, ro
 
 @njit
 def spot(to, first, end, place):
-    """Where a place is in an ordered row of candidates, -1 where it is not."""
+    """Return where a place is in an ordered row of candidates, -1 where it is not."""
     low, high = first, end
     while low < high:
         middle = (low + high) // 2
@@ -456,7 +471,7 @@ def spot(to, first, end, place):
 
 @njit
 def mix(state):
-    """The next state of a stream of random bits, and a number of [0, 1) (SplitMix64, Steele et al. 2014)."""
+    """Return the next state of a stream of random bits, and a number of [0, 1) (SplitMix64, Steele et al. 2014)."""
     state = state + _GOLDEN
     z = (state ^ (state >> _30)) * _MIX1
     z = (z ^ (z >> _27)) * _MIX2
@@ -465,7 +480,7 @@ def mix(state):
 
 @njit
 def far_pull(w, now, place, factor):
-    """The pull of a place out of reach, without memory of visits; 0 beyond where anybody goes."""
+    """Return the pull of a place out of reach, without memory of visits; 0 beyond where anybody goes."""
     b, d = length_between(w.points, w.limits, now, place)
     if d > w.most:
         return 0.0
@@ -521,7 +536,7 @@ class Directions(NamedTuple):
 
 @njit
 def directions(factor):
-    """The factors of `Directions` by name, from those of the columns."""
+    """Return the factors of `Directions` by name, from those of the columns."""
     turn, drift = np.empty((2, 17, 34)), np.empty((17, 34))
     pace, bend, course = np.empty((4, 17, 34)), np.empty((17, 17, 34)), np.empty((STEADY, 17, 34))
     further = np.empty(4, dtype=np.int64)
@@ -708,7 +723,10 @@ def stroll(w, uniform, out):
 
 @njit
 def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
-    """Minus ln likelihood of moves `now` -> `to`, with its gradient in `slope`; softmax over all places but `now`."""
+    """
+    Return minus ln likelihood of moves `now` -> `to`, with its gradient in `slope`; softmax over all places but
+    `now`.
+    """
     M, R, K = x.shape
     C, N = ALL_COLUMNS, cols.shape[2]
     slope[:] = 0.0
@@ -749,7 +767,10 @@ def destination_loss(theta, centre, ridge, cols, x, now, to, slope):
 
 @njit
 def logistic_loss(weights, ridge, every, yes, slope):
-    """Minus ln likelihood of yes or no, logits sums of `weights[every]`, and a ridge; its gradient in `slope`."""
+    """
+    Return minus ln likelihood of yes or no, logits sums of `weights[every]`, and a ridge; its gradient in
+    `slope`.
+    """
     loss = 0.0
     for j in range(len(weights)):
         slope[j] = ridge[j] * weights[j]
@@ -820,7 +841,10 @@ def rake(value, goal, rounds, damped, most, w):
 
 @njit
 def visitors(r, R):
-    """The traces that visit a place, each once: numbers start[p] to start[p + 1] of the second; -1 is no place."""
+    """
+    Return the traces that visit a place, each once: numbers start[p] to start[p + 1] of the second; -1 is no
+    place.
+    """
     start, last = np.zeros(R + 1, dtype=np.int64), np.full(R, -1)
     for i in range(len(r)):
         for t in range(r.shape[1]):
@@ -865,7 +889,10 @@ def keep_apart(seeds, walks, R, limit, out):
 
 @njit
 def take(K, V, rows, uniform, out):
-    """`out`: a walk for each of `rows` in turn, by weights K V (S, N), whose V becomes 0; -1 where none is left."""
+    """
+    Fill `out` with a walk for each of `rows` in turn, by weights K V (S, N), whose V becomes 0; -1 where none
+    is left.
+    """
     N = K.shape[1]
     blocks = (N + BLOCK - 1) // BLOCK
     passed = np.empty(blocks)

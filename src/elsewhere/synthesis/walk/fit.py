@@ -55,7 +55,7 @@ def learn_walk(
     r: NDArray[np.integer], locations: Locations, known: NDArray[np.bool_], *, rng: np.random.Generator
 ) -> Tables:
     """
-    The walk of the (N, L) traces of MODEL users, over the places `known`; gaps (-1) are stays.
+    Learn the walk of the (N, L) traces of MODEL users, over the places `known`; gaps (-1) are stays.
 
     `rng` draws which moves teach the weights where there are very many.
     """
@@ -71,7 +71,7 @@ def learn_habits(
     m_min: int = 1,
     rng: np.random.Generator,
 ) -> Habits:
-    """What `learn_walk` makes the walk of; `user` says whose each row is, None that every row is another's."""
+    """Learn what `learn_walk` makes the walk of; `user` says whose each row is, None that every row is another's."""
     r = np.asarray(r)
     some_place = (r >= 0).any(axis=1)
     who = np.arange(int(some_place.sum())) if user is None else np.asarray(user)[some_place]
@@ -113,7 +113,7 @@ def learn_habits(
 
 
 def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: int) -> NDArray[np.bool_]:
-    """(n,) which of the numbers 0 .. n - 1 at least `m_min` users have; with `m_min` = 1 all do."""
+    """Tell (n,) which of the numbers 0 .. n - 1 at least `m_min` users have; with `m_min` = 1 all do."""
     if m_min == 1:
         return np.ones(n, dtype=bool)
     _, user = np.unique(who, return_inverse=True)
@@ -122,14 +122,14 @@ def _shared(what: NDArray[np.integer], who: NDArray[np.integer], n: int, m_min: 
 
 
 def _shared_by(what: Ints, who: NDArray[np.integer], m_min: int) -> NDArray[np.bool_]:
-    """Of each entry, whether at least `m_min` users have what it has; of numbers that may be very large."""
+    """Tell for each entry whether at least `m_min` users have what it has; of numbers that may be very large."""
     found, number = np.unique(what, return_inverse=True)
     return np.asarray(_shared(number, who, len(found), m_min)[number])
 
 
 def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats:
     """
-    (R,) how many traces begin at each place.
+    Return (R,) how many traces begin at each place.
 
     Of a place where fewer than `m_min` users begin: how many are there per slot in the first 2, 4, 8 ... slots,
     as few as have so many users there.
@@ -147,7 +147,7 @@ def _beginnings(r: Ints, who: NDArray[np.integer], R: int, m_min: int) -> Floats
 
 
 def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
-    """The longest move; with `m_min` above 1, of the user who comes so far down the list, on a coarse grid."""
+    """Return the longest move; with `m_min` above 1, of the user who comes so far down the list, on a coarse grid."""
     if len(moves.now) == 0:
         return 0.0
     far = locations.distance(moves.now, moves.to)
@@ -161,7 +161,10 @@ def _longest(locations: Locations, moves: "_Moves", m_min: int) -> float:
 
 
 def without_gaps(r: Ints) -> Ints:
-    """Traces whose gaps repeat the place before, at the beginning the place after; rows without any place are left."""
+    """
+    Return the traces with gaps that repeat the place before, at the beginning the place after; rows without any
+    place are left.
+    """
     r = r[(r >= 0).any(axis=1)]
     at = np.maximum.accumulate(np.where(r >= 0, np.arange(r.shape[1]), -1), axis=1)
     at = np.where(at >= 0, at, (r >= 0).argmax(axis=1)[:, None])
@@ -211,7 +214,7 @@ class _Moves:
         self.of_user = np.searchsorted(user, np.arange(len(r) + 1))
 
     def _kernel(self, m_min: int) -> Floats:
-        """How much likelier a move of each length is than arrivals alone say."""
+        """Return how much likelier a move of each length is than arrivals alone say."""
         bins = np.empty(len(self.now), dtype=np.int64)
         lengths_of(self.ground, self.now, self.to, bins)
         seen = np.bincount(bins, minlength=LENGTHS) * _shared(bins, self.who, LENGTHS, m_min)
@@ -221,7 +224,7 @@ class _Moves:
         return np.asarray((seen + 0.1) / (expected + 1e-9))
 
     def left_out(self, m: int) -> Floats:
-        """(R, 3) what move m's person could know from the others: ln step, ln arrivals, ln onward / step."""
+        """Return (R, 3) what move m's person could know from the others: ln step, ln arrivals, ln onward / step."""
         own = slice(self.of_user[self.user[m]], self.of_user[self.user[m] + 1])
         now, to = self.now[own], self.to[own]
         here = int(self.now[m])
@@ -240,7 +243,7 @@ class _Moves:
         return np.column_stack([np.log(step), np.log(arrivals), np.log1p(after / (ONWARD * step))])
 
     def onward(self) -> tuple[Ints, Ints, Floats]:
-        """Moves (before, now) as keys, where somebody went on to, and how often."""
+        """Return moves (before, now) as keys, where somebody went on to, and how often."""
         rows = self.order[self.key >= 0]
         key, to = self.key[self.key >= 0], self.to[rows]
         both, count = np.unique(key * self.R + to, return_counts=True)
@@ -251,7 +254,7 @@ def _fit_destination(
     r: Ints, row: Ints, step: Ints, teaches: NDArray[np.bool_], moves: _Moves, m_min: int, rng: np.random.Generator
 ) -> Floats:
     """
-    Weights (ALL_COLUMNS + 3,) of where a move leads, from some of the moves that `teaches` marks.
+    Fit the weights (ALL_COLUMNS + 3,) of where a move leads, from some of the moves that `teaches` marks.
 
     A move is compared with all places, on a map of more than FEW_PLACES with OTHERS drawn for it: half of them by
     arrivals, half by the step without memory. The law of the draw is divided out again (McFadden 1978).
@@ -302,7 +305,10 @@ def _others(ln_step: Floats, ln_arrivals: Floats, now: int, to: int, rng: np.ran
 
 
 def _fit_moving(r: Ints, who: NDArray[np.integer], R: int, ground: Ground, m_min: int) -> Floats:
-    """Weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; 0 where few teach."""
+    """
+    Fit the weights of moving (ALL_MOVING,) and of leaving each place (R,), by logistic regression; 0 where few
+    teach.
+    """
     N, L = r.shape
     moving = np.empty((N, L - 1, 6), dtype=np.int64)
     all_moving_columns(r, ground, slots(L), moving)
@@ -334,7 +340,10 @@ def least(loss: Callable[[Floats, Floats], float], start: Floats, fixed: Ints, s
 
 
 def _day_statistics(r: Ints) -> Floats:
-    """(4, L + 1) share of the traces with so many moves, places, slots at their main place, ends at their start."""
+    """
+    Return (4, L + 1) the share of the traces with so many moves, places, slots at their main place, ends at
+    their start.
+    """
     statistics = np.empty((len(r), 4), dtype=np.int64)
     day_statistics_of(r, statistics)
     return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in statistics.T]) / len(r)
@@ -342,7 +351,8 @@ def _day_statistics(r: Ints) -> Floats:
 
 def pooled_day_statistics(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) -> Floats:
     """
-    `_day_statistics` of which nothing rests on fewer than `m_min` users: values of few are pooled with the next ones.
+    Return `_day_statistics` of which nothing rests on fewer than `m_min` users: values of few are pooled with the next
+    ones.
 
     Going up, numbers are put together until enough users are; what is left at the top goes to the last of these. Within
     a pool, values are shared out as `walked`, those of the walk, are. Where few come home, or few do not, nobody does.

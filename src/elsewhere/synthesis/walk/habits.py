@@ -56,12 +56,12 @@ class Habits:
 
     @property
     def L(self) -> int:
-        """Number of slots of a walk."""
+        """Return the number of slots of a walk."""
         return int(self.day_statistics.shape[1]) - 1
 
     def tables(self, locations: Locations, known: NDArray[np.bool_]) -> Tables:
         """
-        The walk over the places `known`.
+        Return the walk over the places `known`.
 
         On a map of more than FEW_PLACES, moves to the NEAR nearest known places of each and to those where people went
         from it have a step of their own. All others are told by popularity and shape alone, as they are by the law of a
@@ -102,7 +102,7 @@ class Habits:
         return Tables(steps=steps * within_reach(locations, self.reach), **named)
 
     def _row(self, ground: Ground, r: int) -> Floats:
-        """(R,) smoothed shares of the moves out of r."""
+        """Return (R,) the smoothed shares of the moves out of r."""
         R = len(self.arrivals)
         here = slice(*np.searchsorted(self.move, (r * R, (r + 1) * R)))
         count = np.zeros(R)
@@ -110,7 +110,10 @@ class Habits:
         return step_row(r, count, float(self.rest[r]), self.arrivals, self.kernel, ground)
 
     def _law(self, ground: Ground, wanted: NDArray[np.bool_]) -> Floats:
-        """(3, R) arrivals, and of each wanted origin what arrivals times kernel and what counts are multiplied by."""
+        """
+        Return (3, R) arrivals, and of each wanted origin what arrivals times kernel and what counts are
+        multiplied by.
+        """
         R = len(self.arrivals)
         pulls = np.ones(R)
         pulls_from(ground, self.arrivals, self.kernel, wanted, pulls)
@@ -120,7 +123,7 @@ class Habits:
     def _reach(
         self, ground: Ground, law: Floats, locations: Locations, known: NDArray[np.bool_], power: Floats
     ) -> dict[str, Any]:
-        """What is within reach of each known place of a large map, and the sums of all beyond it."""
+        """Return what is within reach of each known place of a large map, and the sums of all beyond it."""
         R, P, places = len(known), int(known.sum()), np.flatnonzero(known)
         near = _nearest(locations, places, self.arrivals)
         start = np.searchsorted(self.move, np.arange(R + 1) * R)
@@ -163,12 +166,15 @@ class Habits:
 
 
 def slots(L: int) -> Ints:
-    """(L,) part of the day of each slot."""
+    """Return (L,) the part of the day of each slot."""
     return np.minimum(np.arange(L) * SLOTS // L, SLOTS - 1)
 
 
 def step_row(r: int, count: Floats, rest: float, arrivals: Floats, kernel: Floats, ground: Ground) -> Floats:
-    """Smoothed shares of the moves out of r: what is known of where they lead, the others by length and arrivals."""
+    """
+    Return the smoothed shares of the moves out of r: what is known of where they lead, the others by length and
+    arrivals.
+    """
     pull = arrivals * kernel[lengths_of_moves(ground, r, len(arrivals))]
     pull[r] = 0.0
     pull /= max(pull.sum(), LEAST)
@@ -176,7 +182,7 @@ def step_row(r: int, count: Floats, rest: float, arrivals: Floats, kernel: Float
 
 
 def within_reach(locations: Locations, longest: float) -> Floats:
-    """(R, R) 1 for moves no longer than FAR times the longest that people make, next to nothing beyond."""
+    """Return (R, R) 1 for moves no longer than FAR times the longest that people make, next to nothing beyond."""
     R = len(locations)
     every = np.arange(R)
     if longest == 0:
@@ -186,7 +192,7 @@ def within_reach(locations: Locations, longest: float) -> Floats:
 
 
 def lengths_of_moves(ground: Ground, r: int, R: int) -> NDArray[np.int8]:
-    """(R,) bins of the lengths of the moves from r to every place."""
+    """Return (R,) the bins of the lengths of the moves from r to every place."""
     if len(ground.lengths):
         return np.asarray(ground.lengths[r])
     out = np.empty(R, dtype=np.int8)
@@ -195,14 +201,20 @@ def lengths_of_moves(ground: Ground, r: int, R: int) -> NDArray[np.int8]:
 
 
 def chord(locations: Locations, km: float) -> float:
-    """The distance of two points of `Locations.points` so many kilometres apart: on the globe, straight through it."""
+    """
+    Return the distance of two points of `Locations.points` so many kilometres apart: on the globe, straight
+    through it.
+    """
     if locations.lat is None:
         return km
     return float(2 * EARTH_RADIUS_KM * np.sin(np.minimum(km / (2 * EARTH_RADIUS_KM), np.pi / 2)))
 
 
 def _nearest(locations: Locations, places: Ints, arrivals: Floats) -> NDArray[np.int32]:
-    """(R, at most NEAR) the known places nearest to each known one; without coordinates the most popular ones."""
+    """
+    Return (R, at most NEAR) the known places nearest to each known one; without coordinates the most popular
+    ones.
+    """
     from scipy.spatial import cKDTree
 
     out = np.full((len(locations), min(NEAR, len(places))), -1, dtype=np.int32)
@@ -218,7 +230,7 @@ def _nearest(locations: Locations, places: Ints, arrivals: Floats) -> NDArray[np
 
 
 def unit_of(locations: Locations) -> float:
-    """The usual distance between neighbours: the median over places of the distance to the nearest other one."""
+    """Return the usual distance between neighbours: the median over places of the distance to the nearest other one."""
     from scipy.spatial import cKDTree
 
     if not locations.has_coordinates:
@@ -232,7 +244,7 @@ def unit_of(locations: Locations) -> float:
 
 
 def ground_of(locations: Locations) -> Ground:
-    """Lengths and directions of all moves: as tables, on a map of more than FEW_PLACES by its positions."""
+    """Return the lengths and directions of all moves: as tables, on a map of more than FEW_PLACES by its positions."""
     if len(locations) <= FEW_PLACES:
         return Ground(*geometry(locations), np.zeros((0, 3)), np.zeros((0, 2)), np.zeros(0))
     R, none = len(locations), np.zeros((0, 0), dtype=np.int8)
@@ -245,7 +257,7 @@ def ground_of(locations: Locations) -> Ground:
 
 
 def geometry(locations: Locations) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """Bin of the length and sector of the direction of every move, (R, R) each."""
+    """Return bin of the length and sector of the direction of every move, (R, R) each."""
     R = len(locations)
     every = np.arange(R)
     lengths = np.empty((R, R), dtype=np.int8)

@@ -237,7 +237,10 @@ class _Days:
         self.next_day[1:] = (who[1:] == who[:-1]) & (day[1:] == day[:-1] + 1)
 
     def _anchors(self, minutes: Floats) -> tuple[Ints, Ints]:
-        """(people,) home, usual at night, and the usual other place of weekdays between nine and five; -1 without."""
+        """
+        Return (people,) home, usual at night, and the usual other place of weekdays between nine and five; -1
+        without.
+        """
         night = (minutes >= NIGHT[0]) & (minutes < NIGHT[1])
         office = (minutes >= OFFICE[0]) & (minutes < OFFICE[1])
         home = self._usual(self.r[:, night] if night.any() else self.r, self.who)
@@ -249,7 +252,7 @@ class _Days:
         return home, np.where(main >= 0, main, rest)
 
     def _usual(self, r: Ints, who: Ints) -> Ints:
-        """(people,) the most usual place of each, -1 where there is none."""
+        """Return (people,) the most usual place of each, -1 where there is none."""
         key = (who[:, None] * self.P + r)[r >= 0]
         cell, count = np.unique(key, return_counts=True)
         out = np.full(self.people, -1, dtype=np.int64)
@@ -258,7 +261,7 @@ class _Days:
         return out
 
     def _limits(self) -> Floats:
-        """(BINS - 1,) squared distances at which bins begin: half octaves of half the usual length of a move."""
+        """Return (BINS - 1,) squared distances at which bins begin: half octaves of half the usual length of a move."""
         moved = self.r[:, 1:] != self.r[:, :-1]
         length = self.length(self.r[:, :-1][moved], self.r[:, 1:][moved])
         unit = float(np.median(length)) / 2 if len(length) and np.median(length) > 0 else 1.0
@@ -268,11 +271,11 @@ class _Days:
         return np.asarray(np.hypot(*np.moveaxis(self.xy[a] - self.xy[b], -1, 0)))
 
     def far(self, a: Ints, b: Ints) -> Ints:
-        """Bins of distances."""
+        """Return the bins of distances."""
         return np.searchsorted(self.limits, self.length(a, b) ** 2, side="right").astype(np.int64)
 
     def moves(self) -> tuple[Ints, Ints]:
-        """Moves a * P + b, and how many people make each."""
+        """Return moves a * P + b, and how many people make each."""
         row, t = np.nonzero(self.r[:, 1:] != self.r[:, :-1])
         key = np.unique((self.r[row, t] * self.P + self.r[row, t + 1]) * self.people + self.who[row]) // self.people
         return np.unique(key, return_counts=True)
@@ -296,11 +299,14 @@ class _Days:
         )
 
     def people_at(self, place: Ints, who: Ints) -> Ints:
-        """(P,) how many people have such a place."""
+        """Return (P,) how many people have such a place."""
         return np.bincount(np.unique(place * self.people + who) // self.people, minlength=self.P)
 
     def carried(self) -> Ints:
-        """(N,) slots for which the first place of each day was the person's before midnight; 6 hours where unknown."""
+        """
+        Return (N,) slots for which the first place of each day was the person's before midnight; 6 hours where
+        unknown.
+        """
         tail = self.L - self.start[self.first[1:] - 1]
         out = np.full(self.N, max(1, self.L // 4), dtype=np.int64)
         for i in np.flatnonzero(self.next_day).tolist():
@@ -357,7 +363,7 @@ def _kinds(days: _Days, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool
 def _types(
     days: _Days, kind: Ints, of_weekend: NDArray[np.bool_], rng: np.random.Generator
 ) -> tuple[Ints, Floats, Floats]:
-    """Type of each person; mean use of kinds (types, 2, kinds), and its concentration (types, 2)."""
+    """Return the type of each person, the mean use of kinds (types, 2, kinds), and its concentration (types, 2)."""
     from scipy.special import gammaln
 
     K = len(of_weekend)
@@ -391,7 +397,10 @@ def _types(
 def _bustle(
     days: _Days, kind: Ints, types: Ints, mix: Floats, spread: Floats, rng: np.random.Generator
 ) -> tuple[Floats, float]:
-    """Mean stays (kinds,) beyond the usual, and how far people differ in choosing busy kinds of day."""
+    """
+    Return the mean number of stays (kinds,) beyond the usual, and how far people differ in choosing busy kinds
+    of day.
+    """
     count = np.diff(days.first).astype(np.float64)
     off = days.weekend.astype(np.int64)
     usual = np.bincount(off, count, 2) / np.maximum(np.bincount(off, minlength=2), 1)
@@ -455,7 +464,7 @@ def _diaries(days: _Days, kind: Ints, K: int) -> tuple[Floats, Floats, Floats, F
 
 
 def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Stay and slot of every slot of a stay after its first, and of the departure; whether it is the departure."""
+    """Return stay and slot of every slot of a stay after its first, and of the departure, and whether it is one."""
     n = np.minimum(days.end, days.L - 1) - days.start
     stay = np.repeat(np.arange(len(n)), n)
     t = days.start[stay] + 1 + np.arange(len(stay)) - np.repeat(np.cumsum(n) - n, n)
@@ -465,7 +474,10 @@ def _departures(days: _Days) -> tuple[Ints, Ints, NDArray[np.bool_]]:
 def _rates(
     cell: tuple[Ints, ...], left: NDArray[np.bool_], person: Ints, shape: tuple[int, int, int, int], m_min: int
 ) -> Floats:
-    """Rates of leaving; times of a kind in a role that fewer than `m_min` people had are told by everybody's."""
+    """
+    Return the rates of leaving; times of a kind in a role that fewer than `m_min` people had are told by
+    everybody's.
+    """
     here, gone = np.zeros(shape), np.zeros(shape)
     np.add.at(here, cell, 1)
     np.add.at(gone, cell, left)
@@ -487,7 +499,7 @@ def _shares(counts: Floats) -> Floats:
 
 
 def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) -> tuple[Law, float]:
-    """The law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
+    """Return the law with `like`, and the variance of people's paces beyond what kinds of day and chance explain."""
     K, columns = len(law.start), np.empty((days.N, 4), dtype=np.int64)
     all_columns(days.L, days.first, days.role, days.start, columns)
     real = np.zeros((K, LIKE))
@@ -516,7 +528,7 @@ def _usual_diaries(days: _Days, kind: Ints, law: Law, rng: np.random.Generator) 
 
 
 def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
+    """Return the weights of homes (P,), of main places (types, P), and factors of their distance (types, BINS)."""
     everybody = np.arange(days.people)
     home = np.bincount(days.home, minlength=days.P).astype(np.float64)
     been = days.people_at(days.r.ravel(), np.repeat(days.who, days.L))
@@ -553,7 +565,7 @@ def _anchors(days: _Days, types: Ints, n: int, rng: np.random.Generator) -> tupl
 
 def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
     """
-    Counts of people per place of which none is of fewer than `m_min`.
+    Return the counts of people per place, of which none is of fewer than `m_min`.
 
     Smaller ones are summed over quarters of the map, halved as long as either half has so many people, and shared out
     within a quarter by `weight`, 0 where nobody may be.
@@ -586,7 +598,7 @@ def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
 
 
 def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
-    """Weights (n,) of softmax choices, see `choice_loss`."""
+    """Fit weights (n,) of softmax choices, see `choice_loss`."""
     many, candidates = choices.size.tolist()
     base, cols = choices.base[:candidates], choices.cols[:candidates]
     first, chosen, slope = choices.first[: many + 1], choices.chosen[:many], np.empty(n)
@@ -598,7 +610,7 @@ def _fit(choices: Choices, n: int, ridge: float = 1.0) -> Floats:
 
 
 def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
-    """Weights (4 + PARTS,) of going somewhere new: logistic regression."""
+    """Fit weights (4 + PARTS,) of going somewhere new: logistic regression."""
     x = np.column_stack(
         [np.ones(len(asked)), np.log1p(asked[:, :2]), asked[:, 2], asked[:, 3][:, None] == np.arange(PARTS)]
     ).astype(np.float64)
@@ -612,7 +624,7 @@ def _fit_explore(asked: Floats, said: NDArray[np.bool_]) -> Floats:
 
 
 def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
-    """The law with everything that says where: other places, and what trips pass through."""
+    """Return the law with everything that says where: other places, and what trips pass through."""
     other = days.role == OTHER
     part = days.part[days.start]
     key = np.unique((part[other] * days.P + days.place[other]) * days.people + days.of[other]) // days.people
@@ -633,7 +645,10 @@ def _places(days: _Days, law: Law, rng: np.random.Generator) -> Law:
 
 
 def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
-    """These places by squares of a grid, about as many as places: `corner`, `square`, `inside`, `columns` of a law."""
+    """
+    Sort these places by squares of a grid, about as many as places: `corner`, `square`, `inside`, `columns` of
+    a law.
+    """
     corner = xy.min(axis=0)
     width, height = np.ptp(xy, axis=0)
     side = max(np.sqrt(width * height / max(len(places), 1)), max(width, height) / max(len(places), 1), 1e-9)
@@ -650,7 +665,7 @@ def _grid(xy: Floats, places: Ints) -> dict[str, Any]:
 
 
 def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
-    """An open table that `find` looks up."""
+    """Make an open table that `find` looks up."""
     size = 1 << max(4, int(2 * len(keys)).bit_length())
     out = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     fill_table(keys, values.astype(np.int64), *out)
@@ -658,7 +673,10 @@ def _table(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
 
 
 def _detour(days: _Days) -> float:
-    """How much longer than direct ways through cells that they pass are: `DETOUR` of all, in quarters of a unit."""
+    """
+    Return how much longer than direct ways through cells that they pass are: `DETOUR` of all, in quarters of a
+    unit.
+    """
     stay = np.repeat(np.arange(len(days.row)), days.arrived - days.start)
     if len(stay) == 0:
         return 0.0
@@ -669,7 +687,10 @@ def _detour(days: _Days) -> float:
 
 
 def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Generator) -> Law:
-    """The law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `same`, learnt from choices."""
+    """
+    Return the law with `explore`, `back`, `reach`, and `passing`, `passes`, `lengths`, `same`, learnt from
+    choices.
+    """
     S = len(days.row)
     asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 2), dtype=np.int64)
     new, back, through = (_empty(columns, S) for columns in (4, 6, 9))
@@ -712,7 +733,10 @@ def _empty(columns: int, choices: int) -> Choices:
 
 
 def _trips(days: _Days, law: Law, cells: Ints) -> Law:
-    """The law with `passes`, `lengths` and `same`: how many cells, and for how long; `cells` as `replay` has them."""
+    """
+    Return the law with `passes`, `lengths` and `same`: how many cells, and for how long; `cells` as `replay`
+    has them.
+    """
     trip = np.flatnonzero(days.index > 0)
     number, last = np.minimum(cells[trip], MOST_PASSES).T
     bins = days.far(days.place[trip - 1], days.place[trip])

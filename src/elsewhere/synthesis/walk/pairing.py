@@ -34,7 +34,7 @@ MOST_GOAL = 20.0  # times as likely as its draw: no walk becomes everybody's
 FEW_ROWS = 64  # of K, which stay in the processor's cache between two products
 FLOOR = 1e-20  # of the weight of a walk, beside the largest: float32 must hold its sums
 
-Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `select`
+Test = Callable[[Places, Ints], Any]  # (walks, seeds) -> verdicts with `passed` and `close_to_others`
 
 
 class Paired(NamedTuple):
@@ -168,6 +168,7 @@ def pair(
     Give every seed a walk of its own: drawn by K V, tested, taken if it passes, tried no second time if it does not.
 
     Seeds come in random order; walks that are taken, or held by another seed's trial of the same round, are not drawn.
+    A walk that is too close to some seed, whoever it was to stand for, is tried for nobody else.
     """
     S = len(K)
     walk, tries = np.full(S, -1, dtype=np.int64), np.zeros(S, dtype=np.int64)
@@ -186,7 +187,7 @@ def pair(
         passed = np.asarray(verdicts[-1].passed)
         tries[pending] += 1
         walk[pending[passed]] = got[passed]
-        V[got[passed]] = 0.0
+        V[got[passed | np.asarray(verdicts[-1].close_to_others)]] = 0.0
         tried.append(pending)
         pending, got = pending[~passed], got[~passed]
         if len(pending) == 0:

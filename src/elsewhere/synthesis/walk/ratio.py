@@ -39,7 +39,7 @@ class Ratio:
         locations: Locations,
         m_min: int,
     ) -> "Ratio":
-        """The ratio of days `people` (N, L) without gaps, of these users, to `walks` (n, L)."""
+        """Learn the ratio of days `people` (N, L) without gaps, of these users, to `walks` (n, L)."""
         xy = np.ascontiguousarray(locations.planar()) if locations.has_coordinates else np.zeros((len(locations), 2))
         if people.shape[1] < 2:
             return Ratio(xy, np.zeros((TRAITS, BINS - 1)), np.zeros((TRAITS, BINS)))
@@ -59,7 +59,7 @@ class Ratio:
         return Ratio(xy, ends, weights[:n].reshape(TRAITS, BINS))
 
     def ln(self, walks: NDArray[np.integer]) -> Floats:
-        """(N,) ln of how much likelier each walk is among people, give or take a constant."""
+        """Return (N,) the ln of how much likelier each walk is among people, give or take a constant."""
         if walks.shape[1] < 2:
             return np.zeros(len(walks))
         return np.asarray(self.weight.ravel()[_columns(_traits(walks, self.xy), self.ends)].sum(axis=1))
@@ -72,6 +72,6 @@ def _traits(r: NDArray[np.integer], xy: Floats) -> Floats:
 
 
 def _columns(traits: Floats, ends: Floats) -> Ints:
-    """(N, TRAITS) number of the weight of each trait; a day at the end of a bin is in the next."""
+    """Return (N, TRAITS) the number of the weight of each trait; a day at the end of a bin is in the next."""
     bins = [np.searchsorted(end, trait, side="right") for end, trait in zip(ends, traits.T, strict=True)]
     return np.stack(bins, axis=1) + np.arange(len(ends)) * BINS

@@ -73,7 +73,7 @@ class Ways:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a way from every known place to every other."""
+        """Tell whether there is a way from every known place to every other."""
         return bool(((self.onward != np.arange(len(self.places))[:, None]).sum(axis=1) == len(self.places) - 1).all())
 
 
