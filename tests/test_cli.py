@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import elsewhere as ew
-from elsewhere.cli import COMMANDS, app
+from elsewhere.cli import COMMANDS, app, output
 from elsewhere.cli.door import WHICH, Door, front, options_of
 from elsewhere.cli.options import PANELS, typed
 from elsewhere.cli.output import speak_of, spoken
@@ -450,6 +451,20 @@ def test_people_are_apart_and_alike_as_the_docs_show(run, people):
     # the shape of fig:real-gs-similarity: geographic piled near 0, semantic high
     assert np.argmax(result["geographic"]["histogram"]) == 0
     assert result["semantic"]["quantiles"]["25"] >= 0.5 > result["geographic"]["quantiles"]["95"]
+
+
+def test_progress_is_a_line_now_and_then_where_nobody_watches(capsys, monkeypatch):
+    asked = threading.Event()
+    with output.bars(["reading", "making fakes"]) as progress:
+        progress("making fakes", 1, 4, lambda: 200.0)
+    assert capsys.readouterr() == ("", "")  # a run of seconds says nothing
+    monkeypatch.setattr(output, "QUIET", 0.01)
+    with output.bars(["reading", "making fakes"]) as progress:
+        progress("making fakes", 2, 4, lambda: asked.set() or 200.0)
+        assert asked.wait(60)
+
+    out, err = capsys.readouterr()
+    assert (out, {*err.splitlines()}) == ("", {"2 of 2: making fakes 2/4, about 4 min left"})
 
 
 def test_how_an_input_is_read_can_be_typed_again():

@@ -17,6 +17,7 @@ from elsewhere.cli.evaluate import audit_tables
 from elsewhere.evaluation.attacks.audit import ATTACKS, AuditResult
 from elsewhere.evaluation.attacks.finding import Finding, Rate
 from elsewhere.reports.attacks import QUESTIONS
+from elsewhere.run.finish import earlier_results
 from elsewhere.run.publish import links_file, read_links
 from elsewhere.traces.together import onto, read_together
 
@@ -283,9 +284,10 @@ def test_no_report_and_hold_out(run, world, tmp_path):
     mine = tmp_path / "out-private"
     (mine / "judgement.json").write_text(json.dumps({"uses": {}, "publishing": {}, "audit": {}, "notes": []}))
     (mine / "report.html").write_text('<p><span class="edition private">')
-    (mine / "shareable-report.html").write_text("my own")
+    assert {"judgement.json", "report.html"} <= earlier_results(mine)
+    (mine / "judgement.json").write_text("my own")
     assert run("synthesize", world / "real.csv", "-o", out, *SMALL, "--no-report", "--force")[0] == 0
-    assert sorted(p.name for p in mine.iterdir()) == ["links.csv", "shareable-report.html", "studio.npz"]
+    assert sorted(p.name for p in mine.iterdir()) == ["judgement.json", "links.csv", "studio.npz"]
     status, _, err = run("synthesize", world / "real.csv", "-o", tmp_path / "a", "--private", tmp_path / "a" / "b")
     assert (status, err[:8]) == (2, "E_OUTPUT")
     assert not (tmp_path / "a").exists()
@@ -411,7 +413,7 @@ def test_places_without_coordinates_keep_their_numbers_or_names():
     other = ew.Traces([[0, 2, 1]], ew.Locations(n=3, names=["bar", "gym", "home"]))
     found, notes = onto(other, named)
     assert (found.r.tolist(), found.locations.names) == ([[2, 0, 3]], ("home", "work", "bar", "gym"))
-    assert "1 places that no real day visits" in notes[0]
+    assert "1 place that no real day visits" in notes[0]
     with pytest.raises(ew.errors.InvalidTraces, match="`locations`"):  # numbers that may mean anything
         onto(ew.Traces([[0, 1, 1]], ew.Locations(n=4)), town, numbered=False)
 
@@ -428,6 +430,12 @@ def test_links_choose_the_day_of_the_seed(tmp_path):
     assert read_links(tmp_path / "l.csv", fakes, real).tolist() == [1, 2]
     with pytest.raises(ew.errors.InvalidTraces, match="several days"):
         read_links({"fake": ["x", "y"], "seed": ["a", "b"]}, fakes, real)
+    # a life whose days carry dates of its seed's needs no other
+    life = ew.Traces([[1], [0]], ew.Locations(n=2), users=["x", "x"], dates=["2020-01-02", "2020-01-01"])
+    assert read_links({"fake": ["x"], "seed": ["a"]}, life, real).tolist() == [1, 0]
+    other = ew.Traces([[1], [0]], ew.Locations(n=2), users=["a", "a"], dates=["2020-01-02", "2020-01-03"])
+    with pytest.raises(ew.errors.InvalidTraces, match="several days, and no date, for 1 fakes"):
+        read_links("same", other, real)
 
 
 @pytest.mark.parametrize("dates", [None, ["2020-01-01"] * 4 + ["2020-01-02"]])

@@ -258,6 +258,10 @@ class TestLaws:
 
 
 class TestPreset:
+    def test_says_where_a_number_comes_from_that_nobody_asked_for(self, learnt, others):
+        assert any("noisy count of the seeds" in note for note in released(learnt, others, n=None).notes)
+        assert not any("noisy count" in note for note in released(learnt, others).notes)
+
     def test_promises_the_seeds_eps0_for_any_number(self):
         fakes = ew.generate_fakes(TOWN, n=150, **SMALL)
 

@@ -415,6 +415,14 @@ def test_mu_is_found_by_definition():
     assert gaussian_delta(eps, mu) == pytest.approx(np.max(norm.sf(x - mu) - np.exp(eps) * norm.sf(x)), rel=1e-6)
 
 
+@pytest.mark.parametrize("mu", [1e-3, 0.5, 8.0, 50.0, 480.0])
+def test_eps_is_the_inverse_of_delta_however_few_people(mu):
+    eps = eps_of(mu, 1e-6)  # 500 / mu people are about as many as this mu is for
+
+    assert eps == 0 or gaussian_delta(eps, mu) == pytest.approx(1e-6, rel=1e-6)
+    assert (eps == 0) == (gaussian_delta(0.0, mu) <= 1e-6)
+
+
 # --- the audit of the mechanism (A9): many releases of neighbouring inputs
 
 
@@ -939,6 +947,33 @@ def test_plan_counts_people_by_the_gap_that_a_theorem_takes(run, tmp_path):
     assert status == 0
     assert (told["people"], told["people_by_a_public_gap"]) == (290, 300)
     assert "With 300 people" in told["presets"]["private"]["useful"]
+
+
+def test_plan_and_refusal_count_the_same_people_and_offer_the_gap_that_keeps_them(run, tmp_path):
+    """16 of 95 people have no gap above 6 hours, the others have some of 9."""
+    often, seldom = ("00:10", "05:00", "10:00", "15:00", "20:00", "23:50"), ("00:10", "08:50", "17:30", "23:50")
+    lines = [
+        f"u{user},2024-03-04T{time},46.{(user + i) % 4}5,7.05"
+        for user in range(95)
+        for i, time in enumerate(often if user < 16 else seldom)
+    ]
+    path = tmp_path / "fixes.csv"
+    path.write_text("\n".join(["user,time,lat,lon", *lines]))
+
+    said = run("plan", path)[1]
+    refused = run("synthesize", path, "-o", tmp_path / "out", "--preset", "deniable")[2]
+    small = run("synthesize", path, "-o", tmp_path / "out", *GRID)[2]
+
+    assert "95 people with a usable day; 16 for deniable and private" in said
+    assert (
+        "deniable: refuses: it needs 60 people; with a usable day there are 16. With --max-gap 12h there would" in said
+    )
+    assert "Here are 16 people with a usable day" in refused
+    assert "--max-gap 12h, which keeps more of the 95 people" in refused
+    assert "gaps of up to 6h filled unless --max-gap gives another length" in small
+    wide = run("plan", path, "--max-gap", "12h", "--json")[1]
+    assert json.loads(wide)["presets"]["deniable"]["enough"]
+    assert json.loads(wide)["people_by_a_public_gap"] == 95
 
 
 def test_days_are_an_option_of_the_command(run, table, tmp_path, quick):

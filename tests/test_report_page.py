@@ -13,7 +13,7 @@ import elsewhere as ew
 from elsewhere.evaluation.attacks.audit import ALL
 from elsewhere.evaluation.lbs.generators import uniform_iid
 from elsewhere.privacy.certificate import Certificate
-from elsewhere.reports.attacks import QUESTIONS, advice, claims, may_not
+from elsewhere.reports.attacks import QUESTIONS, WANTED, advice, audit_table, claims, may_not
 from elsewhere.reports.markup import data, number, page, percent, section, tag
 from elsewhere.reports.preparation import calendar
 from elsewhere.reports.svg import Bar, Series, bars, plot, ticks
@@ -540,6 +540,15 @@ class TestClaims:
         loud = Certificate("seeds", eps=12.0).to_dict()
         assert "promises nothing" in claims({"A9": {**self.A9, "bar": 12.0}}, {"certificate": loud})[1].because
 
+    def test_an_eps_below_the_claim_is_a_promise_kept(self):
+        kept = audit_table({"A9": {**self.A9, "words": "proves eps >= 0.4"}}, shareable=False)
+        broken = audit_table({"A9": {**self.A9, "passed": False, "main": 0.9}}, shareable=False)
+
+        assert "✓ the promise held" in kept
+        assert "≥ 0.40 ε" in kept
+        assert "learnt nothing" not in kept
+        assert "✗ the promise is broken" in broken
+
     def test_the_table_may_be_quoted_whole_only(self):
         whole = {attack: {"status": "not run"} for attack in ALL}
 
@@ -553,6 +562,40 @@ class TestClaims:
         assert "an AUC of 0.875 (A15)" in text
         assert "A4 did learn something" in text
         assert "AUC" not in " ".join(may_not(None))
+
+
+class TestAdvice:
+    FOUND = {name: {"status": "run", "passed": False, "main": 0.2} for name in ("A1", "A7", "A10")}
+
+    def test_names_every_attack_that_learnt_something(self):
+        assert all(f"({name})" in advice(self.FOUND, {}).because for name in self.FOUND)
+
+    @pytest.mark.parametrize(
+        ("run", "way"),
+        [
+            ({"preset": "product", "presets_with_a_theorem": []}, None),
+            ({"preset": "product", "presets_with_a_theorem": ["deniable"]}, "with --preset deniable and"),
+            ({"preset": "deniable", "presets_with_a_theorem": ["deniable"]}, None),
+            ({"preset": "deniable", "presets_with_a_theorem": ["deniable", "private"]}, "with --preset private and"),
+            ({"preset": "private", "presets_with_a_theorem": ["private"]}, "with a smaller --eps and"),
+            ({}, "`elsewhere plan`"),
+        ],
+    )
+    def test_offers_only_what_these_people_are_enough_for(self, run, way):
+        because = advice(self.FOUND, run).because
+
+        assert ("make others" in because) == (way is not None)
+        assert way is None or way in because
+
+    def test_tells_to_read_only_what_was_found(self):
+        held = {"A9": TestClaims.A9}
+        sure = Certificate("everybody", eps=0.5, delta=1e-6).to_dict()
+
+        because = advice(held, {"preset": "private", "certificate": sure}).because
+        assert "Read what" not in because
+        assert "What is missing for those" in because
+        unclear = {name: {"status": "run", "passed": None, "main": 0.2} for name in WANTED}
+        assert advice(unclear, {}).because.endswith("Read what these attacks found before you publish.")
 
 
 def test_bars_are_as_long_as_their_values():

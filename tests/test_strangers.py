@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import shlex
 import sys
 import zipfile
 
@@ -677,7 +678,62 @@ def test_no_column_is_proposed_where_several_could_be_meant(tmp_path):
     assert "give `columns` user=wer,time=als,lat=hoch,lon=breit (or lat=breit,lon=hoch)" in message
 
 
+def test_a_proposed_column_with_blanks_can_be_typed(tmp_path):
+    body = "".join(f"u{i % 3},2024-03-04 {i:02d}:00,{46.5 + i / 1000:.4f},{6.6 + i / 1000:.4f}\n" for i in range(24))
+    _, message = refused(put(tmp_path / "a.csv", "Person number,Day and clock,Up the map,Along it\n" + body))
+    typed = message.partition("give `columns` ")[2]
+
+    assert shlex.split(typed)[0] == "user=Person number,time=Day and clock,lat=Up the map,lon=Along it"
+    assert "(or 'lat=Along it,lon=Up the map')" in typed
+
+
+@pytest.mark.parametrize("names", ["easting,northing", "x,y", "E,N"])
+@pytest.mark.parametrize("form", ["{e},{n}", "{e}.5,{n}.25"])
+def test_metres_of_a_projection_are_neither_degrees_nor_cells(tmp_path, names, form):
+    rows = "".join(f"u{i % 3},2024-03-04 {i:02d}:00,{form.format(e=500_000 + i, n=5_150_000 + i)}\n" for i in range(24))
+    code, message = refused(put(tmp_path / "a.csv", f"uid,time,{names}\n{rows}"))
+
+    assert code == ("E_SWAPPED" if names == "x,y" else "E_COLUMN")
+    assert ("metres of a map? Convert them" in message) == (names != "E,N" or "." in form)
+    assert names == "x,y" or "lat=NAME,lon=NAME" in message
+
+
+@pytest.mark.parametrize("name", ["door", "AP", "access point", "room", "area"])
+def test_doors_and_rooms_are_places_where_nothing_else_is(tmp_path, name):
+    rows = [(f"u{i % 2}", f"2024-03-04 {i // 2:02d}:00", f"D{i // 2 % 5}") for i in range(48)]
+    text = "".join(f"{','.join(row)}\n" for row in rows)
+    traces, told = read(put(tmp_path / "a.csv", f"uid,time,{name}\n{text}"), max_gap="1h")
+    with_points = "".join(f"{','.join(row)},46.5{row[2][1]},6.6\n" for row in rows)
+    fixes, _ = read(put(tmp_path / "b.csv", f"uid,time,{name},lat,lon\n{with_points}"), max_gap="1h")
+
+    assert traces.locations.names == tuple(f"D{i}" for i in range(5))
+    assert f"column {name!r} was read as the place (`columns`)" in told.notes
+    assert fixes.locations.names is None
+
+
+def test_the_clock_is_that_of_given_places(tmp_path):
+    rows = "".join(f"u{i % 2},2024-03-04 {i // 2:02d}:00,{i // 2 % 3}\n" for i in range(48))
+    places = put(tmp_path / "p.csv", "id,lat,lon\n0,46.51,6.6\n1,46.52,6.6\n2,46.53,6.6\n")
+    traces, told = read(put(tmp_path / "a.csv", f"uid,time,place\n{rows}"), locations=places)
+
+    assert traces.tz == "Europe/Zurich"
+    assert any("of Europe/Zurich, where the coordinates lie" in note for note in told.notes)
+
+
+def test_one_column_is_no_columns(tmp_path):
+    rows = "".join(f"u{i % 2},2024-03-04 {i // 2:02d}:00,46.5,6.{i // 2 % 5},1\n" for i in range(48))
+    _, told = read(put(tmp_path / "a.csv", f"uid,time,lat,lon,odd\n{rows}"))
+
+    assert "1 column was not read: 'odd'" in told.notes
+
+
 TRIPS = {
+    "areas": (
+        "Trip ID,Taxi ID,Trip Start Timestamp,Trip End Timestamp,Trip Miles,Pickup Census Tract,Pickup Community Area,"
+        "Dropoff Community Area\n",
+        "{n},{user},{a:%Y-%m-%d %H:%M:%S},{b:%Y-%m-%d %H:%M:%S},1.2,,{i},{j}\n",
+        ("place",),
+    ),
     "taxis": (
         "trip_id,driver_id,pickup_datetime,dropoff_datetime,pickup_latitude,pickup_longitude,dropoff_latitude,"
         "dropoff_longitude,fare\n",

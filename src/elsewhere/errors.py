@@ -170,6 +170,19 @@ def public(function: Callable[P, Returned]) -> Callable[P, Returned]:
     return checked
 
 
+def counted(n: int, one: str, several: str | None = None) -> str:
+    """
+    Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "column"), counted(1200, "person", "people")
+    ('1 column', '1,200 people')
+
+    """
+    return f"{n:,} {one if n == 1 else several or f'{one}s'}"
+
+
 def require_between(
     name: str, value: float, low: float, high: float, *, open_low: bool = False, open_high: bool = False
 ) -> float:

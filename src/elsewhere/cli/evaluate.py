@@ -351,7 +351,7 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
     sentence.
     """
     from elsewhere.evaluation.attacks.audit import SEEDS
-    from elsewhere.reports.attacks import QUESTIONS, UNITS, shown
+    from elsewhere.reports.attacks import QUESTIONS, UNITS, shown, state
 
     width = columns() if width is None else width
     sizes = result.sizes
@@ -373,7 +373,7 @@ def audit_tables(result: Any, width: int | None = None) -> list[Any]:
         figure = {name: shown(row[key], about.unit) for name, key in COLUMNS.items()}
         if row["low"] is not None:
             figure["95 %"] = f"{_bare(shown(row['low'], about.unit))} to {_bare(shown(row['high'], about.unit))}"
-        found.add_row(row["id"], question, *(figure.get(name, "") for name in figures), row["outcome"])
+        found.add_row(row["id"], question, *(figure.get(name, "") for name in figures), state(row["id"], row)[1])
     lines = [opening, found, UNITS] if ran else [opening]
     if len(figures) < len(FIGURES):
         left = ", ".join(name for name in FIGURES if name not in figures)

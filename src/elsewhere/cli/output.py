@@ -1,5 +1,6 @@
 """
-What a command says: results on stdout, as JSON or for people; progress on stderr, only to a terminal.
+What a command says: results on stdout, as JSON or for people; progress on stderr, a line now and then where that is no
+terminal.
 
 Messages and notes come from the library, which names its parameters; whoever typed a command knows only options:
 `max_gap` is --max-gap here, `m_min` is --set m_min, `rng` is --seed. What the running command has no option for keeps
@@ -10,6 +11,7 @@ import json
 import math
 import re
 import shlex
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,6 +40,7 @@ OTHERWISE = {
 ELSEWHERE = {"rng": "--seed", "out_as": "--out-as (of synthesize)"}  # options of other commands, by which it was made
 # words that mean a trace, labels or a table where they stand in messages, and not the option of that name
 OTHERS = {"seed", "seeds", "users", "fakes", "real", "report", "out", "set"}
+QUIET = 30.0  # seconds between two lines of progress where stderr is no terminal
 QUOTED = re.compile(r"""`(?P<name>[A-Za-z]\w*)(?:=(?P<value>"[^"`]*"|\w+))?`""")
 
 _table: ContextVar[dict[str, str] | None] = ContextVar("table", default=None)
@@ -154,8 +157,13 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
     The time left is asked for again and again, so that it goes down while a stage lasts.
     """
     console = Console(stderr=True)
+
+    def described(what: str, done: int, total: int) -> str:
+        return f"{stages.index(what) + 1} of {len(stages)}: {what}{f' {done}/{total}' if total else ''}"
+
     if not console.is_terminal:
-        yield lambda what, done, total, left: None
+        with _now_and_then(described) as show:
+            yield show
         return
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
@@ -170,10 +178,34 @@ def bars(stages: Sequence[str]) -> Iterator[Callable[[str, int, int, Callable[[]
         task = progress.add_task("", total=None, left=lambda: None)
 
         def show(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
-            what = f"{stages.index(what) + 1} of {len(stages)}: {what}{f' {done}/{total}' if total else ''}"
-            progress.update(task, description=what, completed=done, total=total or 1, left=left)
+            progress.update(task, description=described(what, done, total), completed=done, total=total or 1, left=left)
 
         yield show
+
+
+@contextmanager
+def _now_and_then(described: Callable[[str, int, int], str]) -> Iterator[Callable[..., None]]:
+    """Write where the job is to stderr every `QUIET` seconds, however long a stage lasts."""
+    now: list[tuple[str, int, int, Callable[[], float | None]]] = []  # the latest
+    ended = threading.Event()
+
+    def show(what: str, done: int, total: int, left: Callable[[], float | None]) -> None:
+        now[:] = [(what, done, total, left)]
+
+    def tell() -> None:
+        while not ended.wait(QUIET):
+            for what, done, total, left in now:
+                seconds = left()
+                more = "" if seconds is None else f", about {_in_words(seconds)} left"
+                typer.echo(f"{described(what, done, total)}{more}", err=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield show
+    finally:
+        ended.set()
+        teller.join()
 
 
 def _in_words(seconds: float) -> str:

@@ -11,7 +11,7 @@ import typer
 from elsewhere.cli.options import MODEL, typed
 from elsewhere.cli.output import stage
 from elsewhere.errors import InvalidParameter
-from elsewhere.run.finish import FROM_SEEDS, counts, repairs
+from elsewhere.run.finish import counts, repairs
 from elsewhere.run.presets import PRESETS, PROVEN, Reading
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FILE = "reading.json"  # beside a model
 LARGEST = 2**26
+UNCOVERED = "these figures are computed from real people, and no theorem covers them: think before you share them."
 
 
 def reading_file(read: "Preparation") -> dict[str, bytes]:
@@ -293,7 +294,7 @@ def _pool(sources: Sources, folder: Path) -> Sources:
     traces = pool.traces.select(np.argsort(pool.traces.users.astype(str), kind="stable"))
     fakes, notes = onto(traces, sources.real, "--fakes")
     deniable = pool.provenance.get("preset") in PROVEN
-    notes = (*sources.notes, *notes, *([FROM_SEEDS] if deniable else []))
+    notes = (*sources.notes, *notes, *([UNCOVERED] if deniable else []))
     return replace(sources.on(fakes), fakes=fakes, published=True, deniable=deniable, notes=notes)
 
 
@@ -325,7 +326,7 @@ def _private(sources: Sources, path: Path) -> Sources:
         tz=frame.tz,
     )
     deniable = private.covered
-    notes = (*sources.notes, *([FROM_SEEDS] if deniable else []))
+    notes = (*sources.notes, *([UNCOVERED] if deniable else []))
     seeds = whole[private.seed] if (private.seed >= 0).all() else None
     return replace(sources, fakes=fakes, seed_index=seeds, private=private, deniable=deniable, notes=notes)
 
@@ -341,7 +342,7 @@ def write_results(out: Path, name: str, told: dict[str, Any], results: list[Any]
     from elsewhere.reports.page import report
 
     shown = None if sources.private is not None else sources.fakes
-    run = {"notes": [FROM_SEEDS]} if sources.deniable else None
+    run = {"notes": [UNCOVERED]} if sources.deniable else None
     with stage("writing the report"), whole_folder(out, force=True) as new:  # the command has looked whether it may
         write_files(new, {name: (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()})
         report(results, new / "report.html", fakes=shown, run=run)

@@ -31,8 +31,9 @@ from elsewhere.cli.options import (
     typed,
 )
 from elsewhere.cli.output import bars, closing, say, stage, tables
+from elsewhere.errors import counted
 from elsewhere.run.finish import counts, opening
-from elsewhere.run.presets import AS_IT_COMES, PRESETS, Reading
+from elsewhere.run.presets import AS_IT_COMES, PRESETS, PROVEN, PUBLIC_GAP, Reading
 
 
 @reads
@@ -122,9 +123,14 @@ def _would(told: dict[str, Any]) -> str:
     )
 
 
-def _too_few(each: Any) -> str:
-    """Return what is said of a preset that would refuse."""
-    return each.useful if each.preset == "private" else f"refuses: it needs {each.people_needed:,} people."
+def _too_few(each: Any, people: int, gap: str | None) -> str:
+    """Return what is said of a preset that would refuse, and the `gap` that would leave it enough people."""
+    told: str = each.useful
+    if each.preset != "private":
+        told = f"refuses: it needs {each.people_needed:,} people; with a usable day there are {people:,}."
+    if gap is None:
+        return told
+    return f"{told} With `max_gap={gap}` there would be enough; it is yours to choose, not for these people to show."
 
 
 @reads
@@ -145,7 +151,7 @@ def plan(
     Example: elsewhere plan traces.csv --eps 2
     """
     from elsewhere.run.plan import plan as planned
-    from elsewhere.run.reading import people_by_a_public_gap, whole_rows
+    from elsewhere.run.reading import longer_gap, people_by_a_public_gap, whole_rows
     from elsewhere.traces.fixes import Preparation
     from elsewhere.traces.read import read_traces
 
@@ -157,7 +163,8 @@ def plan(
     people = whole_rows(traces).U
     # presets with a theorem fill gaps by a public rule: they may find other people with a usable day
     proven = people_by_a_public_gap(reports[0], people)
-    found = (*planned(people, **given)[:2], *planned(proven, **given)[2:])
+    usable = dict.fromkeys(PRESETS, people) | dict.fromkeys(PROVEN, proven)
+    found = [next(each for each in planned(n, **given) if each.preset == name) for name, n in usable.items()]
     shown = Table("preset", "protects", "eps", "AUC at most", "fakes", "people needed", box=SIMPLE_HEAD)
     for each in found:
         c = each.certificate
@@ -172,10 +179,21 @@ def plan(
         "presets": {each.preset: each.to_dict() for each in found},
         "read": known,
     }
-    lines = [f"{each.preset}: {each.useful if each.enough else _too_few(each)}" for each in found]
+    there = f"{counted(people, 'person', 'people')} with a usable day"
+    if proven != people:
+        there += (
+            f"; {proven:,} for {' and '.join(PROVEN)}: how long people's gaps are is theirs, so gaps of up to "
+            f"{PUBLIC_GAP} are filled unless `max_gap` gives another length"
+        )
+    lines = []
+    for each in found:
+        by_gap = reports[0].max_gap_auto and each.preset in PROVEN
+        longer = longer_gap(reports[0], each.people_needed) if by_gap else None
+        told_of = each.useful if each.enough else _too_few(each, usable[each.preset], longer)
+        lines.append(f"{each.preset}: {told_of}")
     words = " ".join(["elsewhere synthesize INPUT -o DIR", *typed(reading)])
     if enough := [each.preset for each in found if each.enough]:
         lines.append(f"to make them: {words} --preset {'|'.join(enough)}")
     if found[-1].enough and not (reading.grid or reading.locations or reading.regions):
         lines.append("private takes no map found in these people: add --grid S,W,N,E,N, --locations or --regions")
-    say(told, [*opening(known), f"{people:,} people with a usable day", shown, *lines], as_json=as_json)
+    say(told, [*opening(known), there, shown, *lines], as_json=as_json)

@@ -112,7 +112,7 @@ class Verdicts(Sequence[Verdict]):
 
     @property
     def close_to_others(self) -> NDArray[np.bool_]:
-        """Which fakes are closer to a seed other than their own than strangers mostly are, (F,)."""
+        """Return which fakes are closer to a seed other than their own than strangers mostly are, (F,)."""
         return np.asarray(self.rejected & RULES["others"] > 0)
 
     def counts(self) -> dict[str, int]:

@@ -53,8 +53,10 @@ QUESTIONS = {
 UNITS = (
     "%: share of cases, or of what could be reached. pts: percentage points more than chance, or than real people. "
     "AUC: 0.5 is guessing, 1 is certain. Bits: information about the person, 0 is none. "
-    "ε: how much one person can change; for it the end that is proven counts."
+    "ε: how much one person can change what is published; an auditor proves at least so much, and the bar is the claim."
 )
+# A9 asks whether the noise keeps a promise: to prove a large ε below the claim is no finding about people
+PROMISE = {NOTHING: "the promise held", LEARNT: "the promise is broken"}
 
 
 def shown(value: Any, unit: str) -> str:
@@ -70,6 +72,12 @@ def shown(value: Any, unit: str) -> str:
     return f"{number(value, 0 if unit == 'places' else 2)} {unit}"
 
 
+def reached(finding: Plain, unit: str) -> str:
+    """Return what an attack reached; of an ε at least so much is proven."""
+    said = shown(finding.get("main"), unit)
+    return f"≥ {said}" if unit == "ε" and said != "–" else said
+
+
 def outcome(finding: Plain) -> str:
     """
     Return what an attack learnt, in the words of `Finding.outcome`; from its bar where an older file does not
@@ -81,13 +89,13 @@ def outcome(finding: Plain) -> str:
     return str(finding.get("outcome") or known)
 
 
-def state(finding: Plain) -> tuple[str, str, str]:
+def state(name: str, finding: Plain) -> tuple[str, str, str]:
     """Return sign, words and class of what an attack learnt: a colour is never alone."""
     words = outcome(finding)
     sign, kind = {LEARNT: ("✗", "bad"), WITHIN: ("•", ""), NOTHING: ("✓", "good"), UNCLEAR: ("?", "")}.get(
         words, ("–", "")
     )
-    return sign, words, kind
+    return sign, PROMISE.get(words, words) if name == "A9" else words, kind
 
 
 def sentence(audit: Plain) -> str:
@@ -96,9 +104,9 @@ def sentence(audit: Plain) -> str:
     return said[:1].upper() + said[1:]
 
 
-def badge(finding: Plain) -> Markup:
+def badge(name: str, finding: Plain) -> Markup:
     """Return what the attack learnt, as a small sign with words."""
-    sign, word, kind = state(finding)
+    sign, word, kind = state(name, finding)
     return tag("span", f"{sign} {word}", class_=f"verdict {kind}".strip())
 
 
@@ -106,7 +114,7 @@ def counts(audit: Plain) -> dict[str, list[str]]:
     """Return outcome -> ids of the attacks that have it."""
     found: dict[str, list[str]] = {}
     for name, finding in findings(audit).items():
-        found.setdefault(state(finding)[1], []).append(name)
+        found.setdefault(outcome(finding), []).append(name)
     return found
 
 
@@ -165,7 +173,10 @@ def _words(ran: dict[str, Plain]) -> Markup:
     order = [LEARNT, WITHIN, UNCLEAR, NOTHING]
     items = sorted(ran.items(), key=lambda item: order.index(outcome(item[1])))
     return listing(
-        [[badge(f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(name, f)] for name, f in items],
+        [
+            [badge(name, f), " ", tag("b", name), " ", f.get("words", ""), _beside(f), _why(name, f)]
+            for name, f in items
+        ],
         class_="words",
     )
 
@@ -191,9 +202,9 @@ def _row(name: str, f: Plain, decile: bool) -> list[Child]:
             tag("small", f"worst role: {f['role']}") if len(_judged(f)) > 1 else None,
             class_="attack",
         ),
-        badge(f),
+        badge(name, f),
         _picture(name, f, unit, known),
-        tag("b", shown(f.get("main"), unit)),
+        tag("b", reached(f, unit)),
         "–"
         if known is None
         else f"{shown(known[0], unit).removesuffix(' %').removesuffix(' pts')} to {shown(known[1], unit)}",
@@ -223,7 +234,7 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
     for name, f in ran.items():
         if f.get("roles"):
             unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
-            cells = [_of_role(f["roles"].get(role) or {}, unit) for role in names]
+            cells = [_of_role(name, f["roles"].get(role) or {}, unit) for role in names]
             rows.append([[tag("b", name), " ", QUESTIONS[name].short if name in QUESTIONS else ""], *cells])
     why = {
         f"{role.capitalize()}: {told['words']}"
@@ -243,11 +254,11 @@ def _roles(ran: dict[str, Plain]) -> list[Child]:
     ]
 
 
-def _of_role(told: Plain, unit: str) -> Child:
+def _of_role(name: str, told: Plain, unit: str) -> Child:
     if told.get("main") is None:
         return "no verdict"
     strangers = f" (strangers {shown(told['control'], unit)})" if told.get("control") is not None else ""
-    return [badge({**told, "status": "run"}), " ", tag("b", shown(told["main"], unit)), tag("small", strangers)]
+    return [badge(name, {**told, "status": "run"}), " ", tag("b", shown(told["main"], unit)), tag("small", strangers)]
 
 
 def _why(name: str, f: Plain) -> str | None:
@@ -487,11 +498,11 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
     learnt = [n for n, word in about.items() if word == LEARNT]
     outside, inside = [n for n in learnt if n not in INSIDE], [n for n in learnt if n in INSIDE]
     if outside:
-        why = (
-            f"Attacks from outside learnt more about real people than the bar allows: {_names(outside)}. Give the "
-            f"fakes only to whom you may show the real data, or make others with {_safer(run)} and read that report."
-        )
-        return Advice("no", "Do not publish openly", why)
+        whys = [f"Attacks from outside learnt more about real people than the bar allows: {_names(outside)}."]
+        if inside:
+            whys.append(f"Whoever knows which places stand in for which learnt something too: {_names(inside)}.")
+        whys.append(f"Give the fakes only to whom you may show the real data{_safer(run)}.")
+        return Advice("no", "Do not publish openly", " ".join(whys))
     within, unclear = ([n for n, word in about.items() if word == kind] for kind in (WITHIN, UNCLEAR))
     missing = [n for n in WANTED if about.get(n, "not run") == "not run"]
     whys = []
@@ -508,7 +519,10 @@ def advice(audit: Plain | None, run: Mapping[str, Any], uses: Plain | None = Non
         why = "The fakes are good for none of the uses that were judged, not even roughly: nobody could work with them."
         return Advice("no", "Publishing makes little sense", " ".join([why, *whys]))
     if whys[bool(run.get("simulated")) :]:
-        whys.append("Read what these attacks found, or need, before you publish.")
+        if inside or within or unclear:
+            whys.append("Read what these attacks found before you publish.")
+        if missing:
+            whys.append("What is missing for those that were not run stands in the report.")
         words = "Publish with care"
         if not inside and not missing:
             words = "No attack learnt more about people than its bar allows: publish with care"
@@ -529,8 +543,15 @@ def _covers_everybody(audit: Plain | None, run: Mapping[str, Any]) -> bool:
 
 
 def _safer(run: Mapping[str, Any]) -> str:
-    """Return what promises more than this run did."""
-    return "a smaller --eps" if run.get("preset") == "private" else "--preset private (or deniable)"
+    """Return what promises more than this run did, of what these people are enough for."""
+    proven = run.get("presets_with_a_theorem")
+    if run.get("preset") == "private":
+        way = "a smaller --eps"
+    elif not isinstance(proven, (list, tuple)):
+        way = "a preset with a theorem (`elsewhere plan` says for which there are people enough)"
+    else:
+        way = " or ".join(f"--preset {name}" for name in reversed(proven) if name != run.get("preset"))
+    return f", or make others with {way} and read that report" if way else ""
 
 
 def _names(attacks: list[str]) -> str:

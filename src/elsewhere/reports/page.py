@@ -22,7 +22,7 @@ from elsewhere.errors import InvalidParameter, require_choice
 from elsewhere.evaluation.uses import GOOD_FOR, MEASURES, NOT_FOR, ROUGH_FOR, UNKNOWN
 from elsewhere.pool import Pool
 from elsewhere.reports.atlas import atlas
-from elsewhere.reports.attacks import QUESTIONS, advice, audit_table, badge, claims, may_not, sentence, shown
+from elsewhere.reports.attacks import QUESTIONS, advice, audit_table, badge, claims, may_not, reached, sentence
 from elsewhere.reports.days import MOST_DAYS, by_hour, days
 from elsewhere.reports.given import Given, Plain, findings
 from elsewhere.reports.markup import (
@@ -535,7 +535,7 @@ def _side_by_side(audits: dict[str, Plain]) -> Markup:
         cells: list[Child] = [[tag("b", a), " ", QUESTIONS[a].words if a in QUESTIONS else ""]]
         for audit in audits.values():
             finding = audit.get(a)
-            cells.append("–" if finding is None else [shown(finding.get("main"), unit), " ", badge(finding)])
+            cells.append("–" if finding is None else [reached(finding, unit), " ", badge(a, finding)])
         rows.append(cells)
     return table(
         ["Attack", *(n or "unnamed" for n in audits)], rows, caption="The audits side by side: figure reached."

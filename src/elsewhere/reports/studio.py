@@ -28,7 +28,7 @@ from elsewhere.errors import InvalidModel, OutputRefused
 from elsewhere.files import PAGE_HEADERS, page_files, read_index, read_regular
 from elsewhere.pool import Pool
 from elsewhere.privacy.rules import RULES, Verdicts
-from elsewhere.reports.attacks import QUESTIONS, advice, sentence, shown, state
+from elsewhere.reports.attacks import QUESTIONS, advice, reached, sentence, shown, state
 from elsewhere.reports.given import findings
 from elsewhere.run.fakes import Fakes
 from elsewhere.traces.ground import page_map
@@ -178,7 +178,7 @@ class Run:
         for name, f in findings(dict(audit)).items():
             unit = QUESTIONS[name].unit if name in QUESTIONS else "share"
             ends = f.get("interval")
-            sign, words, kind = state(f)
+            sign, words, kind = state(name, f)
             rows.append(
                 {
                     "name": name,
@@ -186,7 +186,7 @@ class Run:
                     "sign": sign,
                     "outcome": words,
                     "kind": kind,
-                    "reached": shown(f.get("main"), unit),
+                    "reached": reached(f, unit),
                     "interval": "–" if not isinstance(ends, list) else " to ".join(shown(e, unit) for e in ends),
                     "strangers": shown(f.get("control"), unit),
                     "guessing": shown(f.get("baseline"), unit),

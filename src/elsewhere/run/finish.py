@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import ElsewhereError, InvalidParameter
+from elsewhere.errors import ElsewhereError, InvalidParameter, counted
 from elsewhere.files import check_folder, read_index, read_regular, write_files
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ def counts(read: "Preparation") -> dict[str, Any]:
 
 def opening(read: dict[str, Any]) -> list[str]:
     """Return the `counts` in words: what was read, dropped and repaired, and what should be known about it."""
-    kept = f"read {read['rows']:,} rows: {read['users']:,} users, {read['days']:,} days"
+    kept = f"read {counted(read['rows'], 'row')}: {counted(read['users'], 'user')}, {counted(read['days'], 'day')}"
     kept += f"; {read['users_usable']:,} of {read['users'] + read['users_dropped']:,} people have a usable day"
-    lost = f"{sum(read['dropped'].values()):,} rows, {read['days_dropped']:,} days, {read['users_dropped']:,} users"
-    return [f"{kept}; dropped {lost}", *repairs(read), *read["notes"]]
+    lost = (sum(read["dropped"].values()), "row"), (read["days_dropped"], "day"), (read["users_dropped"], "user")
+    return [f"{kept}; dropped {', '.join(counted(*each) for each in lost)}", *repairs(read), *read["notes"]]
 
 
 def repairs(read: dict[str, Any]) -> list[str]:
@@ -41,7 +41,7 @@ def repairs(read: dict[str, Any]) -> list[str]:
     from elsewhere.reports.preparation import REASONS
 
     return [
-        f"{did}: {n:,} {'row' if n == 1 else 'rows'}, {REASONS.get(why, why)}"
+        f"{did}: {counted(n, 'row')}, {REASONS.get(why, why)}"
         for did in ("dropped", "fixed")
         for why, n in read[did].items()
     ]
@@ -95,8 +95,7 @@ def verdicts(judgement: "Judgement") -> dict[str, Any]:
 
 
 REPORT, LINKS, JUDGEMENT, STUDIO = "report.html", "links.csv", "judgement.json", "studio.npz"
-FROM_SEEDS = "these figures come from the seeds and are not covered by eps and delta: think before you share them."
-PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT, f"shareable-{REPORT}")
+PRIVATE = (LINKS, STUDIO, JUDGEMENT, REPORT)
 
 
 def private_folder(out: Path, private: Path | None, *, force: bool) -> Path:
@@ -159,10 +158,9 @@ def earlier_results(folder: Path) -> set[str]:
     found = earlier_files(folder)
     if not (folder / LINKS).exists():
         return found
-    for name in (REPORT, f"shareable-{REPORT}"):
-        with suppress(OSError):
-            if b'class="edition' in read_regular(folder / name, 1 << 28):
-                found.add(name)
+    with suppress(OSError):
+        if b'class="edition' in read_regular(folder / REPORT, 1 << 28):
+            found.add(REPORT)
     with suppress(OSError, ElsewhereError):
         read_studio_file(folder / STUDIO)
         found.add(STUDIO)
@@ -191,8 +189,8 @@ def write_reports(
     """
     Write the shareable report into DIR, judgement and report into the private folder; return the names of both.
 
-    `read` says what became of the input, rows dropped and all, for the owner. Where a theorem covers the fakes the
-    shareable report stays private too: it is computed from real people, and the theorem does not cover it.
+    `read` says what became of the input, rows dropped and all, for the owner. Where a theorem covers the fakes there is
+    no shareable report: it would be computed from real people, and the theorem does not cover it.
     """
     from elsewhere.reports.page import report
 
@@ -208,10 +206,8 @@ def write_reports(
         classes=classes,
         run={**told, "notes": [*read, *told["notes"]]},
     )
-    if not fakes.covered:
-        # without the classes: whoever holds them links fakes to seeds better (A5)
-        report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
-        return [REPORT], [JUDGEMENT, REPORT]
-    shared = {**told, "notes": [*told["notes"], FROM_SEEDS]}
-    report(judgement.results, private / f"shareable-{REPORT}", edition="shareable", fakes=pool, run=shared)
-    return [], [JUDGEMENT, REPORT, f"shareable-{REPORT}"]
+    if fakes.covered:
+        return [], [JUDGEMENT, REPORT]
+    # without the classes: whoever holds them links fakes to seeds better (A5)
+    report(judgement.results, out / REPORT, edition="shareable", fakes=pool, run=told)
+    return [REPORT], [JUDGEMENT, REPORT]

@@ -8,7 +8,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from elsewhere.errors import require_whole
+from elsewhere.errors import counted, require_whole
 from elsewhere.privacy.certificate import Certificate
 from elsewhere.privacy.deniable import release as deniable
 from elsewhere.privacy.deniable.carried import number_of_archetypes
@@ -132,6 +132,8 @@ def _with_these(people: int, delta: float) -> str:
         for what, need in (("it runs", private.ENOUGH), ("it is within .02", GOOD))
         if need / people <= most
     ]
+    there = counted(people, "person", "people")
     if not told:
-        return f"{people:,} people are too few for any eps that promises something (at most {MOST_EPS:g})."
-    return f"With {people:,} people {' and '.join(told)}."
+        too_few = f"{there} {'is' if people == 1 else 'are'} too few"
+        return f"{too_few} for any eps that promises something (at most {MOST_EPS:g})."
+    return f"With {there} {' and '.join(told)}."

@@ -110,8 +110,9 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
     Parameters
     ----------
     source
-        A file or frame with the columns `fake` and `seed`, `date` where a seed's user has several days, `row` where
-        there are several traces of a day; or the word "same" where fakes carry the ids of their seeds.
+        A file or frame with the columns `fake` and `seed`, `date` where a seed's user has several days (without it the
+        fake's own date counts), `row` where there are several traces of a day; or the word "same" where fakes carry the
+        ids of their seeds.
     fakes, real
         The traces whose ids it names.
 
@@ -146,7 +147,11 @@ def read_links(source: str | Path | Any, fakes: Traces, real: Traces) -> Ints:
         # the days of a life are linked one by one, in their order; a single line speaks of all of them
         seed, day, nth = links[min(seen[label], len(links) - 1)]
         seen[label] += 1
-        index[f] = _row(rows_of.get(seed, []), day, nth, real, number)
+        rows = rows_of.get(seed, [])
+        index[f] = _row(rows, day, nth, real, number)
+        if index[f] == -2 and day is None and fakes.dates is not None:
+            there = _row(rows, str(fakes.dates[f]), nth, real, number)
+            index[f] = there if there >= 0 else -2
     for fault, what in ((-1, "seeds that are not among the real traces"), (-2, "seeds with several days, and no date")):
         if np.any(index == fault):
             raise InvalidTraces(

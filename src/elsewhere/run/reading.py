@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers
+from elsewhere.errors import ElsewhereError, InvalidParameter, InvalidTraces, NotEnoughUsers, counted
 from elsewhere.run.presets import DRAWN_GAP, PROVEN, PUBLIC_GAP, Reading
 
 if TYPE_CHECKING:
@@ -38,6 +38,11 @@ def advised(traces: "Traces", settings: "Preset", read: "Preparation | None" = N
     except ElsewhereError as error:
         if error.code in SMALL:
             error.add_note(advice(traces, settings, read))
+        elif error.code == "E_EPS" and read is not None:  # the same words whoever is in the file
+            error.add_note(
+                f"Only people with a usable day count, with gaps of up to {PUBLIC_GAP} filled unless `max_gap` gives "
+                "another length; `elsewhere plan` says how many each length leaves."
+            )
         raise
 
 
@@ -53,8 +58,9 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     visitors, needed = traces.visitors(), least_users(settings)
     places = _shared(visitors, traces.U, settings)
     there = (
-        f"Here are {traces.U:,} people with a usable day ({len(traces) / traces.U:.1f} days each) and about {places:,} "
-        f"places that enough of those visit who are learnt from (`m_min` = {settings.m_min})."
+        f"Here {'is' if traces.U == 1 else 'are'} {counted(traces.U, 'person', 'people')} with a usable day "
+        f"({len(traces) / traces.U:.1f} days each) and about {counted(places, 'place')} that enough of those visit who "
+        f"are learnt from (`m_min` = {settings.m_min})."
     )
     others = [f'"{name}" {_people(preset)}' for name, preset in PRESETS.items() if name != settings.name]
     needs = (
@@ -67,7 +73,11 @@ def advice(traces: "Traces", settings: "Preset", read: "Preparation | None" = No
     ways = []
     everybody = 0 if read is None else read.users + read.users_dropped
     if read is not None and read.users_usable < needed <= everybody:
-        ways.append(f"more of the {everybody:,} people in the file; in the way: {', and '.join(read.in_the_way())}")
+        # where coins were thrown, gaps are counted of those alone who are no seeds: about half
+        gap = longer_gap(read, needed if read.seeds is None else math.ceil(needed / 2))
+        more = "" if gap is None else f"`max_gap={gap}`, which keeps "
+        blocked = ", and ".join(read.in_the_way())
+        ways.append(f"{more}more of the {everybody:,} people in the file; in the way: {blocked}")
     if traces.U < needed:
         ways.append(
             f"at least {needed - traces.U:,} more people, your own or another owner's, in one file (more days of the "
@@ -193,6 +203,13 @@ def _shared(visitors: "Ints", people: int, settings: "Preset") -> int:
 def people_by_a_public_gap(read: "Preparation", people: int) -> int:
     """Return how many people presets with a theorem would find, which fill gaps by `PUBLIC_GAP`; `people` if given."""
     return read.people_by_gap.get(PUBLIC_GAP, people) if read.max_gap_auto else people
+
+
+def longer_gap(read: "Preparation", needed: int) -> str | None:
+    """Return the shortest longest gap beyond `PUBLIC_GAP` that keeps so many people; None where there is none."""
+    gaps = list(read.people_by_gap)
+    beyond = gaps[gaps.index(PUBLIC_GAP) + 1 :] if PUBLIC_GAP in gaps else []
+    return next((gap for gap in beyond if read.people_by_gap[gap] >= needed), None)
 
 
 def read_whole(

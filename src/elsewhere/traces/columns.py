@@ -6,6 +6,7 @@ punctuation, the first of a list winning.
 """
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -79,8 +80,16 @@ SPANS = (
 # the two ends of a trip, as words in the names of columns, and words that say nothing beside them
 BEGINS = frozenset(["start", "started", "origin", "orig", "from", "pickup", "pu", "departure", "source"])
 FINISHES = frozenset(["end", "ended", "stop", "destination", "dest", "to", "dropoff", "do", "arrival", "target"])
-BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point"])
+BESIDE = frozenset(["station", "stop", "trip", "tpep", "lpep", "point", "centroid", "community"])
 AT_ITS_END = {"time": "end_time", "lat": "end_lat", "lon": "end_lon", "place": "end_place"}
+# places under names that mean other things too: where nothing else tells where somebody is
+PLACES_ALONE = (
+    "accesspoint accesspointid ap apid door doorid gate gateid room roomid reader readerid area areaid district "
+    "districtid stadtteil bezirk"
+)
+# metres of a projection, by name or by size
+PROJECTED = frozenset(["easting", "northing", "eastings", "northings", "utmx", "utmy", "rechtswert", "hochwert"])
+LARGE = "numbers too large for degrees"
 INSTANTS = ("clock times", "dates with times", "times since 1970")  # kinds of columns that can tell when
 CELL = ("x", "y")  # whole numbers that count the cells of a grid, where a table calls them so, both of them
 ROLES = (*SYNONYMS, *CELL)
@@ -273,10 +282,16 @@ def meaning_of(
             and not set(requested) & set(PLACE_ROLES)
         ):
             x, y = (by_word[side] for side in CELL)
-            cells = {kinds.get(x), kinds.get(y)} == {"whole numbers"}
+            cells = {kinds.get(x), kinds.get(y)} == {"whole numbers"} and _are_cells(
+                [r[names.index(side)] for r in records for side in (x, y)]
+            )
             roles |= {"x": x, "y": y} if cells else {"lat": y, "lon": x}
             what = "numbers of cells of a grid, 1 km wide" if cells else "longitude and latitude"
             notes.append(f"columns {x!r} and {y!r} were read as {what}")
+        alone = [by_word[word] for word in PLACES_ALONE.split() if word in by_word]
+        if alone and not {*PLACE_ROLES, "lon"} & {*roles, *requested}:
+            roles["place"] = alone[0]
+            notes.append(f"column {alone[0]!r} was read as the place (`columns`)")
         if not {"lat", "geometry"} & roles.keys() and "geometry" not in requested:
             pairs = [name for name, kind in kinds.items() if kind == "pairs of numbers"]
             if len(pairs) == 1:
@@ -360,6 +375,11 @@ def _with_numbered_slots(
     return {role: name for role, name in roles.items() if role != "time"} | {"slot": count, "trace": day}
 
 
+def _are_cells(values: Sequence[str]) -> bool:
+    """Tell whether whole numbers can count cells of 1 km: there are 40,000 around the Earth."""
+    return all(abs(_float(v)) <= 40_000 for v in values if is_number(v))
+
+
 def wide_slots(names: Sequence[str], roles: Mapping[str, str]) -> list[str]:
     """
     Return the columns that are the slots of a day, in order; empty where the table has one line per slot or time.
@@ -414,7 +434,7 @@ def trip_roles(names: Sequence[str], roles: Mapping[str, str]) -> dict[str, str]
         rest = [word for word in words if word not in (BEGINS, FINISHES)[sides[0]]]
         stems = ("".join(rest), "".join(word for word in rest if word not in BESIDE))
         role = next((r for r in AT_ITS_END for word in stems if word in SYNONYMS[r].split()), None)
-        role = "time" if stems[0] == "at" else role
+        role = "time" if stems[0] == "at" else "place" if {*stems} & {*PLACES_ALONE.split()} else role
         if role is not None:
             ends[sides[0]].setdefault(role, name)
     for end, role in zip(ends, ("arrived", "left"), strict=True):
@@ -436,7 +456,7 @@ def _is_diary(roles: Mapping[str, str], kinds: Mapping[str, str], requested: Map
         missing_roles(roles) == ["lat", "lon"]
         and not where & requested.keys()
         and kinds.get(roles["category"]) == "words"
-        and not {"decimal numbers", "pairs of numbers"} & {*free}
+        and not {"decimal numbers", "pairs of numbers", LARGE} & {*free}
     )
 
 
@@ -472,10 +492,11 @@ def kind_of(values: Sequence[str]) -> str:
         for unit in (1, 1e3, 1e6, 1e9):
             if sum(9e8 * unit <= x <= now * unit for x in number) >= MOSTLY * len(number):
                 return "times since 1970"
-        if all(x == int(x) for x in number) and not any("." in v or "," in v for v in filled):
+        whole = all(x == int(x) for x in number) and not any("." in v or "," in v for v in filled)
+        if whole:
             days = sum(re.fullmatch(r"(19|20)\d\d(0\d|1[0-2])([0-2]\d|3[01])", v) is not None for v in filled)
             return "dates" if days >= MOSTLY * len(filled) else "whole numbers"
-        return "decimal numbers"
+        return "decimal numbers" if sum(abs(x) <= 360 for x in number) >= MOSTLY * len(number) else LARGE
     for kind, form in (("clock times", CLOCK), ("dates", DATE), ("dates with times", DATE_TIME)):
         if mostly(form.fullmatch):
             return kind
@@ -613,16 +634,27 @@ def what_is_missing(missing: Sequence[str], names: Sequence[str], meaning: Meani
         return typed
 
     labels = dict(zip(names, meaning.shown or shown_names(names), strict=False))
-    typed = ",".join(likely(role) for role in missing)
+    words = [likely(role) for role in missing]
+    typed, projected = _quoted(",".join(words)), ""
     if {"lat", "lon"} <= set(missing):
-        a, b = (part.partition("=")[2] for part in typed.split(",")[-2:])
-        typed += f" (or lat={b},lon={a})" if a != "NAME" and b != "NAME" else ""
+        a, b = (word.partition("=")[2] for word in words[-2:])
+        typed += f" (or {_quoted(f'lat={b},lon={a}')})" if a != "NAME" and b != "NAME" else ""
+        metres = [n for n in free if meaning.kinds.get(n) == LARGE or plain(n) in PROJECTED]
+        if len(metres) > 1:
+            which = ", ".join(repr(labels.get(n, n)) for n in metres)
+            projected = f"{which} are no degrees; metres of a map? Convert them to latitude and longitude (EPSG:4326); "
     also = ", or user=file if each file is one person" if "user" in missing else ""
     if "lat" in missing:
         also += f", or place={labels.get(meaning.roles['category'], 'NAME') if 'category' in meaning.roles else 'NAME'}"
     unnamed = "" if headed else "the first line holds data, no names; "
     seen = _seen([labels.get(n, n) for n in names], {} if headed else meaning.kinds)
-    return f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}give `columns` {typed}{also}."
+    absent = f"{unnamed}no column for {', '.join(missing)}; {seen}; {_decoded(names)}{projected}"
+    return f"{absent}give `columns` {typed}{also}."
+
+
+def _quoted(words: str) -> str:
+    """Return words as a shell takes them for one."""
+    return words if re.fullmatch(r"[\w=,#.:/%-]*", words) else shlex.quote(words)
 
 
 def _decoded(names: Sequence[str]) -> str:

@@ -239,9 +239,10 @@ class Preparation:
             reasons.append(f"days that lead outside the map{how.get(self.map, '')}: {self.days_outside:,}")
         if self.max_gap_minutes is not None and self.people_by_gap:
             ladder = ", ".join(f"{gap} {people:,}" for gap, people in self.people_by_gap.items())
+            who = "people" if self.seeds is None else "people who are no seeds,"
             reasons.append(
                 f"gaps of more than {spoken_length(self.max_gap_minutes)} are not filled (`max_gap`)"
-                + (f"; people with a usable day by longest gap: {ladder}" if by_gap else "")
+                + (f"; {who} with a usable day by longest gap: {ladder}" if by_gap else "")
             )
         thin = self.days_dropped - self.days_single
         if thin > 0 and self.min_coverage:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elsewhere.errors import ElsewhereError, InvalidTraces
+from elsewhere.errors import ElsewhereError, InvalidTraces, counted
 from elsewhere.traces.clock import (
     ClockPlan,
     OtherOffsets,
@@ -147,7 +147,10 @@ class Shape:
             columns["user"] = next(n for n in ("user", "user of the file") if n not in names)
         if extra and tabular:
             listed = ", ".join(map(repr, extra[:5])) + (" ..." if len(extra) > 5 else "")
-            notes = [*notes, f"{len(extra)} columns were not read: {listed}"]  # the output will not have them
+            notes = [
+                *notes,
+                f"{counted(len(extra), 'column')} {'was' if len(extra) == 1 else 'were'} not read: {listed}",
+            ]  # the output will not have them
         # a name that could be somebody's data must not become one of the output
         named = tabular and not any(self.table.shown(n) != n for n in role_of)
         return Preparation(
@@ -329,11 +332,12 @@ def fixes_of(shape: Shape, parts: Parts, own_map: Map | None, *, accuracy: bool 
                 f"column {shape.table.shown(shape.roles['place'])!r} was not read: its values do not name places"
             )
             named = False
-    several = False
+    several, near = False, position
+    if near is None and own_map is not None:
+        lat, lon = own_map.locations.lat, own_map.locations.lon
+        near = None if lat is None or lon is None else (lat, lon)
     while True:
-        plan = plan_clock(
-            shape.table, shape.roles, shape.tz, shape.date_format, position, tables=parts, several=several
-        )
+        plan = plan_clock(shape.table, shape.roles, shape.tz, shape.date_format, near, tables=parts, several=several)
         try:
             return _gathered(shape, parts, own_map, plan, named, accuracy, notes)
         except OtherOffsets:

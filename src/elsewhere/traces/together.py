@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from elsewhere.errors import InvalidTraces
+from elsewhere.errors import InvalidTraces, counted
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import (
     COARSE_METRES,
@@ -316,7 +316,7 @@ def _same_names(here: Locations, there: Locations, place: Ints) -> bool:
 
 
 def _beyond(places: int, what: str) -> str:
-    return f"{what}: {places} places that no real day visits."
+    return f"{what}: {counted(places, 'place')} that no real day visits."
 
 
 def common_slots(traces: Traces, like: Traces, what: str) -> tuple[slice, slice]:

@@ -22,6 +22,10 @@ from elsewhere.synthesis.walk.ways import Ways
 from elsewhere.traces.model import Ints, Locations, Places
 
 COUNT = "count"  # the stage that is spent
+BY_COUNT = (
+    "how many fakes there are comes from the noisy count of the seeds, so that it tells of nobody: it may be some more "
+    "or fewer than there are seeds; `n` asks for any other number."
+)
 DISTINCT = 0.8  # least share of fakes unlike any other that goes without saying
 LEARNT_APART = "map, classes, archetypes, walk and pool come from people who are no seeds, or are public"
 THE_MAP = "places, clock and how gaps are filled are given, or found in people who are no seeds alone"
@@ -139,6 +143,8 @@ def release_fakes(
     laws = carried.laws(*where, size=pool_for(number), ways=ways, executor=executor, rng=streams[1])
     r, archetype = laws.draw(mixed.weights, mixed.without, number, streams[2])
     certificate, notes = certificate_of(eps0, k, given=given), _repeated(r)
+    if n is None:
+        notes = (BY_COUNT, *notes)
     if k and not mixed.weights.any():  # by the noisy counts, so nothing more is told of the seeds
         certificate = replace(certificate, k=None, k_delta=None)
         notes = (NO_ARCHETYPE.format(k=k), *notes)

@@ -59,14 +59,13 @@ def gaussian_mu(eps: float, delta: float) -> float:
 
 
 def eps_of(mu: float, delta: float) -> float:
-    """Return the eps that a mechanism of this `mu` has at `delta`."""
+    """Return the eps that a mechanism of this `mu` has at `delta`, however large."""
     from scipy.optimize import brentq
 
-    return (
-        float(brentq(lambda eps: gaussian_delta(eps, mu) - delta, 0.0, 1000.0))
-        if gaussian_delta(0.0, mu) > delta
-        else 0.0
-    )
+    if gaussian_delta(0.0, mu) <= delta:
+        return 0.0
+    most = mu**2 / 2 + 40 * mu  # delta there is at most Phi(-40), which no number tells from 0
+    return float(brentq(lambda eps: gaussian_delta(eps, mu) - delta, 0.0, most))
 
 
 def noise_of(eps: float, delta: float, cells: int) -> float:
