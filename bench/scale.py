@@ -163,19 +163,19 @@ def beside_others(places: int = 400, walks: int = 4096, seeds: int = 1024, peopl
     from scipy.optimize import linear_sum_assignment
 
     import elsewhere as ew
-    from elsewhere.run.attempts import WalkModel
+    from elsewhere.run.attempts import learn_days
     from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair
 
     town = ew.simulate_town(users=people, locations=places, rng=np.random.default_rng(1)).traces
     rng = np.random.default_rng(2)
     learnt = ew.learn(town, "product", kappa=6, c_min=1, class_draws=1, rng=rng)
-    model = WalkModel.of(town, learnt, rng)
+    model, goal = learn_days(town, learnt, rng)
     drawn, own, label = model.draw(walks, rng), town.r[:seeds].astype(np.int32), learnt.classes.label
     skeleton = label[own].astype(np.int16)
 
     def paired() -> None:
         K = kernel(skeleton, own, drawn, label, BETA, town.R, limit=np.zeros(seeds, dtype=np.int64))
-        V = balanced(K, model.goal(drawn, label))
+        V = balanced(K, goal(drawn, label))
         pair(K, V, drawn, lambda r, _: _Passed(len(r)), max_tries=3, rng=np.random.default_rng(3))
 
     def assigned() -> None:

@@ -2409,7 +2409,7 @@ def life(w, mix, home, main, pace, weekend, tries, random):
             wanted = cells_of[pair]
         else:
             u = random()
-            ladder = w.passes[0 if anchor else 1][distance_bin(w, a, b)][min(slots, 6) - 1]
+            ladder = w.passes[0 if anchor else 1][distance_bin(w, a, b)][crowd(a, b)][min(slots, 6) - 1]
             wanted = sum(u >= x for x in ladder[:-1])
         room = slots - (1 if anchor or until_midnight else w.longest_pass + 1)
         wanted = max(min(wanted, room), 0)
@@ -2457,7 +2457,7 @@ def life(w, mix, home, main, pace, weekend, tries, random):
             73 + level(moves.get((min(step, x), max(step, x)), 0)),
             81 + level(moves.get((min(x, b), max(x, b)), 0)),
         ]
-        cols += [89 + crowd(step, x), 94 + crowd(x, b)]
+        cols += [89 + crowd(step, x), (99 if c == wanted - 1 else 94) + crowd(x, b)]
         return math.prod(w.passing[i] for i in cols)
 
     for d in range(D):

@@ -132,14 +132,18 @@ class TestSums:
     def test_day_statistics_of_few_are_pooled(self, seed, m_min):
         rng = lab(seed)
         r, L = rng.integers(3, size=(9, 5)), 5
-        who, walked = rng.integers(6, size=9), rng.random((4, L + 1)) * (rng.random((4, L + 1)) < 0.7)
-        out = pooled_day_statistics(r, who, walked, m_min)
-        statistics = [
-            (sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(map(f.count, f)), int(f[0] == f[-1]))
-            for f in r.tolist()
-        ]
+        who, walks = rng.integers(6, size=9), rng.integers(2, size=(7, L))
+        out = pooled_day_statistics(r, who, walks, m_min)
+        statistics, of_walks = (
+            [
+                (sum(a != b for a, b in itertools.pairwise(f)), len(set(f)), max(map(f.count, f)), int(f[0] == f[-1]))
+                for f in days.tolist()
+            ]
+            for days in (r, walks)
+        )
         for k, (low, high) in enumerate(((0, L - 1), (1, L), (1, L), (0, 1))):
-            expected = naive.pooled([of[k] for of in statistics], who.tolist(), low, high, walked[k].tolist(), m_min)
+            walked = np.bincount([of[k] for of in of_walks], minlength=L + 1) / len(walks)
+            expected = naive.pooled([of[k] for of in statistics], who.tolist(), low, high, walked.tolist(), m_min)
             come = [{u for u, of in zip(who.tolist(), statistics, strict=True) if of[3] == home} for home in (0, 1)]
             if k == 3 and (len(come[0]) < m_min) != (len(come[1]) < m_min):
                 expected = {int(len(come[1]) >= m_min): 1.0}  # what few do is not told

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import elsewhere as ew
+from elsewhere.run.attempts import LifeModel, WalkModel, learn_days
 from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import PRESETS, GeneratingOptions, Preset, PresetOptions, WholeJobOptions, preset_of
 from elsewhere.run.roles import evenly, split_users
 
 # explicit `kappa` with `c_min` 5 on a small town mostly leaves fewer classes, and says so
-pytestmark = pytest.mark.filterwarnings("ignore:.* classes instead of")
+pytestmark = [pytest.mark.filterwarnings("ignore:.* classes instead of"), pytest.mark.usefixtures("few_walks")]
 
 LABORATORY = {"kappa": 8, "m_min": 2, "k": 3}
 
@@ -602,3 +603,31 @@ def test_more_groups_than_people_to_learn_them_from_are_refused():
     town = ew.simulate_town(users=80, locations=40, rng=lab()).traces
     with pytest.raises(ew.errors.InvalidParameter, match=r"`archetypes` must be at most the \d\d people"):
         ew.generate_fakes(town, preset="deniable", kappa=3, m_min=2, archetypes=79, rng=lab(1))
+
+
+class TestLawOfDays:
+    """Which law draws single days: the one that is told least from people's."""
+
+    def test_days_with_a_night_are_lives_and_days_of_a_few_hours_walks(self):
+        town = ew.simulate_town(users=300, locations=80, rng=lab(4)).traces
+        learnt = ew.learn(town, "product", kappa=4, rng=lab(5))
+        law, goal = learn_days(town, learnt, lab(6))
+        assert isinstance(law, LifeModel)
+        days = law.draw(400, lab(7))
+        assert days.shape == (400, town.L)
+        # people come home: a walk, one step at a time, does not know where that was
+        home = [
+            np.mean(r[:, 0] == r[:, -1]) for r in (town.r, days, WalkModel.of(town, learnt, lab(6)).draw(400, lab(7)))
+        ]
+        assert abs(home[1] - home[0]) < 0.1 < abs(home[2] - home[0])
+        np.testing.assert_allclose(goal(days, learnt.classes.label).sum(), 1)
+
+    def test_restless_days_without_a_home_are_walks(self):
+        rng, grid = lab(8), ew.Locations(xy=np.stack(np.divmod(np.arange(64), 8), axis=1).astype(float))
+        at, r = rng.integers(0, 8, (300, 2)), np.empty((300, 30), dtype=np.int64)
+        for t in range(30):
+            at = np.clip(at + rng.integers(-1, 2, (300, 2)) * (rng.random((300, 1)) < 0.6), 0, 7)
+            r[:, t] = at[:, 0] * 8 + at[:, 1]
+        people = ew.Traces(r, grid, start="09:00", step_minutes=20)
+        law, _ = learn_days(people, ew.learn(people, "product", kappa=3, rng=lab(9)), lab(10))
+        assert isinstance(law, WalkModel)

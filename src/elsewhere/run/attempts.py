@@ -12,10 +12,10 @@ from elsewhere.run.model import FittedModel
 from elsewhere.run.presets import Preset
 from elsewhere.synthesis.paper.attempt import OK, FakeMaker
 from elsewhere.synthesis.walk._walk_kernels import Tables, stroll
-from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, without_gaps
+from elsewhere.synthesis.walk.fit import MOST_ROWS, learn_habits, pooled_day_statistics, without_gaps
 from elsewhere.synthesis.walk.lives import Lives, learn_lives
 from elsewhere.synthesis.walk.pairing import BETA, balanced, kernel, pair, raked, skeletons
-from elsewhere.synthesis.walk.ratio import Ratio
+from elsewhere.synthesis.walk.ratio import Ratio, told_apart
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, People, Places, Traces
 
@@ -112,35 +112,26 @@ class WalkModel:
 
     tables: Tables = field(repr=False)
     places: Ints = field(repr=False)
-    share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
-    ratio: Ratio = field(repr=False)
     ways: Ways | None = field(default=None, repr=False)
 
     @staticmethod
     def of(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> "WalkModel":
-        """Learn the walk of these people, and what sets their days apart from walks; it visits known places only."""
-        m_min, places, known = learnt.preset.m_min, np.arange(people.R), learnt.known
-        share = _classes_by_slot(learnt.translate(people), learnt.classes.label)
+        """Learn the walk of these people; it visits known places only."""
+        places, known = np.arange(people.R), learnt.known
         if people.R > MOST_PLACES:
             places = np.flatnonzero(known)
             people = learnt.translate(people)
         locations = people.locations if len(places) == people.R else people.locations.select(places)
         r = np.where(people.r >= 0, np.searchsorted(places, people.r), -1)
-        habits = learn_habits(r, locations, known[places], user=people.user, m_min=m_min, rng=rng)
-        tables = habits.tables(locations, known[places])
-        some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
-        days, walks = without_gaps(people.r[some].astype(np.int64)), _walks(tables, places, learnt.ways, COMPARED, rng)
-        ratio = Ratio.learn(days, people.user[some], walks, people.locations, m_min)
-        return WalkModel(tables, places, share, ratio, learnt.ways)
+        habits = learn_habits(r, locations, known[places], user=people.user, m_min=learnt.preset.m_min, rng=rng)
+        return WalkModel(habits.tables(locations, known[places]), places, learnt.ways)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
-        return _walks(self.tables, self.places, self.ways, n, rng)
-
-    def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
-        """Return how often each walk is to be taken: as people live (`Ratio`, `raked`)."""
-        ln = self.ratio.ln(walks)
-        return raked(walks, label, self.share, self.tables.day_statistics, self.tables.people, np.exp(ln - ln.max()))
+        L = len(self.tables.slot)
+        r = np.empty((n, L), dtype=np.int32)
+        stroll(self.tables, rng.random((n, 2 * L - 1)), r)
+        return by_allowed_moves(self.places.astype(np.int32)[r], self.ways)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,15 +145,15 @@ class LifeModel:
 
     @staticmethod
     def of(people: Traces, weekend: NDArray[np.bool_], learnt: FittedModel, rng: np.random.Generator) -> "LifeModel":
-        """Learn the lives of those of these people who have several days."""
+        """Learn the lives of these people; where the calendar has several days, of those who have several."""
         people = learnt.translate(people)
-        several = np.bincount(people.user)[people.user] > 1
+        several = (np.bincount(people.user)[people.user] > 1) | (len(weekend) == 1)
         people = people.select(several & (people.r >= 0).any(axis=1))
         places = np.unique(people.r[people.r >= 0]).astype(np.int64)
         calendar = People.of(people, m_min=learnt.preset.m_min)
         day = calendar.day if people.dates is None else people.dates.astype(np.int64)
         # weekday or weekend; a kind that fewer than `m_min` people have counts as the other
-        of_kind = calendar.weekend[calendar.day]
+        of_kind = calendar.weekend[calendar.day] if len(weekend) > 1 else np.full(len(people), weekend[0])
         lives = learn_lives(
             np.searchsorted(places, without_gaps(people.r.astype(np.int64))),
             people.user,
@@ -181,17 +172,46 @@ class LifeModel:
         r = self.lives.draw(n, self.weekend, rng).reshape(n, -1)
         return by_allowed_moves(self.places.astype(np.int32)[r], self.ways)
 
-    def goal(self, walks: Places, label: NDArray[np.integer]) -> Floats:
-        """Return how often each life is to be taken: all alike."""
-        return np.full(len(walks), 1 / len(walks))
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """How often days that were drawn are wanted: as people live (`Ratio`, `raked`)."""
+
+    ratio: Ratio = field(repr=False)
+    share: Floats = field(repr=False)  # (L, C) of the people in each class at each slot
+    day_statistics: Floats = field(repr=False)  # (4, L + 1), see `raked`
+    people: int
+
+    def __call__(self, walks: Places, label: NDArray[np.integer]) -> Floats:
+        """Return the share (n,) of each of these days."""
+        ln = self.ratio.ln(walks)
+        return raked(walks, label, self.share, self.day_statistics, self.people, np.exp(ln - ln.max()))
 
 
-def _walks(tables: Tables, places: Ints, ways: Ways | None, n: int, rng: np.random.Generator) -> Places:
-    """Draw `n` walks over these places of the map, by allowed moves alone."""
-    L = len(tables.slot)
-    r = np.empty((n, L), dtype=np.int32)
-    stroll(tables, rng.random((n, 2 * L - 1)), r)
-    return by_allowed_moves(places.astype(np.int32)[r], ways)
+def learn_days(people: Traces, learnt: FittedModel, rng: np.random.Generator) -> tuple[WalkModel | LifeModel, Goal]:
+    """
+    Learn the law of single days that is told least from these people's, and how often its days are wanted.
+
+    A life of one day knows its home, hours and ways; a walk knows roads and pace. Where days have a night the first is
+    nearer to people, on ten hours of a day the second (docs/decisions/0053-one-day.md). Above `MOST_PLACES` places, and
+    of days of one slot, it is a walk.
+    """
+    m_min, share = learnt.preset.m_min, _classes_by_slot(learnt.translate(people), learnt.classes.label)
+    laws: list[WalkModel | LifeModel] = [WalkModel.of(people, learnt, rng)]
+    if people.R <= MOST_PLACES and people.L > 1:
+        laws.append(LifeModel.of(people, np.zeros(1, dtype=bool), learnt, rng))
+    some = np.sort(rng.permutation(np.flatnonzero((people.r >= 0).any(axis=1)))[:MOST_ROWS])
+    days, user = without_gaps(people.r[some].astype(np.int64)), people.user[some]
+    walks = [law.draw(COMPARED, rng) for law in laws]
+    told = [told_apart(days, user, some_walks, people.locations, m_min, rng) for some_walks in walks]
+    best = int(np.argmin(told))
+    goal = Goal(
+        Ratio.learn(days, user, walks[best], people.locations, m_min),
+        share,
+        pooled_day_statistics(days, user, walks[best].astype(np.int64), m_min),
+        len(days),
+    )
+    return laws[best], goal
 
 
 def _classes_by_slot(people: Traces, label: NDArray[np.integer]) -> Floats:
@@ -220,6 +240,7 @@ class Pairs:
     """
 
     walk: WalkModel | LifeModel = field(repr=False)
+    goal: Goal | None = field(repr=False)  # without one all walks are wanted alike
     label: NDArray[np.integer] = field(repr=False)
     test: PrivacyTest = field(repr=False)
     settings: Preset = field(repr=False)
@@ -243,7 +264,8 @@ class Pairs:
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None
         K = kernel(skeleton, own, walks, self.label, BETA, len(self.label), limit=limit)
-        V = balanced(K, self.walk.goal(walks, self.label), self.settings.balance)
+        goal = np.full(len(walks), 1 / len(walks)) if self.goal is None else self.goal(walks, self.label)
+        V = balanced(K, goal, self.settings.balance)
 
         visible = np.repeat(block.shown, own.shape[1] // self.days, axis=1)
 

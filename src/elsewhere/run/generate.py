@@ -22,7 +22,7 @@ from elsewhere.privacy.deniable.release import COINS, release_fakes
 from elsewhere.privacy.private.release import release_private
 from elsewhere.privacy.rules import RULES, PrivacyTest, Verdicts
 from elsewhere.profiles.aggregate import AggregateModel, feasible_moves
-from elsewhere.run.attempts import Attempts, Block, LifeModel, Made, Pairs, WalkModel
+from elsewhere.run.attempts import Attempts, Block, Goal, LifeModel, Made, Pairs, WalkModel, learn_days
 from elsewhere.run.fakes import Fakes
 from elsewhere.run.model import FittedModel, allowed_moves, carrying, is_data, learn, require_one_map
 from elsewhere.run.presets import PROVEN, Decoding, GeneratingOptions, Kappa, Preset, PresetName, preset_of
@@ -584,14 +584,14 @@ def _pairs(
     """Return walks, or lives over days, of the people the model was learnt from, to pair with the seeds of a block."""
     rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
 
-    def learn_walk() -> WalkModel | LifeModel:
+    def learn_walk() -> tuple[WalkModel | LifeModel, Goal | None]:
         if people.days > 1:
-            return LifeModel.of(roles.seeds, people.weekend, learnt, rng)
-        return WalkModel.of(roles.model if roles.model is not None else roles.seeds, learnt, rng)
+            return LifeModel.of(roles.seeds, people.weekend, learnt, rng), None
+        return learn_days(roles.model if roles.model is not None else roles.seeds, learnt, rng)
 
-    walk = stages("walk", learn_walk)
+    walk, goal = stages("walk", learn_walk)
     shift = int(settings.shift / roles.seeds.step_minutes + 0.5)
-    return Pairs(walk, learnt.classes.label, test.of(test.block(0, 0)), settings, shift, people.days, entropy)
+    return Pairs(walk, goal, learnt.classes.label, test.of(test.block(0, 0)), settings, shift, people.days, entropy)
 
 
 def _days_shown(people: People, settings: Preset, per_seed: int, entropy: int) -> NDArray[np.bool_]:

@@ -24,8 +24,8 @@ CROWDS = 5  # how many people make a move
 _GOLDEN, _TWENTY = np.uint64(0x9E3779B97F4A7C15), np.uint64(20)
 # columns of the factors of an own place: visits, those at this part of the day, moves from here, days since, distance
 OFTEN, NOW, FROM_HERE, SINCE, BACK, FAR, OWN_PLACE = 0, 8, 16, 24, 27, 29, 69
-# columns of the factors of a cell that a trip passes through
-AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 99
+# columns of the factors of a cell that a trip passes through; people who go from the last cell to the end count apart
+AHEAD, ASIDE, STEP, ROUTE, OWN, OWN_IN, OWN_OUT, CROWD_IN, CROWD_OUT, PASSING = 0, 20, 30, 40, 65, 73, 81, 89, 94, 104
 TRAVELLED = 5  # never, once, up to 3, 8 times, more often: levels of trips between two places, and of a cell on them
 
 
@@ -45,7 +45,7 @@ class Law(NamedTuple):
     back: NDArray[np.float64]  # (OWN_PLACE,) factors of an own place
     popular: NDArray[np.float64]  # (PARTS, P)
     reach: NDArray[np.float64]  # (HASTES + 3, BINS) of the distance from here, home, main place, nearest own place
-    passes: NDArray[np.float64]  # (2, BINS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
+    passes: NDArray[np.float64]  # (2, BINS, CROWDS, TAILS, most) cumulative: cells of a trip to an anchor, elsewhere
     lengths: NDArray[np.float64]  # (longest_pass,) cumulative: slots of a pass
     same: float  # how often a trip has as many cells as the last between these places
     passed: NDArray[np.float64]  # (P,) people who pass
@@ -69,10 +69,11 @@ class Memory(NamedTuple):
     at_part: NDArray[np.int64]  # (P, 2 PARTS) visits by part of the day, weekdays and weekends apart
     own: NDArray[np.int64]  # (P,) the places visited, in the order of the first time
     passed: NDArray[np.int64]  # (P,) how often the person was there, as a pass or on a visit
-    near: NDArray[np.int64]  # (P,) bin of the distance to the nearest own place
+    near: NDArray[np.int64]  # (P,) bin of the distance to the nearest own place or anchor
+    homeward: NDArray[np.float64]  # (P,) factor of the distances from home and main place
     keys: NDArray[np.int64]  # open table of moves, trips and routes,
     counts: NDArray[np.int64]  # how often, or how many cells
-    size: NDArray[np.int64]  # (3,) own places, visits, keys
+    size: NDArray[np.int64]  # (4,) own places, visits, keys, and whether `near` and `homeward` are known
 
 
 @njit
@@ -189,6 +190,15 @@ def find(keys, key):
 
 
 @njit
+def table_size(keys):
+    """Return the size of an open table for so many keys: a power of two, at most half full."""
+    size = 16
+    while size < 2 * keys:
+        size <<= 1
+    return size
+
+
+@njit
 def fill_table(found, value, keys, values):
     """Enter keys that differ from each other into an empty open table."""
     keys[:] = -1
@@ -292,18 +302,16 @@ def rehearse(w, kind, role, key, out):
 @njit
 def new_memory(P, days, L):
     """Make an empty memory that has room for so many days."""
-    table = 1 << 12
-    while table < 2 * days * min(L, 64):
-        table <<= 1
+    table = max(table_size(2 * days * min(L, 128)), 1 << 9)
     count, last, own = np.zeros(P, dtype=np.int64), np.full(P, -9), np.zeros(P, dtype=np.int64)
     passed, near, at_part = np.zeros(P, dtype=np.int64), np.zeros(P, dtype=np.int64), np.zeros((P, 2 * PARTS), np.int64)
-    keys, counts = np.full(table, -1), np.zeros(table, dtype=np.int64)
-    return Memory(count, last, at_part, own, passed, near, keys, counts, np.zeros(3, dtype=np.int64))
+    keys, counts, size = np.full(table, -1), np.zeros(table, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    return Memory(count, last, at_part, own, passed, near, np.empty(P), keys, counts, size)
 
 
 @njit
-def forget(w, memory, h, m):
-    """Make the memory that of somebody new who lives at `h` and has the main place `m`, or -1."""
+def forget(memory):
+    """Make the memory that of somebody new."""
     for j in range(memory.size[0]):
         x = memory.own[j]
         memory.visited[x], memory.last[x] = 0, -9
@@ -312,10 +320,30 @@ def forget(w, memory, h, m):
     memory.keys[:] = -1
     memory.counts[:] = 0
     memory.size[:] = 0
+
+
+@njit
+def measure(w, memory, h, m):
+    """Fill in, once, how far every place is from home `h`, the main place `m`, or -1, and the own places."""
+    if memory.size[3] > 0:
+        return
+    memory.size[3] = 1
+    from_home, from_main = w.reach[HASTES], w.reach[HASTES + 1]
     for p in range(len(memory.near)):
-        memory.near[p] = far(w.xy, w.limits, h, p)
-        if m >= 0:
-            memory.near[p] = min(memory.near[p], far(w.xy, w.limits, m, p))
+        near = far(w.xy, w.limits, h, p)
+        also = far(w.xy, w.limits, m, p) if m >= 0 else near
+        memory.homeward[p] = from_home[near] * from_main[also]
+        memory.near[p] = min(near, also)
+    for j in range(memory.size[0]):
+        come_near(w, memory, memory.own[j])
+
+
+@njit
+def come_near(w, memory, x):
+    """Take the distances from an own place `x` into account."""
+    for p in range(len(memory.near)):
+        if memory.near[p] > 0:
+            memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
 
 
 @njit
@@ -349,9 +377,8 @@ def visit(w, memory, here, x, part, off, day):
     if memory.visited[x] == 0:
         memory.own[memory.size[0]] = x
         memory.size[0] += 1
-        for p in range(P):
-            if memory.near[p] > 0:
-                memory.near[p] = min(memory.near[p], far(w.xy, w.limits, x, p))
+        if memory.size[3] > 0:
+            come_near(w, memory, x)
     memory.visited[x] += 1
     memory.size[1] += 1
     memory.at_part[x, part * 2 + off] += 1
@@ -473,7 +500,13 @@ def crowd_level(people, m_min):
 
 
 @njit
-def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, homeward, stream):
+def others_level(moves, movers, mine, move, m_min):
+    """Return which of CROWDS make a move, but for the person whose moves are `mine`."""
+    return crowd_level(movers[find(moves, move)] - (1 if mine[find(mine, move)] == move else 0), m_min)
+
+
+@njit
+def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, stream):
     """Draw which other place: back to an own one, or somewhere new; home where there is none."""
     cols = np.empty(6, dtype=np.int64)
     owned = memory.size[0]
@@ -489,11 +522,12 @@ def draw_place(w, memory, h, m, now, before, haste, part, off, day, weight, home
         j = pick(weight, owned, uniform(stream))
         if j >= 0:
             return memory.own[j]
+    measure(w, memory, h, m)
     xy, limits, from_here, from_own, popular = w.xy, w.limits, w.reach[haste], w.reach[HASTES + 2], w.popular[part]
     for x in range(len(popular)):
         weight[x] = 0.0
         if popular[x] > 0.0 and memory.visited[x] == 0 and x != now and x != h and x != m:
-            weight[x] = popular[x] * homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
+            weight[x] = popular[x] * memory.homeward[x] * from_own[memory.near[x]] * from_here[far(xy, limits, now, x)]
     to = pick(weight, len(popular), uniform(stream))
     return to if to >= 0 else h
 
@@ -504,12 +538,13 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
     P = len(memory.visited)
     at = find(memory.keys, P * P + between(P, a, b))
     anchor = b in (h, m)
-    most = w.passes.shape[3] - 1
+    most = w.passes.shape[4] - 1
     if memory.keys[at] != -1 and uniform(stream) < w.same:
         cells = memory.counts[at]
     else:
         u, cells = uniform(stream), 0
-        ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), min(slots, TAILS) - 1]
+        straight = w.crowd[find(w.moves, a * P + b)]
+        ladder = w.passes[0 if anchor else 1, far(w.xy, w.limits, a, b), straight, min(slots, TAILS) - 1]
         while cells < most and u >= ladder[cells]:
             cells += 1
     # an arrival leaves time for the stay, and enough that it is no pass itself
@@ -533,13 +568,14 @@ def draw_way(w, memory, h, m, a, b, slots, last, among, weight, way, lengths, st
             slot += 1
         lengths[c] = min(slot, room - (cells - c - 1))
         room -= lengths[c]
+        crowd_out = CROWD_OUT + (CROWDS if c == cells - 1 else 0)
         for j in range(n):
             x = among[j]
             weight[j] = 0.0
             if x != step:
                 pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, (c + 1) / (cells + 1), x, cols)
                 v = w.passed[x] * passing[CROWD_IN + w.crowd[find(w.moves, step * P + x)]]
-                v *= passing[CROWD_OUT + w.crowd[find(w.moves, x * P + b)]]
+                v *= passing[crowd_out + w.crowd[find(w.moves, x * P + b)]]
                 for k in range(7):
                     v *= passing[cols[k]]
                 weight[j] = v
@@ -571,6 +607,18 @@ def look_ahead(w, mix, weekend, out):
 
 
 @njit
+def draw_main_places(w, weight, reach, types, home, u, out):
+    """Draw the main place of each person of a type, by `weight` (types, P) and its distance from home; -1 without."""
+    law = np.empty(weight.shape[1])
+    for i in range(len(home)):
+        for x in range(len(law)):
+            law[x] = 0.0
+            if x != home[i] and weight[types[i], x] > 0.0:
+                law[x] = weight[types[i], x] * reach[types[i], far(w.xy, w.limits, home[i], x)]
+        out[i] = pick(law, len(law), u[i])
+
+
+@njit
 def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     """
     Draw lives `out` (n, D, L) of people with these anchors, paces and mixes (n, 2, K) of kinds of day.
@@ -582,16 +630,13 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
     P, K = len(w.passed), w.start.shape[0]
     roles, starts = np.empty((tries, L + 1), dtype=np.int64), np.empty((tries, L + 1), dtype=np.int64)
     told, which, ahead = np.empty((tries, 4), dtype=np.int64), np.empty(4, dtype=np.int64), np.empty((2, 3))
-    weight, homeward = np.empty(max(P, K, tries)), np.empty(P)
+    weight = np.empty(max(P, K, tries))
     among, way, lengths = np.empty(P, np.int64), np.empty(L + 1, np.int64), np.empty(L + 1, np.int64)
     memory = new_memory(P, D, L)
     for i in range(n):
         stream = open_stream(key, number + i, 0)
         h, m = home[i], main[i]
-        forget(w, memory, h, m)
-        for x in range(P):
-            homeward[x] = w.reach[HASTES, far(w.xy, w.limits, h, x)]
-            homeward[x] *= w.reach[HASTES + 1, far(w.xy, w.limits, m if m >= 0 else h, x)]
+        forget(memory)
         look_ahead(w, mix[i], weekend, ahead)
         now, before, role, dwell = h, -1, HOME, 4 * L
         for d in range(D):
@@ -623,7 +668,7 @@ def live(w, mix, home, main, pace, weekend, tries, key, number, out):
                     to = m
                 else:
                     haste = min(w.dwell[end - begin], HASTES - 1)
-                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, homeward, stream)
+                    to = draw_place(w, memory, h, m, now, before, haste, part, off, d, weight, stream)
                 cells = 0
                 if w.longest_pass > 0 and now != to:
                     left, last = end - begin, end == L
@@ -742,6 +787,7 @@ def teach_new(w, memory, h, m, here, x, haste, part, went, cumulative, n, stream
         x = nearest
     if x < 0:
         return
+    measure(w, memory, h, m)
     cols = np.empty(4, dtype=np.int64)
     total = cumulative[part, P - 1]
     for j in range(n + 1):
@@ -775,12 +821,13 @@ def teach_back(w, memory, here, before, x, haste, part, off, day, choices):
 
 
 @njit
-def teach_pass(w, memory, h, m, ends, share, x, passes, mine, moves, movers, m_min, among, choices):
-    """Add the choice of a cell x among those on the way; `ends` of the trip, and the cell before."""
+def teach_pass(w, memory, h, m, ends, cell, cells, x, passes, mine, moves, movers, m_min, among, choices):
+    """Add the choice of x, a `cell` of so many, among those on the way; `ends` of the trip, and the cell before."""
     a, b, step = ends
     P, cols, chosen = len(passes), np.empty(9, dtype=np.int64), -1
     xy, limits, keys, counts = w.xy, w.limits, memory.keys, memory.counts
     longest, trips = longest_way(w, a, b), recall(memory.keys, memory.counts, 3 * P * P + between(P, a, b))
+    share, crowd_out = (cell + 1) / (cells + 1), CROWD_OUT + (CROWDS if cell == cells - 1 else 0)
     for j in range(passed_between(w, a, b, longest, among)):
         y = among[j]
         if y not in (a, b, h, m, step):
@@ -788,10 +835,8 @@ def teach_pass(w, memory, h, m, ends, share, x, passes, mine, moves, movers, m_m
                 chosen = choices.size[1]
             pass_columns(xy, limits, memory.passed, keys, counts, a, b, trips, step, share, y, cols)
             into, out = step * P + y, y * P + b
-            people = movers[find(moves, into)] - (1 if mine[find(mine, into)] == into else 0)
-            cols[7] = CROWD_IN + crowd_level(people, m_min)
-            people = movers[find(moves, out)] - (1 if mine[find(mine, out)] == out else 0)
-            cols[8] = CROWD_OUT + crowd_level(people, m_min)
+            cols[7] = CROWD_IN + others_level(moves, movers, mine, into, m_min)
+            cols[8] = crowd_out + others_level(moves, movers, mine, out, m_min)
             add_candidate(choices, math.log(max(w.passed[y] - passes[y], 0.1)), cols, 9)
     close_choice(choices, chosen)
 
@@ -802,23 +847,24 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
     Go through the lives of people in this `order` and write down every choice as it stood; return how many `asked`.
 
     `asked` (S, 4) are own places, visits, weekend and part of the day when `said` (S,) they went somewhere new or not;
-    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 2) of each trip and of the last one
-    between these places, -1 without.
+    `new`, `back` and `through` choices of which `chance` (3,) is kept; `cells` (S, 3) of each trip, of the last one
+    between these places, -1 without, and which of CROWDS go straight there.
     """
     P, L, questions = len(w.passed), s.r.shape[1], 0
-    memory = new_memory(P, np.max(s.rows[1:] - s.rows[:-1]), L)
+    days = np.max(s.rows[1:] - s.rows[:-1])
+    memory = new_memory(P, days, L)
     went, passes = np.zeros((P, PARTS + 1), dtype=np.int64), np.zeros(P, dtype=np.int64)
-    mine, among = np.full(8 * len(memory.keys), -1), np.empty(P, dtype=np.int64)
+    mine, among = np.full(table_size(days * L), -1), np.empty(P, dtype=np.int64)
     way, lengths = np.empty(L + 1, dtype=np.int64), np.empty(L + 1, dtype=np.int64)
     for i in order:
         stream = open_stream(key, i, 2)
         h, m = s.home[i], s.main[i]
-        forget(w, memory, h, m)
+        forget(memory)
         recognise(w, s, i, 1, went, passes, mine, way, lengths)
         for q in range(s.begin[i], s.begin[i + 1]):
             x, row = s.place[q], s.row[q]
             part, off, day = w.part[s.start[q]], 1 if s.weekend[row] else 0, s.day[row]
-            cells[q, 0] = cells[q, 1] = -1
+            cells[q, 0], cells[q, 1], cells[q, 2] = -1, -1, 0
             if s.rank[q] == 0:  # over midnight: this was chosen on the day before, if anybody knows
                 if s.role[q] == OTHER and memory.visited[x] == 0:
                     visit(w, memory, h, x, part, off, day)
@@ -838,7 +884,7 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                     teach_back(w, memory, here, before, x, haste, part, off, day, back)
             many = cells_of(s.r, row, s.start[q], s.arrived[q], way, lengths)
             at, step = find(memory.keys, P * P + between(P, here, x)), here
-            cells[q, 0] = many
+            cells[q, 0], cells[q, 2] = many, others_level(moves, movers, mine, here * P + x, m_min)
             if memory.keys[at] != -1:
                 cells[q, 1] = memory.counts[at]
             longest = longest_way(w, here, x)
@@ -846,9 +892,8 @@ def replay(w, s, order, cumulative, n, chance, moves, movers, m_min, key, asked,
                 y = way[c]
                 known = w.passed[y] > 0.0 and y not in (h, m, here, x, step) and on_the_way(w.xy, here, x, y, longest)
                 if known and uniform(stream) < chance[2] and has_room(through, P):
-                    share = (c + 1) / (many + 1)
                     ends = here, x, step
-                    teach_pass(w, memory, h, m, ends, share, y, passes, mine, moves, movers, m_min, among, through)
+                    teach_pass(w, memory, h, m, ends, c, many, y, passes, mine, moves, movers, m_min, among, through)
                 step = y
             if s.role[q] == OTHER:
                 visit(w, memory, here, x, part, off, day)

@@ -22,8 +22,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
@@ -108,7 +108,7 @@ def learn_habits(
     uniform = rng.random((WALKS, 2 * L - 1))
     walks = np.empty((WALKS, L), dtype=np.int32)
     stroll(habits.tables(locations, known), uniform, walks)
-    pooled = pooled_day_statistics(r, who, _day_statistics(walks.astype(np.int64)), m_min)
+    pooled = pooled_day_statistics(r, who, walks.astype(np.int64), m_min)
     return replace(habits, day_statistics=pooled)
 
 
@@ -335,7 +335,7 @@ def least(loss: Callable[[Floats, Floats], float], start: Floats, fixed: Ints, s
         slope[fixed] = 0.0
         return value, slope.copy()
 
-    with threadpool_limits(1):
+    with one_thread():
         return np.asarray(minimize(with_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x)
 
 
@@ -349,14 +349,15 @@ def _day_statistics(r: Ints) -> Floats:
     return np.stack([np.bincount(of, minlength=r.shape[1] + 1) for of in statistics.T]) / len(r)
 
 
-def pooled_day_statistics(r: Ints, who: NDArray[np.integer], walked: Floats, m_min: int) -> Floats:
+def pooled_day_statistics(r: Ints, who: NDArray[np.integer], walks: Ints, m_min: int) -> Floats:
     """
     Return `_day_statistics` of which nothing rests on fewer than `m_min` users: values of few are pooled with the next
     ones.
 
     Going up, numbers are put together until enough users are; what is left at the top goes to the last of these. Within
-    a pool, values are shared out as `walked`, those of the walk, are. Where few come home, or few do not, nobody does.
+    a pool, values are shared out as among `walks`. Where few come home, or few do not, nobody does.
     """
+    walked = _day_statistics(walks)
     (N, L), statistics = r.shape, np.empty((len(r), 4), dtype=np.int64)
     day_statistics_of(r, statistics)
     out = np.zeros((4, L + 1))

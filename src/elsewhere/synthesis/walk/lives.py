@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._lives_kernels import (
     BINS,
     CROWDS,
@@ -44,6 +45,7 @@ from elsewhere.synthesis.walk._lives_kernels import (
     Stays,
     all_columns,
     choice_loss,
+    draw_main_places,
     fill_table,
     find_stays,
     live,
@@ -92,13 +94,7 @@ class Lives:
         mix *= np.exp(self.bustle * rng.standard_normal((n, 1, 1)) * self.stays)
         home = rng.choice(len(self.home), n, p=self.home / self.home.sum())
         main = np.empty(n, dtype=np.int64)
-        for i, (t, h) in enumerate(zip(types.tolist(), home.tolist(), strict=True)):
-            far = np.searchsorted(self.law.limits, ((self.law.xy - self.law.xy[h]) ** 2).sum(axis=1), side="right")
-            weight = self.main[t] * self.main_reach[t][far]
-            weight[h] = 0.0
-            total = weight.sum()
-            main[i] = np.searchsorted(np.cumsum(weight), rng.random() * total, side="right") if total > 0 else -1
-        main = np.minimum(main, len(self.home) - 1)
+        draw_main_places(self.law, self.main, self.main_reach, types, home, rng.random(n), main)
         pace = rng.gamma(1 / self.pace, self.pace, n) if self.pace > 1e-3 else np.ones(n)
         out = np.empty((n, len(weekend), len(self.law.clock)), dtype=np.int32)
         key = rng.integers(0, 2**63, 2).astype(np.uint64)
@@ -169,7 +165,7 @@ def learn_lives(
         back=np.ones(OWN_PLACE),
         popular=np.zeros((PARTS, days.P)),
         reach=np.ones((HASTES + 3, BINS)),
-        passes=np.ones((2, BINS, TAILS, 1)),
+        passes=np.ones((2, BINS, CROWDS, TAILS, 1)),
         lengths=np.ones(max(1, days.longest_pass)),
         same=0.0,
         passed=np.zeros(days.P),
@@ -318,10 +314,9 @@ class _Days:
 def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
     """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     k = max(1, min(k, len(np.unique(rows, axis=0))))
-    with threadpool_limits(1):
+    with one_thread():
         found = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
     label, centre = found.labels_.astype(np.int64), found.cluster_centers_
     people = np.array([len(np.unique(who[label == c])) for c in range(k)])
@@ -592,9 +587,8 @@ def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
 
 def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    with one_thread():
         return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 40}).x)
 
 
@@ -693,7 +687,7 @@ def _choices(days: _Days, law: Law, movers: tuple[Ints, Ints], rng: np.random.Ge
     choices.
     """
     S = len(days.row)
-    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 2), dtype=np.int64)
+    asked, said, cells = np.empty((S, 4)), np.empty(S, dtype=bool), np.empty((S, 3), dtype=np.int64)
     new, back, through = (_empty(columns, S) for columns in (4, 6, 9))
     visits, passes = int((days.role == OTHER).sum()), int((days.arrived > days.start).sum())
     expected = np.array([visits / 2 * OTHERS, visits * 15, passes * np.count_nonzero(law.passed) / 8])
@@ -739,18 +733,21 @@ def _trips(days: _Days, law: Law, cells: Ints) -> Law:
     has them.
     """
     trip = np.flatnonzero(days.index > 0)
-    number, last = np.minimum(cells[trip], MOST_PASSES).T
+    number, last, straight = cells[trip].T
+    number, last = np.minimum(number, MOST_PASSES), np.minimum(last, MOST_PASSES)
     bins = days.far(days.place[trip - 1], days.place[trip])
     tail = np.minimum(days.end[trip] - days.start[trip], TAILS) - 1
-    count = np.full((2, BINS, TAILS, int(number.max(initial=0)) + 1), 0.02)
-    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, tail, number), 1)
-    count += 2 * count.sum(axis=2, keepdims=True) / count.sum(axis=(2, 3), keepdims=True)
+    count = np.full((2, BINS, CROWDS, TAILS, int(number.max(initial=0)) + 1), 0.02)
+    np.add.at(count, ((days.role[trip] == OTHER).astype(np.int64), bins, straight, tail, number), 1)
+    # where few teach, those with any time left, then those with any number of people who go straight, stand in
+    count += 2 * _shares(count.sum(axis=(2, 3), keepdims=True))
+    count += 2 * _shares(count.sum(axis=3, keepdims=True))
     for m in range(TAILS - 1):  # so many slots have no room for more
-        count[0, :, m, m + 1 :] = 0
-        count[1, :, m, max(m, 1) :] = 0
+        count[0, :, :, m, m + 1 :] = 0
+        count[1, :, :, m, max(m, 1) :] = 0
     again = last >= 0
     alike = float((number[again] == last[again]).sum())
-    chance = float(_shares(count.sum(axis=(0, 2)))[bins[again], last[again]].sum())
+    chance = float(_shares(count.sum(axis=(0, 2, 3)))[bins[again], last[again]].sum())
     slots = np.ones(days.longest_pass)
     run = days.arrived - days.start
     np.add.at(slots, np.clip(run[trip][number == 1], 1, days.longest_pass) - 1, 1)

@@ -65,6 +65,35 @@ class Ratio:
         return np.asarray(self.weight.ravel()[_columns(_traits(walks, self.xy), self.ends)].sum(axis=1))
 
 
+def told_apart(
+    people: NDArray[np.integer],
+    user: NDArray[np.integer],
+    walks: NDArray[np.integer],
+    locations: Locations,
+    m_min: int,
+    rng: np.random.Generator,
+) -> float:
+    """
+    Return the AUC with which a ratio tells people's days from walks when it has met neither; .5 is chance.
+
+    Users and walks are halved at random; what is learnt from one half is asked about the other, both ways.
+    """
+    from scipy.stats import rankdata
+
+    _, number = np.unique(user, return_inverse=True)
+    theirs = rng.permutation(number.max() + 1)[number] % 2 == 0
+    first = np.arange(len(walks)) % 2 == 0
+    out = []
+    for mine, some in ((theirs, first), (~theirs, ~first)):
+        if mine.all() or not mine.any():
+            return 0.5
+        ratio = Ratio.learn(people[mine], user[mine], walks[some], locations, m_min)
+        score = np.concatenate([ratio.ln(people[~mine]), ratio.ln(walks[~some])])
+        n, m = np.count_nonzero(~mine), np.count_nonzero(~some)
+        out.append((rankdata(score)[:n].sum() / n - (n + 1) / 2) / m)
+    return float(np.mean(out))
+
+
 def _traits(r: NDArray[np.integer], xy: Floats) -> Floats:
     out = np.empty((len(r), TRAITS))
     traits_of(np.ascontiguousarray(r, dtype=np.int32), xy, out)
