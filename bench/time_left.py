@@ -6,8 +6,7 @@ The time left that a whole job tells, beside the truth: after a minute, and at e
 
 Every size runs in a process of its own, which keeps when it was told of which stage. What the bar would have shown is
 worked out afterwards from these times. Seconds are of the processor of one thread: the clock on the wall tells how busy
-the machine was. The rates in `elsewhere.run.time_left` were fitted to 2,000 x 400, 2,000 x 4,000, 8,000 x 1,000
-and 10,000 x 2,000.
+the machine was. The rates in `elsewhere.run.time_left` were fitted to the table in docs/scale.md.
 """
 
 import json
@@ -26,11 +25,12 @@ def recorded(people: int, places: int, days: int) -> dict:
     """When a whole job was told of which stage, and what it was told to expect."""
     import elsewhere as ew
 
-    told, expected = [], {}
+    told, expected, pieces = [], {}, {}
 
     def keep(stage, done, total, left):
         told.append((time.process_time() - start, stage, done, total))
         expected.update(left.expected)
+        pieces.update(left.pieces)
 
     with tempfile.TemporaryDirectory() as folder:
         town = ew.simulate_town(users=people, locations=places, days=days, rng=np.random.default_rng(1)).traces
@@ -38,12 +38,12 @@ def recorded(people: int, places: int, days: int) -> dict:
         del town
         start = time.process_time()
         ew.synthesize(Path(folder) / "people.csv", Path(folder) / "out", workers=1, step=20, progress=keep)
-    return {"told": told, "expected": expected, "end": time.process_time() - start}
+    return {"told": told, "expected": expected, "pieces": pieces, "end": time.process_time() - start}
 
 
 def shown(record: dict) -> list[tuple[float, float | None, float]]:
     """(Second, what was said to be left, what was left) after every minute."""
-    from elsewhere.run.time_left import ATTACK, ATTACKS, TimeLeft
+    from elsewhere.run.time_left import TimeLeft
 
     now = 0.0
     left, told, found = TimeLeft(lambda: now), list(record["told"]), []
@@ -51,7 +51,7 @@ def shown(record: dict) -> list[tuple[float, float | None, float]]:
         while told and told[0][0] <= minute:
             now, stage, done, total = told.pop(0)
             if stage in record["expected"] and not left.expected:
-                left.expect(record["expected"], {ATTACK: ATTACKS})
+                left.expect(record["expected"], record["pieces"])
             left.at(stage, done, total)
         now = float(minute)
         found.append((now, left(), record["end"] - now))

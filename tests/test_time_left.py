@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from elsewhere.cli import output
-from elsewhere.run.time_left import ATTACKS, KEPT, PRIOR, REST, TimeLeft, usual
+from elsewhere.run.time_left import KEPT, PRIOR, REST, TimeLeft, attacks, usual
 
 EXPECTED = {"a": 30.0, "b": 40.0, "c": 20.0}
 
@@ -127,10 +127,14 @@ def test_more_people_places_and_fakes_take_longer():
     assert list(usual(1000, 72, 1000, 300, per_seed=1, report=False)) == ["learning", "making fakes"]
 
 
-def test_every_attack_of_a_report_has_its_weight():
+def test_every_attack_of_a_report_has_its_seconds():
     from elsewhere.evaluation.attacks.audit import ALL
 
-    assert len(ATTACKS) == len(ALL)
+    few, large, lives = attacks(5000, 5000, 300), attacks(5000, 5000, 20_000), attacks(140_000, 5000, 300)
+    assert len(few) == len(ALL)
+    assert sum(few) == usual(5000, 72, 5000, 300, per_seed=1, report=True)["attacking the fakes"]
+    assert [ALL[i] for i in range(len(ALL)) if large[i] > few[i]] == ["A5", "A6"]
+    assert [ALL[i] for i in range(len(ALL)) if lives[i] > few[i]] == ["A5"]
 
 
 def test_the_bar_says_how_many_minutes_are_left_and_goes_on_saying_it(monkeypatch, clock):

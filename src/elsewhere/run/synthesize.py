@@ -54,7 +54,7 @@ from elsewhere.run.publish import (
     write_fakes,
 )
 from elsewhere.run.reading import advised, people_by_a_public_gap, read_whole
-from elsewhere.run.time_left import ATTACK, ATTACKS, JUDGE, LEARN, MAKE, WRITE, TimeLeft, usual
+from elsewhere.run.time_left import ATTACK, JUDGE, LEARN, MAKE, WRITE, TimeLeft, attacks, usual
 from elsewhere.semantics.classes import require_kappa
 from elsewhere.traces.fixes import Preparation
 from elsewhere.traces.maps import read_moves
@@ -207,7 +207,8 @@ def synthesize(
         places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
         each = asked.per_seed * to_choose
-        left.expect(usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report), {ATTACK: ATTACKS})
+        stages_take = usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report)
+        left.expect(stages_take, {ATTACK: attacks(len(traces), traces.U, places)})
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
