@@ -38,12 +38,14 @@ test: $(VENV)/installed
 		-m "not soak and not lbs" $(ARGS)
 
 # coverage does not see compiled code: the tests that compare kernels with their slow twins once more, as plain Python,
-# where unsigned numbers warn when they wrap around
-TWINS := twin or definition or naive or golden or enumeration or double_loop or by_hand or published_answers \
-	or from_positions
+# where unsigned numbers warn when they wrap around; frequencies of many draws would take minutes
+TWINS := twin or definition or defined or naive or golden or enumeration or double_loop or by_hand or published_answers \
+	or from_positions or slope or small_cases or all_mappings or start_value or brute_force or many_places or a_stream \
+	or exact_viterbi or the_path_of or ffbs or are_the_smallest or service_sees or its_point_of_the_sum
 test-nojit: $(VENV)/installed
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run --include='*_kernels.py' -m pytest -q \
-		-W "ignore:overflow encountered" -m "not soak and not lbs and not browser" -k "($(TWINS)) and not first_try" $(ARGS)
+		-W "ignore:overflow encountered" -m "not soak and not lbs and not browser" \
+		-k "($(TWINS)) and not frequencies and not first_try" $(ARGS)
 	$(BIN)/python -m coverage report
 
 # decoys at a real geocoder, about 2 minutes; where it cannot be installed the tests say that they were skipped

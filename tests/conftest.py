@@ -4,6 +4,7 @@ What all tests share: the command line as a function, a short audit, a PostgreSQ
 The first example of a compiled function pays for its compilation.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -13,13 +14,17 @@ from pathlib import Path
 import pieces
 import pytest
 from hypothesis import settings
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 from elsewhere.cli import app
 
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)  # Debian's PostgreSQL
 
-# files that take longest: they come first, so that no worker is left alone with one of them at the end
-LONGEST = ("cli_synthesize", "private", "first_try", "resume", "cluster", "cli_judge", "serve", "generate", "classes")
+# files that take longest: they come first, so that no worker is left alone with one of them at the end; the first two
+# need different kernels, so that neither worker waits for what the other compiles
+LONGEST = ("cluster", "classes", "first_try", "private", "cli_synthesize", "serve", "cli_judge", "resume", "docs")
+LONGEST += ("generate", "files", "attacks", "count")
 
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
@@ -33,6 +38,30 @@ def pytest_collection_modifyitems(items):
         for test in {item.function for item in items if hasattr(item.obj, "hypothesis")}:
             asked = test._hypothesis_internal_use_settings
             test._hypothesis_internal_use_settings = settings(asked, max_examples=min(5, asked.max_examples))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_once(tmp_path_factory):
+    """Each kernel is compiled by one worker; another one that needs it waits and takes it from the cache."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or os.name == "nt":
+        yield
+        return
+    import fcntl
+
+    compile_here = Dispatcher.compile
+    folder = tmp_path_factory.getbasetemp().parent  # shared by the workers
+
+    def compile_or_wait(kernel, signature):
+        with contextlib.ExitStack() as held:
+            held.enter_context(global_compiler_lock)  # first, so that threads of a worker do not wait for each other
+            if kernel.stats.cache_path is not None:  # kernels do not call each other in rings: none waits for ever
+                lock = folder / f"{kernel.py_func.__module__}.{kernel.py_func.__name__}.lock"
+                fcntl.flock(held.enter_context(lock.open("w")), fcntl.LOCK_EX)
+            return compile_here(kernel, signature)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_or_wait)
+        yield
 
 
 @pytest.fixture
@@ -52,6 +81,12 @@ def run(capsys):
 def few_attacks(monkeypatch):
     """Runs are judged without the slow attacks: for tests of what else a run with reports does."""
     monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
+
+
+@pytest.fixture
+def few_walks(monkeypatch):
+    """Deniable fakes are drawn from a pool of 4,000 walks: for tests of what else such a run does."""
+    monkeypatch.setattr("elsewhere.privacy.deniable.laws.MOST_POOL", 4000)
 
 
 @pytest.fixture(scope="session")

@@ -420,7 +420,7 @@ def test_an_output_that_holds_something_is_refused_before_any_work(run, town, tm
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
 
 
-@pytest.mark.usefixtures("few_attacks")  # with all of them: test_cluster.py
+@pytest.mark.usefixtures("few_attacks")  # with all of them: test_attacks.py
 def test_a_laboratory_run_can_be_repeated_byte_for_byte(run, town, tmp_path):
     for name in ("one", "two"):
         words = ["synthesize", town, "-o", tmp_path / name, *SMALL, "--seed", "7", "--i-know"]

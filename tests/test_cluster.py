@@ -10,11 +10,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
+import pieces
 import pytest
 from pieces import PATIENCE, Slow, Started, refuse
 
 import elsewhere as ew
 from elsewhere import scale
+from elsewhere.evaluation.attacks.audit import ATTACKS
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed: pip install '.[dask]'")
 
@@ -40,15 +42,45 @@ def start(tmp_path):
         one.end()
 
 
+FEW = "import pieces\nfrom elsewhere.evaluation.attacks import audit\naudit.ATTACKS = pieces.few_attacks()"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_attacks():
+    """Runs are judged without the slow attacks, here and by workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", pieces.few_attacks())
+        yield
+
+
 @pytest.fixture(scope="module")
-def dask(tmp_path_factory):
+def scheduler(tmp_path_factory):
     started = Started(tmp_path_factory.mktemp("dask")).begin()
     for _ in range(2):
-        started.add()
+        started.add(FEW)
     with ew.Cluster(started.address) as cluster:
-        cluster._client.wait_for_workers(2, timeout=PATIENCE)
         yield started, cluster
     started.end()
+
+
+@pytest.fixture
+def dask(scheduler):
+    """A scheduler and two workers; those that an earlier test has killed are replaced."""
+    started, cluster = scheduler
+    for _ in range(2 - len(alive(started))):
+        started.add(FEW)
+    cluster._client.wait_for_workers(2, timeout=PATIENCE)
+    return started, cluster
+
+
+def alive(started):
+    return [worker for worker in started.workers if worker.poll() is None]
+
+
+def pieces_done(cluster):
+    """How much each worker has to tell, by its process."""
+    told = cluster._client.run(lambda dask_worker: (os.getpid(), len(dask_worker.state.log)))
+    return dict(told.values())
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +116,10 @@ def alone(people, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def on_workers(people, dask, tmp_path_factory):
+def on_workers(people, scheduler, tmp_path_factory):
     """What two workers in other processes make."""
-    return made(people, tmp_path_factory.mktemp("workers"), executor=dask[1])
+    scheduler[1]._client.wait_for_workers(2, timeout=PATIENCE)
+    return made(people, tmp_path_factory.mktemp("workers"), executor=scheduler[1])
 
 
 def test_results_come_in_order_and_each_piece_is_done_once(dask, tmp_path):
@@ -125,9 +158,21 @@ def test_what_is_published_is_the_same_in_one_process_threads_and_workers(alone,
     assert in_threads == alone
     assert on_workers == alone
     # both workers have done a share of it
-    done = cluster._client.run(lambda dask_worker: len(dask_worker.state.log))
-    assert len(done) == 2
-    assert min(done.values()) > 0
+    assert len(pieces_done(cluster)) == 2
+    assert min(pieces_done(cluster).values()) > 0
+
+
+@pytest.mark.soak
+def test_every_attack_finds_the_same_on_workers(people, start, monkeypatch):
+    monkeypatch.setattr("elsewhere.evaluation.attacks.audit.ATTACKS", ATTACKS)
+    r = ew.read_traces(people[0]).r
+    real = r[:25], r[25:50], np.roll(r[:25], 1, axis=1), np.arange(25)
+    started = start()
+    with ew.Cluster(started.address) as cluster:
+        cluster._client.wait_for_workers(2, timeout=PATIENCE)
+        found = [ew.audit(*real, rng=np.random.default_rng(1), executor=e).to_dict() for e in (None, cluster)]
+    assert found[0] == found[1]
+    assert {found[0][attack]["status"] for attack in ("A15", "A17", "A18")} == {"run"}
 
 
 def seen(started, cluster):
@@ -218,28 +263,30 @@ def begun(folder):
     return folder
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people, alone, start, tmp_path):
-    started = start()
-    with ew.Cluster(started.address) as cluster:
-        cluster._client.wait_for_workers(2, timeout=PATIENCE)
-        at_work = []
+def test_a_worker_killed_in_the_middle_changes_nothing_that_is_published(people, alone, dask, tmp_path):
+    started, cluster = dask
+    at_work = []
 
-        def kill(stage, done, total, left):
-            if stage == "attacking the fakes" and done == 2:
-                busy = {name for name, keys in cluster._client.processing().items() if keys}
-                pids = cluster._client.run(os.getpid)
-                victim = next(p for p in started.workers if any(pids[name] == p.pid for name in busy))
-                at_work.append(victim.pid)
-                victim.kill()
+    def kill(stage, done, total, left):
+        if stage == "attacking the fakes" and done == 2:
+            busy = {name for name, keys in cluster._client.processing().items() if keys}
+            pids = cluster._client.run(os.getpid)
+            victim = next(p for p in started.workers if any(pids[name] == p.pid for name in busy))
+            at_work.append(victim.pid)
+            victim.kill()
 
-        found = made(people, tmp_path / "out", executor=cluster, progress=kill)
+    found = made(people, tmp_path / "out", executor=cluster, progress=kill)
 
     assert at_work
     assert found == alone
 
 
 POOLS = {
-    "deniable": ("elsewhere.privacy.deniable.laws", {"BLOCK": 5000}, {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30}),
+    "deniable": (
+        "elsewhere.privacy.deniable.laws",
+        {"BLOCK": 1000, "MOST_POOL": 4000},
+        {"kappa": 6, "m_min": 2, "eps0": 1.0, "n": 30},
+    ),
     "private": (
         "elsewhere.privacy.private.fit",
         {"WALKS": 400, "ROUNDS": 5, "PAIRS_FROM": 2, "POOL": 1500},
@@ -250,7 +297,7 @@ POOLS = {
 
 @pytest.mark.parametrize("preset", POOLS)
 def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_one_of_which_is_killed(
-    preset, start, monkeypatch
+    preset, dask, monkeypatch
 ):
     home, smaller, given = POOLS[preset]
     for name, value in smaller.items():
@@ -259,14 +306,14 @@ def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_on
     monkeypatch.setattr("elsewhere.privacy.private.release.ASTRAY", 2.0)
     town = ew.simulate_town(users=120, locations=25, rng=np.random.default_rng(4)).traces
     town = ew.Traces(town.r[:, ::6], town.locations, step_minutes=120)
-    pieces = []
+    made_of = []
 
     def drawn(killed=None, **where):
-        pieces.clear()
+        made_of.clear()
 
         def counted(work, items, **executor):
             for number, found in enumerate(scale.each_of(work, items, **executor)):
-                pieces.append(type(work).__name__)
+                made_of.append(type(work).__name__)
                 if killed is not None and number == 0:
                     killed.kill()
                 yield found
@@ -275,19 +322,16 @@ def test_pools_of_walks_are_the_same_in_one_process_in_threads_and_on_workers_on
         return ew.generate_fakes(town, preset=preset, **given, **where, rng=np.random.default_rng(7)).r.tobytes()
 
     alone = drawn()
-    assert len(pieces) >= 3
+    assert len(made_of) >= 3
     with ThreadPoolExecutor(2) as threads:
         assert drawn(executor=threads) == alone
     assert drawn(workers=2) == alone
-    started = start()
-    with ew.Cluster(started.address) as cluster:
-        cluster._client.wait_for_workers(2, timeout=PATIENCE)
-        assert drawn(executor=cluster) == alone
-        done = cluster._client.run(lambda dask_worker: len(dask_worker.state.log))
-        assert len(done) == 2
-        assert min(done.values()) > 0
-        assert drawn(killed=started.workers[0], executor=cluster) == alone
-    assert started.workers[0].wait() != 0
+    started, cluster = dask
+    victim, other = alive(started)
+    before = pieces_done(cluster)
+    assert drawn(killed=victim, executor=cluster) == alone
+    assert victim.wait() != 0
+    assert pieces_done(cluster)[other.pid] > before[other.pid]
 
 
 OTHER = "import elsewhere._version\nelsewhere._version.__version__ = '0.0.0'"

@@ -13,6 +13,7 @@ import shlex
 import zipfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -38,7 +39,7 @@ class Town:
     """The people of a simulated town in a city: a fix every 20 minutes of a Friday, a Saturday ..., some 20 m off."""
 
     def __init__(self, city, days=2):
-        town = TOWNS[days]
+        town = simulated(days)
         self.lat0, self.lon0, self.hours = CITIES[city]
         self.zone = timezone(timedelta(hours=self.hours))
         at = town.locations
@@ -78,10 +79,11 @@ class Town:
 
 
 WEEK = 7  # days: check-ins are few a day, and come of many
-TOWNS = {
-    days: ew.simulate_town(users=PEOPLE, locations=80, days=days, rng=np.random.default_rng(11)).traces
-    for days in (2, WEEK)
-}
+
+
+@cache
+def simulated(days):
+    return ew.simulate_town(users=PEOPLE, locations=80, days=days, rng=np.random.default_rng(11)).traces
 
 
 def moves_by_hour(user, time, place):

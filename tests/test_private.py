@@ -6,7 +6,7 @@ import math
 import naive
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import elsewhere as ew
@@ -445,7 +445,7 @@ def test_releases_of_a_whole_file_prove_less_than_the_claim_and_more_than_half_o
     pair = SumNeighbours.of(mechanism, rng)
 
     assert 0.8 < np.linalg.norm(pair.change) / (mechanism.mu * SIGMA) <= 1  # nearly all that is allowed
-    assert 2.0 < pair.audit(100_000, rng).eps.low <= 4.0
+    assert 2.0 < pair.audit(20_000, rng).eps.low <= 4.0
 
 
 FAULTS = {
@@ -630,6 +630,8 @@ def test_all_days_of_a_person_are_one_vector_gaps_or_not(days, gaps):
     r = np.array(days)
     for day, slot in gaps:
         r[day % len(r), slot] = -1
+    r = r[(r >= 0).any(axis=1)]  # a day without any place is no day
+    assume(len(r))
     person = ew.Traces(r, square(3), users=["one"] * len(r), step_minutes=120)
 
     total = sum(_parts(person, Design.of(person.locations, 12), 0.7), np.zeros(1, dtype=np.int64))
@@ -776,8 +778,10 @@ def test_no_attack_on_the_sum_finds_the_canary_beyond_the_bound(crowd):
     assert (inside[:, None] > outside).all()  # the sum without noise finds it out
 
 
-@pytest.mark.parametrize("runs", [15, pytest.param(200, marks=pytest.mark.soak)])
-def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it(runs, quick):
+@pytest.mark.parametrize(
+    ("noise", "runs"), [(False, 5), pytest.param(True, 200, marks=pytest.mark.soak)], ids=["without noise", "private"]
+)
+def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_they_find_it(noise, runs, quick):
     """
     One person with places and moves of their own, in a file of 1,500 people and not in it: whole runs of the preset.
 
@@ -804,21 +808,21 @@ def test_no_attack_on_fakes_finds_the_canary_beyond_the_bound_and_without_noise_
         maps = Maps(sums, Smoother(design))
         return draw_fakes(sums, maps, fit_walk(sums, maps, rng), 2000, rng)[0].r
 
-    def auc(release, runs):
-        seen = np.empty((3, 2, runs))  # attack, in the file or not, run
-        for run, side in np.ndindex(runs, 2):
-            fakes = np.asarray(release(files[side], np.random.default_rng([run, side]))).astype(np.int64)
-            made = (fakes[:, :-1] * 16 + fakes[:, 1:])[fakes[:, 1:] != fakes[:, :-1]]
-            along = (np.asarray(design.matrix(fakes).mean(axis=0)).ravel() - mean) @ (canary - mean)
-            seen[:, side, run] = np.isin(fakes, own).mean(), np.isin(made, moves).mean(), along
-        return [float((x[:, None] > y).mean() + (x[:, None] == y).mean() / 2) for y, x in seen]
-
-    with_noise, without = auc(private, runs), auc(without_noise, 10)
+    release = private if noise else without_noise
+    seen = np.empty((3, 2, runs))  # attack, in the file or not, run
+    for run, side in np.ndindex(runs, 2):
+        fakes = np.asarray(release(files[side], np.random.default_rng([run, side]))).astype(np.int64)
+        made = (fakes[:, :-1] * 16 + fakes[:, 1:])[fakes[:, 1:] != fakes[:, :-1]]
+        along = (np.asarray(design.matrix(fakes).mean(axis=0)).ravel() - mean) @ (canary - mean)
+        seen[:, side, run] = np.isin(fakes, own).mean(), np.isin(made, moves).mean(), along
+    found = [float((x[:, None] > y).mean() + (x[:, None] == y).mean() / 2) for y, x in seen]
     most = bound_of(noise_of(eps, 1e-6, design.cells)).auc
-    print(f"canary, {runs} runs, eps {eps:g}: AUC by visits, moves, sums {with_noise}, at most {most:.3f}; {without}")
-    # five standard errors of an AUC, at most sqrt(1 / (6 runs)) (Hanley and McNeil, at .5, where they are largest)
-    assert max(with_noise) <= most + 5 * math.sqrt(1 / (6 * runs))
-    assert max(without) > 0.9
+    print(f"canary, {runs} runs, eps {eps:g}: AUC by visits, moves, sums {found}, at most {most:.3f} with noise")
+    if noise:
+        # five standard errors of an AUC, at most sqrt(1 / (6 runs)) (Hanley and McNeil, at .5, where they are largest)
+        assert max(found) <= most + 5 * math.sqrt(1 / (6 * runs)) < 1
+    else:
+        assert max(found) > 0.9
 
 
 # --- maps that nobody has shaped

@@ -373,3 +373,40 @@ def test_whole_days_early_or_late_are_compared_as_defined(number, shift):
         score = [naive.whole_day_score(fake, seed, label.tolist(), shift) for seed in seeds.tolist()]
         expected.append((score[i] == max(score)) / score.count(max(score)))
     assert_allclose(linkage.same_day(link, label, 12, shift), expected)
+
+
+class TestFewFalseAlarms:
+    """A10 at one false alarm in a hundred: the best of several attacks, against strangers of whom few are so high."""
+
+    @pytest.fixture(autouse=True)
+    def _fewer_exchanges(self, monkeypatch):
+        monkeypatch.setattr(membership, "EXCHANGES", 200)
+
+    def noise(self, rng, U=1400, strangers=600):
+        return {name: rng.normal(size=U + strangers) for name in "abcde"}
+
+    def best(self, score, U=1400):
+        _, early = membership.judge(score, U)
+        return max(rate.value for rate in early.values())
+
+    def test_scores_that_tell_nothing_are_seldom_beyond_chance(self):
+        rng = np.random.default_rng(1)
+        beyond = 0
+        for _ in range(60):
+            score = self.noise(rng)
+            beyond += self.best(score) > membership.early_by_chance(score, 1400, rng)
+        # binomial of 60 and .025 (+ that of 200 exchanges): more than 6 once in 300
+        assert beyond <= 6
+
+    def test_a_few_members_that_stand_out_are_found(self):
+        rng = np.random.default_rng(2)
+        score = self.noise(rng)
+        score["c"][:84] += 6.0  # 6 % of the members
+        assert self.best(score) >= 0.06 > membership.early_by_chance(score, 1400, rng)
+
+    def test_the_threshold_is_the_higher_quantile(self):
+        rng = np.random.default_rng(3)
+        for n in (1, 2, 100, 101, 599, 600):
+            members, strangers = rng.integers(0, 40, 300).astype(float), rng.integers(0, 40, n).astype(float)
+            expected = (members > np.quantile(strangers, 0.99, method="higher")).sum()
+            assert membership._beyond_nearly_all(members, strangers) == expected

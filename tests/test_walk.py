@@ -53,7 +53,7 @@ class TestLaw:
             moving=rng.normal(size=ALL_MOVING),
             leaving=rng.normal(size=9) + leaving,
         )
-        uniform, drawn = rng.random((20, 27)), np.empty((20, 14), dtype=np.int16)
+        uniform, drawn = rng.random((20, 27)), np.empty((20, 14), dtype=np.int32)
 
         stroll(walk, uniform, drawn)
 
@@ -67,7 +67,7 @@ class TestLaw:
             rng.integers(0, R, (60, 8)), ew.Locations(xy=rng.random((R, 2))), rng.random(R) < 0.9, rng=rng
         )
         walk = walk._replace(steps=walk.steps * (rng.random((R, R)) < 0.2), leaving=np.full(R, 1.0))
-        uniform, drawn = rng.random((100, 15)), np.empty((100, 8), dtype=np.int16)
+        uniform, drawn = rng.random((100, 15)), np.empty((100, 8), dtype=np.int32)
 
         stroll(walk, uniform, drawn)
 
@@ -92,7 +92,7 @@ class TestLaw:
         lon = np.concatenate([6.6 + 0.05 * rng.standard_normal(20), 151.2 + 0.05 * rng.standard_normal(20)])
         r = rng.integers(0, 20, (100, 12)) + 20 * (np.arange(100) % 2)[:, None]
         walk = learn_walk(r, ew.Locations(lat=lat, lon=lon), np.ones(40, dtype=bool), rng=rng)
-        fakes = np.empty((5000, 12), dtype=np.int16)
+        fakes = np.empty((5000, 12), dtype=np.int32)
         stroll(walk, rng.random((5000, 23)), fakes)
         town = fakes >= 20
         assert 0.4 < town[:, 0].mean() < 0.6

@@ -8,12 +8,13 @@ number of workers nor the order in which they finish.
 whose text, in a log or on a dashboard, is a constant. A piece that fails says so to its caller, and to nobody else.
 """
 
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from time import monotonic, sleep
@@ -65,11 +66,23 @@ def each_of(
     return _in_one_thread_each(executor.map(work, items))
 
 
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which libraries compute in one thread: sums in one order on every machine (R5)."""
+    limited: AbstractContextManager[Any] = _libraries(len(sys.modules)).limit(limits=1)
+    return limited
+
+
+@lru_cache(maxsize=1)
+def _libraries(modules: int) -> Any:
+    """Return the libraries that know threads: looked for, which takes milliseconds, where modules have been loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 def _in_one_thread_each(results: Iterator[Result]) -> Iterator[Result]:
     """Yield the results; sums of matrices are made in one order whatever the number of threads is meanwhile (R5)."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
+    with one_thread():
         try:
             yield from results
         except BrokenExecutor:

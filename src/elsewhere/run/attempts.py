@@ -24,9 +24,11 @@ WIDEST = 32  # tries of one fake at a time
 NOT_MADE, FAILED, PASSED = range(3)  # what comes of an attempt
 BLOCK = 2048  # days of fakes that are paired at once
 LEAST_BLOCK = 256  # fakes that are paired at once at least, however many days each has
-WALKS = 4  # drawn for each fake of one day
+WALKS = 4  # drawn for each fake
 LIVES = 8  # drawn for each fake of several days
+LIVES_OF_A_DAY = 2  # drawn for each fake: 4 are told as much (docs/decisions/0053-one-day.md)
 LEAST_WALKS = 8192  # days drawn for a block at least, however few fakes it has
+LEAST_LIVES_OF_A_DAY = 4096
 COMPARED = 5000  # walks that people's days are compared with
 MOST_PLACES = 4096  # above, the walk model knows only places that enough people share
 
@@ -126,6 +128,10 @@ class WalkModel:
         habits = learn_habits(r, locations, known[places], user=people.user, m_min=learnt.preset.m_min, rng=rng)
         return WalkModel(habits.tables(locations, known[places]), places, learnt.ways)
 
+    def pool(self, fakes: int) -> int:
+        """Return how many walks are drawn for a block of so many fakes."""
+        return max(LEAST_WALKS, WALKS * fakes)
+
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` walks."""
         L = len(self.tables.slot)
@@ -166,6 +172,12 @@ class LifeModel:
             rng=rng,
         )
         return LifeModel(lives, places, weekend, learnt.ways)
+
+    def pool(self, fakes: int) -> int:
+        """Return how many lives are drawn for a block of so many fakes."""
+        if len(self.weekend) == 1:
+            return max(LEAST_LIVES_OF_A_DAY, LIVES_OF_A_DAY * fakes)
+        return max(LEAST_WALKS // len(self.weekend), LIVES * fakes)
 
     def draw(self, n: int, rng: np.random.Generator) -> Places:
         """Draw `n` lives (n, days x L)."""
@@ -259,7 +271,7 @@ class Pairs:
         first = units[0].astype(np.uint32)
         rng = np.random.default_rng(np.random.SeedSequence(self.entropy, spawn_key=(5, int(first[0]), int(first[1]))))
         own = _filled(block.seeds.r, self.days)
-        walks = self.walk.draw(max(LEAST_WALKS // self.days, (WALKS if self.days == 1 else LIVES) * len(units)), rng)
+        walks = self.walk.draw(self.walk.pool(len(units)), rng)
         classes = np.where(own >= 0, self.label[own], -1)
         skeleton = skeletons(classes, rng.integers(-self.shift, self.shift + 1, len(units)), self.days)
         limit = block.seeds.limit if self.settings.intersection == "set" else None

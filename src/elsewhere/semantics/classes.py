@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_choice, require_whole
+from elsewhere.scale import one_thread
 from elsewhere.semantics.graph import LocationGraph
 from elsewhere.traces.model import Floats, Ints
 
@@ -216,15 +217,8 @@ Edges = Callable[[Ints], tuple[Floats, Ints]]  # label -> sums of the weights be
 
 def _clusters(rows: Floats, kappa: int, entropy: int) -> Ints:
     """Return the class of each row by k-means++; classes are numbered by first appearance."""
-    with _one_thread():
+    with one_thread():
         return _numbered(_means(rows, kappa, entropy, STARTS).predict(rows))
-
-
-def _one_thread() -> Any:
-    """Return a context in which sums have one order, so that every machine finds the same classes (R5)."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
 
 
 def _means(rows: Floats, kappa: int, entropy: int, starts: int) -> Any:
@@ -363,7 +357,7 @@ def number_of_classes(graph: LocationGraph, halves: Sequence[NDArray[np.bool_]],
     scores: dict[int, float] = {}
     sure = False
     for kappa in ladder(most):
-        with _one_thread():
+        with one_thread():
             told = np.array([view.told(kappa, entropy) for view in views]).reshape(-1, 2).mean(axis=1)
         # rounded: sums over users in another order differ in their last digits
         scores[kappa] = round(float(told.mean()), 9)

@@ -140,7 +140,7 @@ def tables_of(u: MobilityProfile, pairs: Sequence[tuple[int, int]] | None) -> Ta
 
 
 def _table(k: Ints, weight: Counts, count: Floats) -> Table:
-    n = len(k)
+    n, count = len(k), np.ascontiguousarray(count)  # one layout: kernels are compiled for each
     leaving = count.sum(axis=2)
     p = np.divide(count, leaving[:, :, None], out=np.zeros_like(count), where=leaving[:, :, None] > 0)
     ranked = p.copy()

@@ -317,7 +317,7 @@ class Locations:
         Equirectangular about the mean direction of all places, so a set that straddles the antimeridian stays whole.
         """
         if self.xy is not None:
-            return self.xy
+            return self.xy.copy()  # kernels are compiled anew for what cannot be written
         if self.lat is None or self.lon is None:
             raise InvalidParameter("these `locations` have no coordinates; give `lat` and `lon`, or `xy`.")
         east = np.radians(self.lon)

@@ -43,6 +43,7 @@ from elsewhere.evaluation.attacks.finding import (
 )
 from elsewhere.evaluation.attacks.grams import Grams
 from elsewhere.evaluation.attacks.inputs import AttackInputs, People
+from elsewhere.scale import one_thread
 from elsewhere.traces.model import Floats, Ints, Locations
 
 STAYS = (1, 2, 4, 8, 16, 32)  # slots: a stay is at most as long, and longer than the one before
@@ -477,7 +478,6 @@ def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Genera
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
-    from threadpoolctl import threadpool_limits
 
     folds = min(FOLDS, len(np.unique(known)), len(np.unique(group)))
     if folds < 2:
@@ -496,7 +496,7 @@ def scored(x: Floats, y: Floats, known: Ints, group: Ints, rng: np.random.Genera
     for name, make in kinds.items():
         score = np.empty(len(both))
         # on tables this small threads wait for each other more than they work
-        with threadpool_limits(1):
+        with one_thread():
             for k in range(folds):
                 model = make().fit(both[fold != k], real[fold != k])
                 here = fold == k

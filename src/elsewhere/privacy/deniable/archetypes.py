@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from elsewhere.errors import InvalidParameter, NotEnoughUsers, require_whole
+from elsewhere.scale import one_thread
 from elsewhere.traces.model import Floats, Ints
 
 MOST_USERS = 4000  # to learn groups from
@@ -95,7 +95,7 @@ def learn_archetypes(
     indicator = np.zeros((N, L, kappa))
     rows, slots = np.nonzero(classes >= 0)
     indicator[rows, slots, classes[rows, slots]] = 1
-    with threadpool_limits(1):  # sums in one order on every machine (R5); tables this small gain nothing by threads
+    with one_thread():  # sums in one order on every machine (R5); tables this small gain nothing by threads
         return _modes(indicator, classes, n, who, m_min, rng)
 
 

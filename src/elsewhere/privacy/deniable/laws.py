@@ -19,12 +19,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from elsewhere.errors import InvalidParameter, InvalidTraces, require_whole
 from elsewhere.privacy.deniable._laws_kernels import log_sigma, sharing_loss
 from elsewhere.privacy.deniable.archetypes import Archetypes
-from elsewhere.scale import each_of
+from elsewhere.scale import each_of, one_thread
 from elsewhere.synthesis.walk._walk_kernels import Tables, day_statistics_of, stroll
 from elsewhere.synthesis.walk.ways import Ways, by_allowed_moves
 from elsewhere.traces.model import Floats, Ints, Places
@@ -93,7 +92,7 @@ class Laws:
         own = r[first]
         share, weights = _padded(archetypes), archetypes.size
         column = np.where(here >= 0, here, share.shape[2] - 1).astype(np.int64)
-        with threadpool_limits(1):  # sums in one order on every machine (R5)
+        with one_thread():  # sums in one order on every machine (R5)
             law = _Sharing.of(r[:TEACHERS], share, weights, column, len(walk.first), strength=STRENGTH, walk=walk)
             log_p = law.log_sigma(own)
             # in place: of a million walks and 64 archetypes every copy is 256 MB

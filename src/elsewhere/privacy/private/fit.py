@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from elsewhere.privacy.private._fit_kernels import COUNTS, SHARES, scores
 from elsewhere.privacy.private._lives_kernels import LAW, SEVERAL
 from elsewhere.privacy.private._lives_kernels import OWN as OWN_PLACES
 from elsewhere.privacy.private.lives import GUESS, Anchors, of_days
 from elsewhere.privacy.private.vectors import DECAY, MOST, MOST_HABITS, PAIRS, Design
-from elsewhere.scale import each_of
+from elsewhere.scale import each_of, one_thread
 from elsewhere.synthesis.walk._walk_kernels import COLUMNS, MOVING, Tables, stroll
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -105,7 +104,7 @@ class Smoother:
 
     def __call__(self, seen: Floats, variance: float, base: Floats, spreads: Iterable[float], people: float) -> Floats:
         """Return shares (R,) that sum to 1, of a map `seen` with noise of this `variance`, over so many people."""
-        with threadpool_limits(1):  # sums in one order on every machine (R5)
+        with one_thread():  # sums in one order on every machine (R5)
             tried = [self.mode(seen, variance, base, spread, people) for spread in spreads]
         m, _ = max(tried, key=lambda found: found[1])
         return np.asarray(m / m.sum())
@@ -144,7 +143,7 @@ class Smoother:
         ones alike, by the spread under which the noisy map is likeliest; the posterior mean is linear then.
         """
         sd = np.sqrt(variance)
-        with threadpool_limits(1):  # sums in one order on every machine (R5)
+        with one_thread():  # sums in one order on every machine (R5)
             w, axes = np.linalg.eigh((base / sd)[:, None] * (self.near + OWN * np.eye(len(base))) * (base / sd))
             turn = np.linalg.svd(seen / sd, full_matrices=False)[0]
             g = turn.T @ (seen / sd) @ axes  # with noise of sd 1
@@ -214,7 +213,7 @@ def fit_walk(sums: Sums, maps: Maps, rng: np.random.Generator) -> Model:
     weights is the covariance of their vectors with the slopes of ln Pr{walk}. Attraction and leaving of places by their
     maps.
     """
-    with threadpool_limits(1):  # sums in one order on every machine (R5)
+    with one_thread():  # sums in one order on every machine (R5)
         return _fitted(sums, maps, rng)
 
 
@@ -404,7 +403,7 @@ class Weigher:
             value = top + np.log(e.mean()) - z @ goal + (ridge * z * z).sum() / 2
             return float(value), XT @ (e / e.sum()) - goal + ridge * z
 
-        with threadpool_limits(1):
+        with one_thread():
             z = minimize(loss, np.zeros(len(used)), jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
         return np.asarray(X @ z)
 

@@ -22,8 +22,8 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._walk_kernels import (
     ALL_COLUMNS,
     ALL_MOVING,
@@ -335,7 +335,7 @@ def least(loss: Callable[[Floats, Floats], float], start: Floats, fixed: Ints, s
         slope[fixed] = 0.0
         return value, slope.copy()
 
-    with threadpool_limits(1):
+    with one_thread():
         return np.asarray(minimize(with_slope, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x)
 
 

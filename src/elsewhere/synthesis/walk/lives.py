@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._lives_kernels import (
     BINS,
     CROWDS,
@@ -313,10 +314,9 @@ class _Days:
 def _clusters(rows: Floats, k: int, who: Ints, m_min: int, rng: np.random.Generator) -> Ints:
     """Label rows by k-means; clusters of fewer than `m_min` people join the nearest of the others."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     k = max(1, min(k, len(np.unique(rows, axis=0))))
-    with threadpool_limits(1):
+    with one_thread():
         found = KMeans(k, n_init=2, max_iter=50, random_state=int(rng.integers(2**31))).fit(rows)
     label, centre = found.labels_.astype(np.int64), found.cluster_centers_
     people = np.array([len(np.unique(who[label == c])) for c in range(k)])
@@ -587,9 +587,8 @@ def _pooled(count: Floats, weight: Floats, xy: Floats, m_min: int) -> Floats:
 
 def _minimum(loss: Callable[[Floats], tuple[float, Floats]], n: int) -> Floats:
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):
+    with one_thread():
         return np.asarray(minimize(loss, np.zeros(n), jac=True, method="L-BFGS-B", options={"maxiter": 40}).x)
 
 

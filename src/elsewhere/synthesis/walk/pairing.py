@@ -16,13 +16,12 @@ many moves and places a day has, how long it is spent at one place, and whether 
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
+from elsewhere.scale import one_thread
 from elsewhere.synthesis.walk._walk_kernels import day_statistics_of, keep_apart, rake, take, weigh
 from elsewhere.traces.model import Floats, Ints, Places
 
@@ -143,7 +142,7 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
     V: NDArray[np.float32] = wanted / max(float(wanted.max()), 1e-30)
     if balance == 0 or not wanted.any():
         return V
-    with _blas().limit(limits=1):  # sums in one order on every machine (R5)
+    with one_thread():  # sums in one order on every machine (R5)
         for _ in range(sweeps):
             load = np.zeros_like(V)
             for some in (K[i : i + FEW_ROWS] for i in range(0, S, FEW_ROWS)):
@@ -154,12 +153,6 @@ def balanced(K: NDArray[np.float32], goal: Floats, balance: float = 1.0, sweeps:
             V[wanted == 0] = 0.0
             V /= V.max()
     return V
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Return the libraries of numpy: to look for them takes as long as a sweep."""
-    return ThreadpoolController()
 
 
 def pair(
