@@ -15,6 +15,7 @@ from elsewhere.evaluation.judge import category_agreement
 from elsewhere.evaluation.uses import judge_uses
 from elsewhere.privacy.deniable.release import certificate_of
 from elsewhere.reports.attacks import claims
+from elsewhere.reports.page import making
 from elsewhere.run.finish import verdicts
 from elsewhere.run.publish import publish_linked
 
@@ -292,3 +293,18 @@ def test_geography_and_chance_stand_beside_the_classes():
     assert category_agreement(rng.integers(0, 3, 120), where, m_min=5, rng=rng)["categories"] == 2
     assert category_agreement([0, 1] * 60, ew.Locations(n=120, categories=kinds), rng=rng)["geography"] is None
     assert category_agreement([0, 1] * 60, ew.Locations(n=120), rng=rng) is None
+
+
+def test_what_fakes_keep_of_the_meaning_is_told(made):
+    town, fakes, _, _ = made
+    kept = judge.meaning_kept(town, fakes)
+    seen = fakes.learnt.translate(town).r[np.unique(fakes.seed)]
+    whole = judge.class_agreement(
+        fakes.r, seen, np.searchsorted(np.unique(fakes.seed), fakes.seed), fakes.learnt.classes.label
+    )
+    assert kept["compared_with"] == "archetype"  # no fake of this preset has a seed of its own
+    np.testing.assert_allclose([kept["own"], kept["others"]], [whole.own.mean(), whole.others.mean()])
+    np.testing.assert_allclose(kept["gain"], kept["own"] - kept["others"])
+    page = str(making({"agreement": kept}, shareable=False))
+    assert f"at {100 * kept['own']:.0f} % of the slots" in page
+    assert "a seed of its archetype" in page

@@ -34,6 +34,8 @@ from elsewhere.traces.model import Floats, Ints, Locations, Traces
 Result = TypeVar("Result")
 BLOCK = 256
 FEWEST_PLACES = 10  # with a class and a category; fewer tell nothing
+FEWEST_SEEDS = 10  # whose days fakes are compared with
+COMPARED = 1000  # fakes whose agreement with their seeds is looked at
 SHUFFLES = 200
 
 
@@ -89,6 +91,29 @@ def class_agreement(fakes: ArrayLike, seeds: ArrayLike, seed_index: ArrayLike, l
         mine[rows] = agree[np.arange(len(agree)), own[rows]]
         rest[rows] = (agree.sum(axis=1) - mine[rows]) / (len(s) - 1)
     return Agreement(mine, rest)
+
+
+def meaning_kept(traces: Traces, fakes: Fakes) -> dict[str, Any] | None:
+    """
+    Return the mean `class_agreement` of fakes with their own seeds and with those of other fakes; None of too few.
+
+    A fake of the deniable preset has no seed of its own: it is compared with one of its archetype. Of many fakes,
+    COMPARED at even distances are looked at.
+    """
+    if fakes.learnt is None or fakes.learnt.classes.kappa < 2:
+        return None
+    some = np.unique(np.linspace(0, len(fakes.r) - 1, min(len(fakes.r), COMPARED)).astype(np.int64))
+    some = some[fakes.seed[some] >= 0]
+    rows, own = np.unique(fakes.seed[some], return_inverse=True)
+    if len(rows) < FEWEST_SEEDS:
+        return None
+    agreement = class_agreement(fakes.r[some], fakes.learnt.translate(traces).r[rows], own, fakes.learnt.classes.label)
+    return {
+        "own": float(agreement.own.mean()),
+        "others": float(agreement.others.mean()),
+        "gain": agreement.gain,
+        "compared_with": "archetype" if fakes.preset.name == "deniable" else "seed",
+    }
 
 
 def category_agreement(
@@ -274,6 +299,7 @@ def judge_run(
     )
     facts = _told(traces, fakes, pool, seeds, control)
     if fakes.learnt is not None:
+        facts["agreement"] = meaning_kept(traces, fakes)
         facts["categories"] = category_agreement(
             fakes.learnt.classes.label, traces.locations, m_min=fakes.preset.m_min, rng=of_categories
         )

@@ -175,7 +175,7 @@ PRIVATE = {
     "path", "input", "source", "file", "files", "folder", "out", "loglik", "verdicts", "links",
 }  # fmt: skip
 TRIES = {"attempts", "passed", "rejected_by", "tally", "acceptance"}
-SPECIAL = {"parameters", "versions", "certificate", "notes", "in_words", "categories", *TRIES}
+SPECIAL = {"parameters", "versions", "certificate", "notes", "in_words", "categories", "agreement", *TRIES}
 LONGEST_LIST = 12
 
 
@@ -239,6 +239,9 @@ def making(run: Mapping[str, Any], *, shareable: bool) -> Markup:
     rules = acceptance(facts)
     if rules is not None:
         parts.append(tag("div", rules, class_="charts wide"))
+    agreement = facts.get("agreement")
+    if isinstance(agreement, Mapping):
+        parts.append(_meaning(agreement))
     certificate = facts.get("certificate")
     if isinstance(certificate, Mapping):
         parts += [tag("h3", "Certificate"), listing(certificate.get("words") or ())]
@@ -294,6 +297,17 @@ def categories(run: Mapping[str, Any]) -> Markup | None:
             caption=f"{number(agreement['places'])} places have a class and one of {number(agreement['categories'])} "
             "categories. 1: both split the places alike; 0: no more in common than by chance.",
         ),
+    )
+
+
+def _meaning(agreement: Mapping[str, Any]) -> Markup:
+    """Say how much of what its seed does a fake does at the same time."""
+    own, others, gain = (100 * agreement[name] for name in ("own", "others", "gain"))
+    seed = "a seed of its archetype" if agreement["compared_with"] == "archetype" else "its seed"
+    return tag(
+        "p",
+        f"Meaning kept: at {own:.0f} % of the slots a fake is at a place of the class that {seed} is at then; of other "
+        f"seeds' days it agrees with {others:.0f} %. The agreement gain is {gain:.0f} points.",
     )
 
 
