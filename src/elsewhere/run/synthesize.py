@@ -175,9 +175,7 @@ def synthesize(
     out, extras = Path(out), _Options.of(dict(options))
     settings = preset_of(preset, **extras.parameters)
     _check(settings, extras, kappa, workers, holdout, rng, laboratory)
-    moves = extras.feasible
-    if moves is not None and not is_data(moves) and not hasattr(moves, "shape"):
-        moves = read_moves(moves, encoding=extras.reading.encoding)  # refused before a large input is read
+    moves = _moves(extras)  # refused before a large input is read
     left = TimeLeft()
 
     def tell(stage: str, done: int, total: int) -> None:
@@ -204,11 +202,9 @@ def synthesize(
             ),
         )
         traces, aside = _aside(traces, holdout, generator(secret, "aside"))
-        places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
         to_choose = TO_CHOOSE if settings.rules is not None and settings.rules.choose == "likelihood" else 1
         each = extras.per_seed * to_choose
-        stages_take = usual(len(traces), traces.L, traces.U, places, per_seed=each, report=report)
-        left.expect(stages_take, {ATTACK: attacks(len(traces), traces.U, places)})
+        _expect(left, traces, settings, each, report)
         tell(LEARN, 0, 0)
         with advised(traces, settings, read):
             fakes = fakes_of(
@@ -334,6 +330,21 @@ class _Options(NamedTuple):
         return _Options(
             **values, reading=replace(reading, **changes), parameters=check_names(others, sorted(names | values.keys()))
         )
+
+
+def _moves(options: "_Options") -> Any:
+    """Return the allowed moves, read where they are a file."""
+    moves = options.feasible
+    if moves is None or is_data(moves) or hasattr(moves, "shape"):
+        return moves
+    return read_moves(moves, encoding=options.reading.encoding)
+
+
+def _expect(left: TimeLeft, traces: Traces, settings: Preset, per_seed: int, report: bool) -> None:
+    """Tell the time left what the stages of a job of this size take on a usual machine."""
+    places = int(np.count_nonzero(traces.visitors() >= settings.m_min))
+    seconds = usual(len(traces), traces.L, traces.U, places, per_seed=per_seed, report=report)
+    left.expect(seconds, {ATTACK: attacks(len(traces), traces.U, places)})
 
 
 def _check(
